@@ -1,0 +1,3 @@
+//! crew keeps a coding agent working until the job is proved done.
+
+fn main() {}
