@@ -1,1 +1,7 @@
 //! The one integration binary: it runs the built `crew` the way its users and their client do.
+
+#![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
+
+mod child;
+mod sandbox;
+mod world;

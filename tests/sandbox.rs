@@ -1,0 +1,204 @@
+//! The pinned world of a test: a temporary folder with a home, a git repository and an environment
+//! in which nothing of the machine shows. It knows nothing of loops and asserts nothing but that
+//! the commands it needs itself succeed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::child::{Ran, Running};
+
+/// How long a test waits for anything before it fails.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    _folder: TempDir,
+    root: PathBuf,
+    environment: BTreeMap<String, String>,
+}
+
+impl Sandbox {
+    /// A world with a repository on branch `main` that holds one commit of one file, `README`.
+    pub(crate) fn new() -> Self {
+        let sandbox = Self::without_git();
+        sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
+        // In the repository too: the client's own git calls do not get this environment.
+        sandbox.git(&["config", "user.name", "A Tester"]);
+        sandbox.git(&["config", "user.email", "tester@example.invalid"]);
+        sandbox.write("README", "a repository of a test\n");
+        sandbox.git(&["add", "README"]);
+        sandbox.git(&["commit", "--quiet", "--message", "Begin"]);
+        sandbox
+    }
+
+    /// The same world, its repository folder empty and under no version control.
+    pub(crate) fn without_git() -> Self {
+        let folder = tempfile::Builder::new().prefix("crew-").tempdir().unwrap();
+        // Where the temporary folder is a link, children would see another path than the test.
+        let root = folder.path().canonicalize().unwrap();
+        let sandbox = Self { environment: environment(&root), _folder: folder, root };
+        for folder in ["home", "bin", "tmp", "repo"] {
+            std::fs::create_dir_all(sandbox.root.join(folder)).unwrap();
+        }
+        std::fs::create_dir_all(sandbox.plugin_data()).unwrap();
+        sandbox
+    }
+
+    /// Sets one variable for every child to come.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// The folder that holds everything of this test.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    pub(crate) fn repository(&self) -> PathBuf {
+        self.root.join("repo")
+    }
+
+    fn plugin_data(&self) -> PathBuf {
+        self.home().join(".claude/plugins/data/crew-inline")
+    }
+
+    /// A path below the repository.
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
+        self.repository().join(path)
+    }
+
+    /// Writes a file below the repository, with the folders it needs.
+    pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.file(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Puts a shell script on the `PATH` of every child.
+    pub(crate) fn program(&self, name: &str, script: &str) -> PathBuf {
+        let path = self.root.join("bin").join(name);
+        write_executable(&path, &format!("#!/bin/sh\n{script}\n"));
+        path
+    }
+
+    /// A child to be: started in the repository, with the pinned environment and nothing else.
+    pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.env_clear().envs(&self.environment).current_dir(self.repository());
+        command
+    }
+
+    /// Runs git and returns what it printed, trimmed.
+    #[track_caller]
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        let mut command = self.command("git");
+        command.args(arguments);
+        Running::start(command, None).wait(DEADLINE).success().trim().to_owned()
+    }
+
+    /// Runs the built crew to its end.
+    #[track_caller]
+    pub(crate) fn crew(&self, arguments: &[&str]) -> Ran {
+        self.start_crew(arguments).wait(DEADLINE)
+    }
+
+    /// Starts the built crew and leaves it running.
+    pub(crate) fn start_crew(&self, arguments: &[&str]) -> Running {
+        let mut command = self.command(crew());
+        command.args(arguments);
+        Running::start(command, None)
+    }
+
+    /// Runs `crew hook` with a payload as the client would; what every payload holds (`session_id`,
+    /// `transcript_path`, `cwd`) is added where it is missing.
+    #[track_caller]
+    pub(crate) fn hook(&self, payload: Value) -> Ran {
+        self.start_hook(payload).wait(DEADLINE)
+    }
+
+    /// Starts `crew hook` and leaves it running.
+    pub(crate) fn start_hook(&self, mut payload: Value) -> Running {
+        for (key, value) in [
+            ("session_id", json!("00000000-0000-4000-8000-000000000001")),
+            ("transcript_path", json!(self.home().join(".claude/projects/repo/session.jsonl"))),
+            ("cwd", json!(self.repository())),
+        ] {
+            payload.as_object_mut().unwrap().entry(key).or_insert(value);
+        }
+        let mut command = self.command(crew());
+        command
+            .arg("hook")
+            .env("CLAUDECODE", "1")
+            .env("CLAUDE_PROJECT_DIR", self.repository())
+            .env("CLAUDE_PLUGIN_ROOT", checkout())
+            .env("CLAUDE_PLUGIN_DATA", self.plugin_data());
+        Running::start(command, Some(payload.to_string().into_bytes()))
+    }
+}
+
+fn environment(root: &Path) -> BTreeMap<String, String> {
+    let home = root.join("home").display().to_string();
+    let root = root.display();
+    [
+        ("PATH", format!("{root}/bin:/usr/bin:/bin")),
+        ("HOME", home.clone()),
+        ("TMPDIR", format!("{root}/tmp")),
+        ("CREW_HOME", format!("{home}/.local/state/crew")),
+        ("XDG_STATE_HOME", format!("{home}/.local/state")),
+        ("XDG_CONFIG_HOME", format!("{home}/.config")),
+        ("XDG_DATA_HOME", format!("{home}/.local/share")),
+        ("XDG_CACHE_HOME", format!("{home}/.cache")),
+        ("LANG", "C.UTF-8".into()),
+        ("TZ", "UTC".into()),
+        ("USER", "tester".into()),
+        ("SHELL", "/bin/sh".into()),
+        ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        ("GIT_CONFIG_SYSTEM", "/dev/null".into()),
+        ("GIT_TERMINAL_PROMPT", "0".into()),
+        ("GIT_AUTHOR_NAME", "A Tester".into()),
+        ("GIT_AUTHOR_EMAIL", "tester@example.invalid".into()),
+        ("GIT_COMMITTER_NAME", "A Tester".into()),
+        ("GIT_COMMITTER_EMAIL", "tester@example.invalid".into()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// The crew under test.
+pub(crate) fn crew() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_crew"))
+}
+
+/// The checkout these tests were built from, which is also the plugin's folder.
+pub(crate) fn checkout() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub(crate) fn write_executable(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Looks until `condition` holds; at the deadline the test fails with what it waited for.
+#[track_caller]
+pub(crate) fn poll_until(expected: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < end, "not seen within {DEADLINE:?}: {expected}");
+        std::thread::sleep(POLL);
+    }
+}
