@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 const POLL: Duration = Duration::from_millis(5);
 
@@ -81,6 +81,11 @@ impl Running {
     /// What it has written to its standard output so far.
     pub(crate) fn stdout(&self) -> String {
         self.stdout.text()
+    }
+
+    /// Sends a signal to the child alone, not to its group.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
     }
 
     /// Waits for its end and the end of its output; past the deadline its group is killed and the

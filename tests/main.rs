@@ -3,5 +3,6 @@
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
 mod child;
+mod client;
 mod sandbox;
 mod world;

@@ -69,6 +69,12 @@ impl Sandbox {
         self.root.join("repo")
     }
 
+    /// Where crew keeps its state: the value of `CREW_HOME`, and also the default under this home,
+    /// so that a process without the variable finds the same folder.
+    pub(crate) fn crew_home(&self) -> PathBuf {
+        self.home().join(".local/state/crew")
+    }
+
     fn plugin_data(&self) -> PathBuf {
         self.home().join(".claude/plugins/data/crew-inline")
     }

@@ -1,0 +1,206 @@
+//! A scripted Messages API on the loopback interface, one for each test: the model says what the
+//! test wrote, and every request is kept to be looked at. It reaches nothing and judges nothing; a
+//! client that asks on after the script is told so, and refused when it does not stop.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{BufReader, Result, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::http;
+use super::reply::{Message, Reply, Says};
+use super::request::{Kind, Request};
+
+/// What a main-loop request beyond the script is answered.
+pub(crate) const OVERRUN: &str = "The script of this test is over.";
+/// After so many of these the client is refused.
+const MOST_OVERRUNS: usize = 20;
+/// Scripts may be closures without an end: no test needs more main-loop requests than this.
+const MOST_REQUESTS: usize = 500;
+
+type Script = Box<dyn FnMut(&Request) -> Option<Reply> + Send>;
+
+pub(crate) struct Api {
+    address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    script: Script,
+    /// What is said once the result of a tool call is in, by the call's id.
+    follow_ups: HashMap<String, Reply>,
+    log: Vec<Request>,
+    overruns: usize,
+    messages: usize,
+    connections: Vec<TcpStream>,
+    over: bool,
+}
+
+impl Api {
+    /// Says one reply after the other.
+    pub(crate) fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let mut replies: VecDeque<Reply> = replies.into_iter().collect();
+        Self::answering(move |_| replies.pop_front())
+    }
+
+    /// Asks `script` at every main-loop request that no `then` answers; `None` means that the script
+    /// is over. The log is locked meanwhile: look at the request given, not at `requests()`.
+    pub(crate) fn answering(
+        script: impl FnMut(&Request) -> Option<Reply> + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let shared = Arc::new(Mutex::new(Shared {
+            script: Box::new(script),
+            follow_ups: HashMap::new(),
+            log: Vec::new(),
+            overruns: 0,
+            messages: 0,
+            connections: Vec::new(),
+            over: false,
+        }));
+        let address = listener.local_addr().unwrap();
+        let accepting = Arc::clone(&shared);
+        std::thread::spawn(move || accept(&listener, &accepting));
+        Self { address, shared }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every request so far, side requests and probes included.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.shared.lock().unwrap().log.clone()
+    }
+
+    /// The requests of the main loop so far.
+    pub(crate) fn main_requests(&self) -> Vec<Request> {
+        self.requests().into_iter().filter(|request| request.kind == Kind::Main).collect()
+    }
+
+    /// How many main-loop requests came after the script had ended.
+    pub(crate) fn overruns(&self) -> usize {
+        self.shared.lock().unwrap().overruns
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        let Ok(mut shared) = self.shared.lock() else { return };
+        shared.over = true;
+        for connection in shared.connections.drain(..) {
+            connection.shutdown(Shutdown::Both).ok();
+        }
+        drop(shared);
+        // Wakes the accepting thread, which then sees that it is over.
+        TcpStream::connect(self.address).ok();
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Mutex<Shared>>) {
+    for connection in listener.incoming().flatten() {
+        let mut state = shared.lock().unwrap();
+        if state.over {
+            return;
+        }
+        state.connections.extend(connection.try_clone());
+        drop(state);
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || {
+            // A client may hang up at any time; what it asked is in the log all the same.
+            serve(&connection, &shared).ok();
+            // Closing it would not do: the list of connections holds a copy.
+            connection.shutdown(Shutdown::Both).ok();
+        });
+    }
+}
+
+fn serve(connection: &TcpStream, shared: &Mutex<Shared>) -> Result<()> {
+    connection.set_nodelay(true)?;
+    let mut source = BufReader::new(connection);
+    let mut sink = connection;
+    while let Some(request) = http::read_request(&mut source)? {
+        let is_head = request.method == "HEAD";
+        let request = Request::new(request);
+        let (reply, id) = shared.lock().unwrap().reply(&request);
+        match reply {
+            Some(reply) => play(&mut sink, &request, &reply, &id)?,
+            None if is_head => http::write_empty(&mut sink)?,
+            None if request.kind == Kind::CountTokens => {
+                http::write_json(&mut sink, 200, &[], &json!({"input_tokens": 100}))?;
+            }
+            None => http::write_json(&mut sink, 200, &[], &json!({}))?,
+        }
+    }
+    Ok(())
+}
+
+impl Shared {
+    /// Logs the request and finds what is said to it, with the id of the message.
+    fn reply(&mut self, request: &Request) -> (Option<Reply>, String) {
+        self.log.push(request.clone());
+        self.messages += 1;
+        let id = format!("msg_{:04}", self.messages);
+        let reply = match request.kind {
+            Kind::Main => Some(self.next(request)),
+            Kind::Side => Some(Reply::text("A scripted title")),
+            Kind::CountTokens | Kind::Probe => None,
+        };
+        if let Some(Reply { says: Says::Message(message), then: Some(then), .. }) = &reply {
+            let calls = message.tool_calls(&id);
+            self.follow_ups.extend(calls.into_iter().map(|call| (call, (**then).clone())));
+        }
+        (reply, id)
+    }
+
+    fn next(&mut self, request: &Request) -> Reply {
+        if self.messages > MOST_REQUESTS || self.overruns > MOST_OVERRUNS {
+            return Reply::error(400, "invalid_request_error", OVERRUN).no_retry();
+        }
+        for call in request.answered_calls() {
+            if let Some(reply) = self.follow_ups.remove(call) {
+                return reply;
+            }
+        }
+        (self.script)(request).unwrap_or_else(|| {
+            self.overruns += 1;
+            Reply::text(OVERRUN)
+        })
+    }
+}
+
+fn play(sink: &mut impl Write, request: &Request, reply: &Reply, id: &str) -> Result<()> {
+    std::thread::sleep(reply.wait);
+    let model = &request.body["model"];
+    match &reply.says {
+        Says::Fault { status, headers, body } => http::write_json(sink, *status, headers, body),
+        Says::Message(message) if request.body["stream"] == true => {
+            stream(sink, reply, message, id, model)
+        }
+        Says::Message(_) if reply.dropped => Err(std::io::Error::other("dropped by the script")),
+        Says::Message(message) => http::write_json(sink, 200, &[], &message.json(id, model)),
+    }
+}
+
+fn stream(
+    sink: &mut impl Write,
+    reply: &Reply,
+    message: &Message,
+    id: &str,
+    model: &Value,
+) -> Result<()> {
+    http::begin_events(sink)?;
+    let events = message.events(id, model);
+    for (index, event) in events.iter().enumerate() {
+        if index == events.len() / 2 {
+            std::thread::sleep(reply.pause);
+            if reply.dropped {
+                return Err(std::io::Error::other("dropped by the script"));
+            }
+        }
+        http::write_event(sink, event)?;
+    }
+    http::end_events(sink)
+}

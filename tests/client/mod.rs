@@ -1,0 +1,91 @@
+//! The real client, driven against a scripted Messages API on the loopback interface. A scenario
+//! is a function of an installed client and is run for both pinned versions, as two tests; where
+//! one is not installed it says so and passes, unless `CREW_REQUIRE_CLIENT=1`.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::sandbox::checkout;
+
+mod api;
+mod harness;
+mod http;
+mod probe;
+mod reply;
+mod request;
+mod run;
+mod terminal;
+
+pub(crate) use api::{Api, OVERRUN};
+pub(crate) use reply::Reply;
+pub(crate) use request::Kind;
+pub(crate) use run::Client;
+pub(crate) use terminal::Terminal;
+
+/// A client that is there to be run.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) version: &'static str,
+    pub(crate) program: PathBuf,
+}
+
+/// Makes two tests of each scenario, a `fn(&Installed)`: one for each pinned client.
+macro_rules! on_both_clients {
+    ($($scenario:ident),+ $(,)?) => { $(
+        mod $scenario {
+            #[test]
+            fn on_2_1_330() {
+                crate::client::with_client("2.1.330", super::$scenario);
+            }
+            #[test]
+            fn on_2_1_197() {
+                crate::client::with_client("2.1.197", super::$scenario);
+            }
+        }
+    )+ };
+}
+
+/// The same for scenarios in a terminal, which need tmux besides.
+macro_rules! on_both_terminals {
+    ($($scenario:ident),+ $(,)?) => { $(
+        mod $scenario {
+            #[test]
+            fn on_2_1_330() {
+                crate::client::with_terminal("2.1.330", super::$scenario);
+            }
+            #[test]
+            fn on_2_1_197() {
+                crate::client::with_terminal("2.1.197", super::$scenario);
+            }
+        }
+    )+ };
+}
+
+pub(crate) use {on_both_clients, on_both_terminals};
+
+pub(crate) fn with_client(version: &'static str, scenario: impl Fn(&Installed)) {
+    let folder = checkout().join("target/clients").join(version);
+    let program = folder.join("node_modules/@anthropic-ai/claude-code/bin/claude.exe");
+    if program.is_file() {
+        scenario(&Installed { version, program });
+    } else {
+        skip(&format!("client {version} is not installed; run tests/client/install"));
+    }
+}
+
+pub(crate) fn with_terminal(version: &'static str, scenario: impl Fn(&Installed)) {
+    if terminal::tmux().is_some() {
+        with_client(version, scenario);
+    } else {
+        skip("tmux is not installed");
+    }
+}
+
+fn skip(reason: &str) {
+    assert!(
+        std::env::var("CREW_REQUIRE_CLIENT").as_deref() != Ok("1"),
+        "CREW_REQUIRE_CLIENT=1, but {reason}"
+    );
+    // Not by a macro: the test runner would keep the line of a passing test to itself.
+    std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
+}

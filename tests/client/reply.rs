@@ -1,0 +1,252 @@
+//! What the scripted model says to one request: its blocks, its usage, its faults and its delays.
+//! A reply knows the shape of the Messages API and nothing of connections.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(super) says: Says,
+    pub(super) wait: Duration,
+    pub(super) pause: Duration,
+    pub(super) dropped: bool,
+    pub(super) then: Option<Box<Reply>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Says {
+    Message(Message),
+    Fault { status: u16, headers: Vec<(String, String)>, body: Value },
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    blocks: Vec<Block>,
+    input_tokens: u64,
+    output_tokens: u64,
+    stop_reason: Option<&'static str>,
+}
+
+#[derive(Debug, Clone)]
+enum Block {
+    Text(String),
+    Thinking(String),
+    Bash(String),
+}
+
+impl Reply {
+    fn new(blocks: Vec<Block>) -> Self {
+        let message = Message { blocks, input_tokens: 100, output_tokens: 10, stop_reason: None };
+        Self::says(Says::Message(message))
+    }
+
+    fn says(says: Says) -> Self {
+        Self { says, wait: Duration::ZERO, pause: Duration::ZERO, dropped: false, then: None }
+    }
+
+    /// One block of text.
+    pub(crate) fn text(text: &str) -> Self {
+        Self::new(vec![Block::Text(text.into())])
+    }
+
+    /// A thought; a message of thoughts alone makes the client ask again by itself.
+    pub(crate) fn thinking(thought: &str) -> Self {
+        Self::new(vec![Block::Thinking(thought.into())])
+    }
+
+    /// A call of the Bash tool. What is said to its result is the next reply, or `then`.
+    pub(crate) fn bash(command: &str) -> Self {
+        Self::new(vec![Block::Bash(command.into())])
+    }
+
+    /// An HTTP error of the API's shape.
+    pub(crate) fn error(status: u16, kind: &str, message: &str) -> Self {
+        let body = json!({"type": "error", "error": {"type": kind, "message": message}});
+        Self::says(Says::Fault { status, headers: Vec::new(), body })
+    }
+
+    /// One more block of text.
+    pub(crate) fn and_text(self, text: &str) -> Self {
+        self.and(Block::Text(text.into()))
+    }
+
+    /// A call of the Bash tool after what was said.
+    pub(crate) fn and_bash(self, command: &str) -> Self {
+        self.and(Block::Bash(command.into()))
+    }
+
+    fn and(mut self, block: Block) -> Self {
+        self.message().blocks.push(block);
+        self
+    }
+
+    /// What is said once the results of this reply's tool calls are in, so that one entry of a
+    /// script is one turn.
+    pub(crate) fn then(mut self, reply: Reply) -> Self {
+        self.then = Some(Box::new(reply));
+        self
+    }
+
+    pub(crate) fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
+        let message = self.message();
+        (message.input_tokens, message.output_tokens) = (input_tokens, output_tokens);
+        self
+    }
+
+    /// Another `stop_reason` than the blocks imply: `max_tokens`, `refusal`.
+    pub(crate) fn stop_reason(mut self, reason: &'static str) -> Self {
+        self.message().stop_reason = Some(reason);
+        self
+    }
+
+    /// Waits before the first byte.
+    pub(crate) fn after(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// Waits in the middle of the stream.
+    pub(crate) fn pausing(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Drops the connection in the middle of the stream. The client then asks once more for the
+    /// whole message at once, whatever its number of retries.
+    pub(crate) fn dropped(mut self) -> Self {
+        self.dropped = true;
+        self
+    }
+
+    pub(crate) fn retry_after(self, seconds: u64) -> Self {
+        self.header("retry-after", &seconds.to_string())
+    }
+
+    /// Tells the client's own retries to give up at once.
+    pub(crate) fn no_retry(self) -> Self {
+        self.header("x-should-retry", "false")
+    }
+
+    fn header(mut self, name: &str, value: &str) -> Self {
+        let Says::Fault { headers, .. } = &mut self.says else {
+            panic!("only an error carries headers");
+        };
+        headers.push((name.into(), value.into()));
+        self
+    }
+
+    fn message(&mut self) -> &mut Message {
+        match &mut self.says {
+            Says::Message(message) => message,
+            Says::Fault { .. } => panic!("an error says nothing"),
+        }
+    }
+}
+
+impl Message {
+    /// The whole message, for a request that did not ask for a stream.
+    pub(super) fn json(&self, id: &str, model: &Value) -> Value {
+        let content: Vec<Value> =
+            self.blocks.iter().enumerate().map(|(index, block)| block.json(id, index)).collect();
+        json!({
+            "id": id, "type": "message", "role": "assistant", "model": model, "content": content,
+            "stop_reason": self.stop_reason(), "stop_sequence": null, "usage": self.usage(),
+        })
+    }
+
+    /// The same message as the events of a stream.
+    pub(super) fn events(&self, id: &str, model: &Value) -> Vec<Value> {
+        let mut events = vec![json!({"type": "message_start", "message": {
+            "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
+            "stop_reason": null, "stop_sequence": null, "usage": self.usage(),
+        }})];
+        for (index, block) in self.blocks.iter().enumerate() {
+            let start = block.opening(id, index);
+            events.push(
+                json!({"type": "content_block_start", "index": index, "content_block": start}),
+            );
+            for delta in block.deltas() {
+                events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+            }
+            events.push(json!({"type": "content_block_stop", "index": index}));
+        }
+        events.push(json!({
+            "type": "message_delta",
+            "delta": {"stop_reason": self.stop_reason(), "stop_sequence": null},
+            "usage": {"output_tokens": self.output_tokens},
+        }));
+        events.push(json!({"type": "message_stop"}));
+        events
+    }
+
+    /// The ids of its tool calls, made from the message's own.
+    pub(super) fn tool_calls(&self, id: &str) -> Vec<String> {
+        let calls = |block: &Block| matches!(block, Block::Bash(_));
+        let indexed = self.blocks.iter().enumerate();
+        indexed.filter(|(_, block)| calls(block)).map(|(index, _)| call_id(id, index)).collect()
+    }
+
+    fn stop_reason(&self) -> &'static str {
+        let calls = self.blocks.iter().any(|block| matches!(block, Block::Bash(_)));
+        self.stop_reason.unwrap_or(if calls { "tool_use" } else { "end_turn" })
+    }
+
+    fn usage(&self) -> Value {
+        json!({
+            "input_tokens": self.input_tokens, "output_tokens": self.output_tokens,
+            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        })
+    }
+}
+
+impl Block {
+    fn json(&self, id: &str, index: usize) -> Value {
+        match self {
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            Self::Thinking(text) => {
+                json!({"type": "thinking", "thinking": text, "signature": "scripted"})
+            }
+            Self::Bash(command) => {
+                json!({"type": "tool_use", "id": call_id(id, index), "name": "Bash",
+                    "input": bash_input(command)})
+            }
+        }
+    }
+
+    fn opening(&self, id: &str, index: usize) -> Value {
+        match self {
+            Self::Text(_) => json!({"type": "text", "text": ""}),
+            Self::Thinking(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
+            Self::Bash(_) => {
+                json!({"type": "tool_use", "id": call_id(id, index), "name": "Bash", "input": {}})
+            }
+        }
+    }
+
+    fn deltas(&self) -> Vec<Value> {
+        match self {
+            Self::Text(text) => {
+                let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
+                let (one, two) = text.split_at(half.unwrap_or(0));
+                [one, two].map(|part| json!({"type": "text_delta", "text": part})).into()
+            }
+            Self::Thinking(text) => vec![
+                json!({"type": "thinking_delta", "thinking": text}),
+                json!({"type": "signature_delta", "signature": "scripted"}),
+            ],
+            Self::Bash(command) => {
+                let input = bash_input(command).to_string();
+                vec![json!({"type": "input_json_delta", "partial_json": input})]
+            }
+        }
+    }
+}
+
+fn bash_input(command: &str) -> Value {
+    json!({"command": command, "description": "as the script says"})
+}
+
+fn call_id(message: &str, index: usize) -> String {
+    format!("toolu_{message}_{index}")
+}

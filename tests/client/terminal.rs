@@ -1,0 +1,133 @@
+//! The client in a terminal: a tmux server on a socket of the test's own, ended with the test. It
+//! is read as a person reads it, by its screen, and driven by keys.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use rustix::process::{Pid, test_kill_process};
+
+/// An Enter that follows text faster than this is taken for a part of a paste.
+const TYPIST: Duration = Duration::from_millis(600);
+/// How long a client may take to end when its terminal is closed.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Terminal<'world> {
+    sandbox: &'world Sandbox,
+    socket: PathBuf,
+    client: Pid,
+}
+
+impl<'world> Terminal<'world> {
+    pub(super) fn open(sandbox: &'world Sandbox, client: &Command) -> Self {
+        // A socket's path is short on some systems: no more than this below the root.
+        let socket = sandbox.root().join("t");
+        let mut tmux = tmux_command(sandbox, &socket);
+        tmux.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        tmux.args("-u -f /dev/null new-session -d -x 150 -y 45 -P -F #{pane_pid}".split(' '));
+        tmux.arg(client.get_program()).args(client.get_args());
+        // The last screen stays to be read when the client has ended.
+        tmux.args([";", "set-option", "-g", "remain-on-exit", "on"]);
+        // The new session is told by the process in it.
+        let printed = Running::start(tmux, None).wait(DEADLINE).success();
+        let client = printed.trim().parse().ok().and_then(Pid::from_raw).unwrap();
+        let terminal = Self { sandbox, socket, client };
+        terminal.wait_for_text("❯");
+        terminal
+    }
+
+    /// What the screen shows now.
+    pub(crate) fn screen(&self) -> String {
+        self.ask(&["capture-pane", "-p"])
+    }
+
+    /// Waits until the screen shows `text`; the failure shows the screen instead.
+    #[track_caller]
+    pub(crate) fn wait_for_text(&self, text: &str) {
+        self.wait_for_screen(text, |screen| screen.contains(text));
+    }
+
+    #[track_caller]
+    pub(crate) fn wait_for_screen(&self, expected: &str, mut is_so: impl FnMut(&str) -> bool) {
+        let mut last = String::new();
+        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            poll_until(expected, || {
+                last = self.screen();
+                is_so(&last)
+            });
+        }));
+        assert!(looked.is_ok(), "the screen does not show {expected}:\n{last}");
+    }
+
+    /// Types, as a person does.
+    pub(crate) fn type_text(&self, text: &str) {
+        self.ask(&["send-keys", "-l", "--", text]);
+    }
+
+    /// Pastes, in the brackets a terminal puts around what was not typed.
+    pub(crate) fn paste(&self, text: &str) {
+        let file = self.sandbox.root().join("tmp/paste");
+        std::fs::write(&file, text).unwrap();
+        self.ask(&["load-buffer", "-b", "crew", &file.display().to_string()]);
+        self.ask(&["paste-buffer", "-p", "-d", "-b", "crew"]);
+    }
+
+    pub(crate) fn enter(&self) {
+        std::thread::sleep(TYPIST);
+        self.key("Enter");
+    }
+
+    pub(crate) fn escape(&self) {
+        self.key("Escape");
+    }
+
+    /// Any other key, by tmux's name: `C-c`, `C-u`, `Up`.
+    pub(crate) fn key(&self, name: &str) {
+        self.ask(&["send-keys", name]);
+    }
+
+    /// The client's process.
+    pub(crate) fn pid(&self) -> Pid {
+        self.client
+    }
+
+    fn ask(&self, arguments: &[&str]) -> String {
+        let mut command = self.tmux();
+        command.args(arguments);
+        Running::start(command, None).wait(DEADLINE).success()
+    }
+
+    fn tmux(&self) -> Command {
+        tmux_command(self.sandbox, &self.socket)
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let mut command = self.tmux();
+        command.arg("kill-server");
+        // The client may have ended it before.
+        drop(Running::start(command, None).wait(DEADLINE));
+        // At its end the client writes into its home, which is about to be removed.
+        let end = Instant::now() + FAREWELL;
+        while test_kill_process(self.client).is_ok() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn tmux_command(sandbox: &Sandbox, socket: &Path) -> Command {
+    let mut command = sandbox.command(tmux().unwrap());
+    command.env_clear().env("LANG", "C.UTF-8").env("TERM", "xterm-256color");
+    command.arg("-S").arg(socket);
+    command
+}
+
+/// tmux, from the `PATH` of the test run.
+pub(super) fn tmux() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("tmux")).find(|file| file.is_file())
+}
