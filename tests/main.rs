@@ -4,5 +4,6 @@
 
 mod child;
 mod client;
+mod loops;
 mod sandbox;
 mod world;

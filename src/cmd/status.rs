@@ -1,0 +1,70 @@
+//! `crew status`: how a loop stands, or how it ended.
+
+use anyhow::Result;
+
+use super::{home, print};
+use crate::cli::Status;
+use crate::drive::ending::owner_is_gone;
+use crate::drive::find::{Found, find};
+use crate::engine::handoff::Since;
+use crate::engine::looped::Loop;
+use crate::exit::Exit;
+use crate::report::{json, page};
+use crate::world::home::Home;
+use crate::world::{env, git, store};
+
+/// The most loops a list shows.
+const LIST_MAX: usize = 100_000;
+
+/// Shows one loop or all of them.
+pub fn status(arguments: &Status) -> Result<Exit> {
+    let home = home()?;
+    if arguments.all {
+        show_list(&home, store::load_all(&home, LIST_MAX), arguments.json);
+        return Ok(Exit::Success);
+    }
+    match find(&home, arguments.name.as_deref(), &env::current_folder()?)? {
+        Found::One(record) => {
+            show(&home, *record, arguments.json);
+            Ok(Exit::Success)
+        }
+        Found::None => {
+            show_list(&home, Vec::new(), arguments.json);
+            Ok(Exit::Success)
+        }
+        Found::Many(loops) => {
+            print::err("crew: more than one loop could be meant\nhint: name one of these");
+            show_list(&home, loops, arguments.json);
+            Ok(Exit::Usage)
+        }
+    }
+}
+
+fn show(home: &Home, record: Loop, as_json: bool) {
+    let gone = owner_is_gone(home, &record);
+    if as_json {
+        print::out(&json::status(&[(record, gone)]).to_string());
+        return;
+    }
+    print::out(&page::status(&record, gone, &since(&record)));
+}
+
+/// What happened since the loop started; looked at only for a page that shows it.
+pub fn since(record: &Loop) -> Since {
+    match &record.place.head {
+        Some(head) if !record.is_live() => git::since(&record.place.checkout, head),
+        _ => Since::default(),
+    }
+}
+
+fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
+    if as_json {
+        let told = loops.into_iter().map(|record| {
+            let gone = owner_is_gone(home, &record);
+            (record, gone)
+        });
+        print::out(&json::status(&told.collect::<Vec<_>>()).to_string());
+    } else {
+        print::out(&page::list(&loops));
+    }
+}

@@ -1,0 +1,138 @@
+//! The line of a boundary, used by every driver: look → wants → gather → judge → decide → record. Once,
+//! forward, then done. The loop's lock is held to read and to record, never while a check runs; the
+//! boundary's own lock is held for its whole life, so one stop is counted once.
+
+use anyhow::Result;
+
+use super::ending;
+use super::gather::gather;
+use crate::engine::decide::{Decision, Hold, decide, settle};
+use crate::engine::facts::{Facts, Order, Seen};
+use crate::engine::journal::Event;
+use crate::engine::judge::{Judged, judge};
+use crate::engine::looped::Loop;
+use crate::engine::looped::LoopId;
+use crate::engine::outcome::Ending;
+use crate::engine::owner::SessionMemory;
+use crate::world::disk::{self, Lock};
+use crate::world::home::Home;
+use crate::world::store::{self, Held, LOCK_WAIT};
+use crate::world::view::{self, Sight};
+use crate::world::{clock, groups};
+
+/// A boundary whose lock is held.
+#[derive(Debug)]
+#[must_use]
+pub struct Open {
+    home: Home,
+    /// The record as the boundary found it.
+    pub before: Loop,
+    /// What was found in the checkout, to be journalled with the record.
+    sight: Sight,
+    lock: Lock,
+}
+
+/// A boundary that is recorded.
+#[derive(Debug)]
+pub struct Boundary {
+    pub after: Loop,
+    pub decision: Decision,
+}
+
+/// Opens a boundary. `None` when another one is open, or the loop is over.
+pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
+    let Some(lock) = store::boundary_lock(home, id)? else { return Ok(None) };
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let before = held.load()?;
+    drop(held);
+    if !before.is_live() {
+        return Ok(None);
+    }
+    if disk::exists(&ending::end_mark(home, id)) {
+        ending::interrupt(home, id, "its session ended", LOCK_WAIT)?;
+        return Ok(None);
+    }
+    groups::end_leftovers(home, id);
+    let sight = view::look(&before);
+    Ok(Some(Open { home: home.clone(), before, sight, lock }))
+}
+
+impl Open {
+    /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed.
+    pub fn order(&self) -> Result<Option<Order>> {
+        let filed = store::order(&self.home, &self.before.id)?;
+        let edited = self.sight == Sight::Deactivated;
+        Ok(filed.or_else(|| {
+            let reason = Some("\"active\": false in state.json".to_owned());
+            edited.then(|| Order::Cancel { by: "user".to_owned(), reason })
+        }))
+    }
+
+    /// Runs what is worth running. `None` when `stop` ended a check, and nothing is known.
+    pub fn gather(&self, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
+        gather(&self.home, &self.before, seen, stop)
+    }
+
+    /// What would be decided on the record as it was found.
+    pub fn foresee(&self, facts: &Facts) -> Decision {
+        decide(&judge(&self.before, facts), facts)
+    }
+
+    /// Judges, decides and records on the record as it is now. `None` when another boundary was recorded
+    /// meanwhile or the loop is over: this one counts nothing. `veto` ends a loop that would go on. The
+    /// loop's lock is still held in what comes back.
+    pub fn record(
+        mut self,
+        mut facts: Facts,
+        memory: SessionMemory,
+        veto: Option<Ending>,
+    ) -> Result<Option<(Boundary, Held, Lock)>> {
+        let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
+        let record = held.load()?;
+        if record.state.boundaries != self.before.state.boundaries || !record.is_live() {
+            return Ok(None);
+        }
+        if let Some(order) = self.order()? {
+            facts.seen.order = Some(order);
+        }
+        let judged = judge(&record, &facts);
+        let decision = match (decide(&judged, &facts), veto) {
+            (Decision::Continue, Some(ending)) => Decision::Finish(ending),
+            (decision, _) => decision,
+        };
+        let mut next = settle(judged.clone(), &decision);
+        next.state.session = memory;
+        if let Some(mark) = &mut next.state.session.last_stop {
+            mark.recorded_ms = clock::since_boot_ms();
+        }
+        self.note_sight(&held, &record)?;
+        let after = held.record(next, |next| event(&judged, &decision, next))?;
+        Ok(Some((Boundary { after, decision }, held, self.lock)))
+    }
+
+    fn note_sight(&mut self, held: &Held, record: &Loop) -> Result<()> {
+        let what = match self.sight {
+            Sight::Altered => "state.json was altered; written again",
+            Sight::Missing => "state.json was deleted; written again",
+            Sight::AsWritten | Sight::Deactivated => return Ok(()),
+        };
+        held.note(record, clock::now(), what)?;
+        Ok(())
+    }
+}
+
+fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
+    let (word, why) = match decision {
+        Decision::Continue => ("continue", None),
+        Decision::Wait { why, .. } => ("wait", Some(why.clone())),
+        Decision::Hold(Hold::Paused) => ("hold", Some("paused".to_owned())),
+        Decision::Hold(Hold::Background(work)) => ("hold", Some(work.clone())),
+        Decision::Finish(ending) => ("finish", Some(ending.why.clone())),
+    };
+    Event::Boundary {
+        decision: word.to_owned(),
+        why,
+        elapsed_ms: judged.counted.then(|| next.elapsed_ms.last().copied()).flatten(),
+        state: Box::new(next.state.clone()),
+    }
+}

@@ -1,0 +1,146 @@
+//! What is done once when a loop ends, whoever ended it: the page, the result, the view, the pointers and
+//! the companions. The record is already final then, so each of these is best effort and says so.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::engine::handoff::{Since, file_name, page};
+use crate::engine::journal::Event;
+use crate::engine::looped::{Loop, LoopId, Status};
+use crate::engine::outcome::{Ending, Outcome};
+use crate::engine::owner::Driver;
+use crate::world::disk::{self, Durability};
+use crate::world::home::{Home, read_pointer};
+use crate::world::store::{self, LOCK_WAIT, StoreError};
+use crate::world::{clock, git, groups, unix, view, wakes};
+
+/// A loop that is over, with what its page tells.
+#[derive(Debug)]
+pub struct Ended {
+    pub record: Loop,
+    pub since: Since,
+    /// The handoff; `None` for a completed loop, or where it could not be written.
+    pub handoff: Option<PathBuf>,
+}
+
+/// Does the once-only work of an ending.
+pub fn wind_up(home: &Home, record: Loop) -> Ended {
+    let place = &record.place;
+    let since = place.head.as_ref().map_or_else(Since::default, |head| {
+        let mut since = git::since(&place.checkout, head);
+        since.diffstat.truncate(floor(&since.diffstat, 6000));
+        since
+    });
+    let outcome = record.outcome().unwrap_or(Outcome::Error);
+    let now = clock::now().wall;
+    let handoff = (outcome != Outcome::Completed).then(|| {
+        let text = page(&record, &since, outcome.label(), now);
+        view::write_handoff(&record, &file_name(outcome.label(), now), &text).ok()
+    });
+    let result = json!({
+        "schema": 1,
+        "id": record.id,
+        "outcome": record.outcome(),
+        "ending": record.state.ending,
+        "iterations": record.state.completed,
+        "awake_ms": record.state.awake_ms,
+        "ended_at": now,
+        "commits": since.commits,
+    });
+    let file = home.loop_file(&record.id, "result.json");
+    let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
+    let _ = view::write(&record);
+    groups::end_leftovers(home, &record.id);
+    if let Some(session_id) = &record.state.owner.session_id {
+        wakes::clear(home, session_id, None);
+        let pointer = home.session_pointer(session_id);
+        if read_pointer(&pointer).is_ok_and(|id| id.as_ref() == Some(&record.id)) {
+            let _ = disk::remove(&pointer);
+        }
+    }
+    Ended { record, since, handoff: handoff.flatten() }
+}
+
+/// What became of an attempt to end a loop from outside a boundary.
+#[derive(Debug)]
+pub enum Attempt {
+    Ended(Box<Ended>),
+    /// It was over already.
+    Over(Box<Loop>),
+    /// A boundary is being recorded; it obeys the order that was left.
+    LeftToTheBoundary,
+}
+
+/// Cancels a loop: the order first, so that nothing in flight can go on, then the record.
+pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+    let record = store::load(home, id)?;
+    if !record.is_live() {
+        return Ok(Attempt::Over(Box::new(record)));
+    }
+    store::order_cancel(home, id, by, reason)?;
+    let why = match reason {
+        Some(reason) => format!("cancelled by the {by}: {}", reason.trim()),
+        None => format!("cancelled by the {by}"),
+    };
+    end(home, id, Ending { outcome: Outcome::Cancelled, proof: None, why }, LOCK_WAIT)
+}
+
+/// Ends a loop whose owner is gone.
+pub fn interrupt(
+    home: &Home,
+    id: &LoopId,
+    why: &str,
+    wait: std::time::Duration,
+) -> Result<Attempt> {
+    let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
+    end(home, id, ending, wait)
+}
+
+fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) -> Result<Attempt> {
+    let held = match store::hold(home, id, wait) {
+        Ok(held) => held,
+        Err(StoreError::Busy(_)) => return Ok(Attempt::LeftToTheBoundary),
+        Err(error) => return Err(error.into()),
+    };
+    let mut record = held.load()?;
+    if !record.is_live() {
+        return Ok(Attempt::Over(Box::new(record)));
+    }
+    let now = clock::now();
+    let spent = now.awake_ms.saturating_sub(record.state.began.awake_ms);
+    record.state.awake_ms += if record.state.status == Status::Running { spent } else { 0 };
+    record.state.status = Status::Finished;
+    record.state.due = None;
+    let what = ending.why.clone();
+    record.state.ending = Some(ending);
+    let state = |next: &Loop| Box::new(next.state.clone());
+    let record = held.record(record, |next| Event::Changed { what, state: state(next) })?;
+    drop(held);
+    Ok(Attempt::Ended(Box::new(wind_up(home, record))))
+}
+
+/// The mark of a session that ended while the loop's lock was kept.
+pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
+    home.loop_file(id, "ended")
+}
+
+/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended.
+pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
+    let gone = || !unix::is_alive(&record.state.owner.process);
+    record.is_live() && (disk::exists(&end_mark(home, &record.id)) || gone())
+}
+
+/// The reason an ownerless loop is ended with.
+pub fn gone_why(record: &Loop) -> &'static str {
+    match record.driver() {
+        Driver::Session => "its client is gone",
+        Driver::Process => "its crew is gone",
+    }
+}
+
+/// The largest index of at most `limit` that is a character's boundary.
+fn floor(text: &str, limit: usize) -> usize {
+    (0..=limit.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
+}

@@ -1,0 +1,83 @@
+//! The costly looks a boundary wants: runs its checks, one batch after the other, and reads the state of
+//! the working tree. No lock but the boundary's own is held meanwhile.
+
+use std::time::Duration;
+
+use crate::engine::contract::Check;
+use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
+use crate::engine::looped::Loop;
+use crate::engine::wants::wants;
+use crate::world::clock::{self, Deadline};
+use crate::world::home::Home;
+use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::{git, groups};
+
+/// The longest all checks of one boundary may take together.
+const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
+
+/// Looks at all that is wanted. `stop` ends a running check early. `None` when a check was ended by it:
+/// then nothing is known about this boundary.
+pub fn gather(home: &Home, subject: &Loop, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
+    let deadline = Deadline::after(CHECKS_WITHIN);
+    let mut done: Vec<CheckResult> = Vec::new();
+    let mut wanted = wants(subject, &seen, &done);
+    while !wanted.checks.is_empty() {
+        for check in &wanted.checks {
+            done.push(run(home, subject, check, deadline, stop)?);
+        }
+        wanted = wants(subject, &seen, &done);
+    }
+    let tree = if wanted.tree { git::fingerprint(&subject.place.checkout) } else { None };
+    Some(Facts { seen, now: clock::now(), checks: done, tree })
+}
+
+fn run(
+    home: &Home,
+    subject: &Loop,
+    check: &Check,
+    deadline: Deadline,
+    stop: &dyn Fn() -> bool,
+) -> Option<CheckResult> {
+    let result = |verdict, exit, elapsed_ms, tail: String| CheckResult {
+        run: check.run.clone(),
+        verdict,
+        exit,
+        elapsed_ms,
+        tail,
+    };
+    if deadline.passed() {
+        let tail = "not run: the checks of this boundary took 45 minutes".to_owned();
+        return Some(result(Verdict::Unknown, None, 0, tail));
+    }
+    let order = Order {
+        program: "sh",
+        arguments: &["-c", &check.run],
+        folder: &subject.place.folder,
+        variables: &[
+            ("CREW_LOOP", subject.id.to_string()),
+            ("CREW_ITERATION", subject.iteration().to_string()),
+        ],
+        within: Duration::from_secs(check.timeout_s).min(deadline.left()),
+        keep: FOR_READING,
+        with_errors: true,
+    };
+    let ended = match process::run(&order, |group| groups::remember(home, &subject.id, group), stop)
+    {
+        Ok(ended) => ended,
+        Err(error) => {
+            let tail = format!("could not be started: {error}");
+            return Some(result(Verdict::Unknown, None, 0, tail));
+        }
+    };
+    let tail = String::from_utf8_lossy(&ended.output).into_owned();
+    match ended.end {
+        End::Stopped => None,
+        End::Exit(code) => {
+            let passed = code == check.success_exit_code;
+            let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
+            Some(result(verdict, Some(code), ended.elapsed_ms, tail))
+        }
+        End::TimedOut => Some(result(Verdict::TimedOut, None, ended.elapsed_ms, tail)),
+        End::ForeignSignal => Some(result(Verdict::Unknown, None, ended.elapsed_ms, tail)),
+    }
+}

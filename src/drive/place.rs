@@ -1,0 +1,53 @@
+//! Where a loop will live: the working tree, the folder of its checks, and the folder of its branch.
+
+use std::path::Path;
+
+use crate::engine::contract::Place;
+use crate::world::home::hash;
+use crate::world::{disk, git, view};
+
+/// The longest name of a branch folder, in bytes.
+const NAME_BYTES: usize = 100;
+
+/// Finds the place. `cwd` is where the agent is now; `project` is where its client was started, which is
+/// where checks belong as long as both are in the same working tree.
+pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
+    let cwd = disk::real_path(cwd)?;
+    let project = project.and_then(|folder| disk::real_path(folder).ok());
+    let Some(checkout) = git::top(&cwd) else {
+        let folder = project.unwrap_or(cwd);
+        return Ok(Place {
+            checkout: folder.clone(),
+            folder,
+            branch: None,
+            branch_dir: "no-branch".to_owned(),
+            head: None,
+        });
+    };
+    let folder = match project {
+        Some(project) if git::top(&project).as_ref() == Some(&checkout) => project,
+        _ => cwd,
+    };
+    let status = git::look(&checkout).unwrap_or_default();
+    let branch_dir = match (&status.branch, &status.head) {
+        (Some(branch), _) => branch_dir(&checkout, branch),
+        (None, Some(head)) => head.chars().take(12).collect(),
+        (None, None) => "no-branch".to_owned(),
+    };
+    Ok(Place { checkout, folder, branch: status.branch, branch_dir, head: status.head })
+}
+
+/// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.
+fn branch_dir(checkout: &Path, branch: &str) -> String {
+    let digits = &hash(branch.as_bytes())[..8];
+    let mut name = branch.replace('/', "-");
+    if name.len() > NAME_BYTES {
+        name = name.chars().take(NAME_BYTES / 4).collect();
+        return format!("{name}-{digits}");
+    }
+    let folder = checkout.join(".claude/branches").join(&name);
+    match view::branch_of(&folder) {
+        Some(owner) if owner != branch => format!("{name}-{digits}"),
+        _ => name,
+    }
+}

@@ -1,0 +1,153 @@
+//! The session driver's door: one event of the client in, one answer out. Events that are not ours are
+//! answered with nothing at all.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::ending::{self, Attempt};
+use super::find;
+use super::start::{Request, Started, start};
+use super::stop::{Stop, is_ours, stop};
+use crate::engine::looped::Loop;
+use crate::engine::outcome::Outcome;
+use crate::parse::arguments;
+use crate::parse::payload::{Payload, pasted_command};
+use crate::world::disk::{self, Durability};
+use crate::world::env;
+use crate::world::home::{Home, read_pointer};
+use crate::world::store::{self, LOCK_WAIT};
+
+/// The client gives all of a session's end 1.5 s.
+const END_WAIT: Duration = Duration::from_millis(300);
+
+/// What crew has to say to an event.
+#[derive(Debug)]
+pub enum Answer {
+    Silent,
+    Stopped(Stop),
+    Started(Box<Started>),
+    /// The command was understood and could not be obeyed; it costs no model turn.
+    Refused(String),
+    Help,
+    /// `/crew:status`: the loop of this session or working tree.
+    Status(Option<Box<Loop>>),
+    Cancelled(Attempt),
+    /// A loop of this working tree was interrupted; told once.
+    Interrupted(Box<Loop>),
+}
+
+/// Answers one event. An error means: let everything through.
+pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
+    if payload.agent_id.is_some() {
+        return Ok(Answer::Silent);
+    }
+    match payload.event.as_str() {
+        "Stop" | "StopFailure" => stop(home, payload).map(Answer::Stopped),
+        "UserPromptExpansion" => {
+            let name = payload.command_name.as_deref().and_then(|name| name.strip_prefix("crew:"));
+            let raw = payload.command_args.as_deref().unwrap_or_default();
+            name.map_or(Ok(Answer::Silent), |name| Ok(command(home, payload, name, raw)))
+        }
+        "UserPromptSubmit" => {
+            let pasted = payload.prompt.as_deref().and_then(pasted_command);
+            pasted.map_or(Ok(Answer::Silent), |(name, raw)| Ok(command(home, payload, &name, &raw)))
+        }
+        "SessionStart" => session_start(home, payload),
+        "SessionEnd" => session_end(home, payload),
+        _ => Ok(Answer::Silent),
+    }
+}
+
+/// A slash command. Whatever goes wrong is told to the user, who has just typed it.
+fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
+    let answer = match name {
+        "loop" => start_loop(home, payload, raw),
+        "cancel-loop" => cancel_loop(home, payload, raw),
+        "status" => of_session(home, payload).map(|found| Answer::Status(found.map(Box::new))),
+        "help" => Ok(Answer::Help),
+        _ => Ok(Answer::Silent),
+    };
+    answer.unwrap_or_else(|error| Answer::Refused(format!("{error:#}")))
+}
+
+fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let arguments = arguments::parse(raw)?;
+    let asks = arguments.task.is_none() && arguments.prompt_file.is_none();
+    if arguments.help || (asks && raw.trim().is_empty()) {
+        return Ok(Answer::Help);
+    }
+    let session_id = payload.session_id.as_deref().context("the client names no session")?;
+    let request = Request {
+        arguments,
+        session_id,
+        prompt_id: payload.prompt_id.clone(),
+        cwd: payload.cwd.as_deref().context("the client names no folder")?,
+        project: env::path("CLAUDE_PROJECT_DIR"),
+        transcript_bytes: payload.transcript.as_deref().map_or(0, disk::size),
+    };
+    let started = start(home, request)?;
+    Ok(started.map_or(Answer::Silent, |started| Answer::Started(Box::new(started))))
+}
+
+fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+    let reason = raw.trim();
+    let quoted = reason.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let reason = Some(quoted.unwrap_or(reason).trim()).filter(|reason| !reason.is_empty());
+    Ok(Answer::Cancelled(ending::cancel(home, &record.id, "user", reason)?))
+}
+
+/// The loop this session owns, else the one of its working tree.
+fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
+    if let Some(session_id) = &payload.session_id
+        && let Some(id) = read_pointer(&home.session_pointer(session_id))?
+    {
+        return Ok(Some(store::load(home, &id)?));
+    }
+    match &payload.cwd {
+        Some(cwd) => find::of_working_tree(home, cwd),
+        None => Ok(None),
+    }
+}
+
+/// Tells of a loop that lost its owner; never goes on with it unasked.
+fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
+    let resumes_work = matches!(payload.source.as_deref(), Some("compact"));
+    let Some(record) = of_session(home, payload)?.filter(|_| !resumes_work) else {
+        return Ok(Answer::Silent);
+    };
+    let record = if ending::owner_is_gone(home, &record) {
+        match ending::interrupt(home, &record.id, ending::gone_why(&record), LOCK_WAIT)? {
+            Attempt::Ended(ended) => ended.record,
+            Attempt::Over(record) => *record,
+            Attempt::LeftToTheBoundary => return Ok(Answer::Silent),
+        }
+    } else {
+        record
+    };
+    let told = home.loop_file(&record.id, "told");
+    if record.outcome() != Some(Outcome::Interrupted) || disk::exists(&told) {
+        return Ok(Answer::Silent);
+    }
+    disk::write(&told, b"", Durability::Process)?;
+    Ok(Answer::Interrupted(Box::new(record)))
+}
+
+/// The session is over, and so is its loop's turn to run; a lock that cannot be had in time is answered
+/// with a mark that the next reader honours.
+fn session_end(home: &Home, payload: &Payload) -> Result<Answer> {
+    let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
+    let Some(id) = read_pointer(&home.session_pointer(session_id))? else {
+        return Ok(Answer::Silent);
+    };
+    let record = store::load(home, &id)?;
+    if record.is_live() && is_ours(&record, session_id) {
+        let reason = payload.reason.as_deref().unwrap_or("other");
+        let why = format!("its session ended ({reason})");
+        if let Attempt::LeftToTheBoundary = ending::interrupt(home, &id, &why, END_WAIT)? {
+            disk::write(&ending::end_mark(home, &id), why.as_bytes(), Durability::Machine)?;
+        }
+    }
+    Ok(Answer::Silent)
+}

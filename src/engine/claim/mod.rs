@@ -1,0 +1,226 @@
+//! What an agent claims at the end of its final message. Only one thing counts: a `<promise>` tag
+//! alone on the last non-blank line, outside code fences and block quotes. All else that looks like
+//! a claim is a near miss: it is explained to the agent and never believed. Nothing here guesses at
+//! what prose means, because an agent that explains the rule would then be taken at its word.
+
+use serde::{Deserialize, Serialize};
+
+use self::fence::{Fences, indentation};
+pub use self::near_miss::NearMiss;
+use super::promise::{BLOCKED, CLOSE, OPEN, Promise, normal, reserved};
+
+mod fence;
+mod near_miss;
+#[cfg(test)]
+mod tests;
+
+/// The longest reason kept from a claim, in characters.
+pub const MAX_REASON_CHARACTERS: usize = 500;
+/// The longest wrong text kept from a claim, in characters.
+const MAX_SAID_CHARACTERS: usize = 100;
+
+/// What an agent's final message claims.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// Nothing.
+    None,
+    /// The job is done.
+    Success,
+    /// This try failed.
+    Failure {
+        /// Why, in the agent's words, one line of at most `MAX_REASON_CHARACTERS`.
+        reason: Option<String>,
+    },
+    /// The agent cannot go on without a person.
+    Blocked {
+        /// Why, in the agent's words, one line of at most `MAX_REASON_CHARACTERS`.
+        reason: Option<String>,
+    },
+    /// Something that looks like a claim and does not count.
+    NearMiss(NearMiss),
+}
+
+/// Reads the claim at the end of an agent's final message. Without a promise (`--no-promise`)
+/// FAILURE and BLOCKED still count and success never does. Takes time in proportion to the message.
+pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
+    let mut fences = Fences::default();
+    let mut is_open = false;
+    let mut earlier = None;
+    let mut last = None;
+    for text in message.lines().filter(|line| !line.trim().is_empty()) {
+        if let Some(line) = last.replace(Line::read(text, fences.cover(text))) {
+            earlier = line.miss_before_the_end(is_open, promise).or(earlier);
+            is_open = line.tags.leaves_open(is_open);
+        }
+    }
+    let Some(line) = last else { return Claim::None };
+    if let Some(said) = line.claim() {
+        return judge(said, line.tags.is_exact, promise);
+    }
+    let miss = line.miss_at_the_end(is_open, promise).or(earlier);
+    miss.map_or(Claim::None, Claim::NearMiss)
+}
+
+/// What the text of a tag in the right place claims.
+fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
+    let said = normal(said);
+    let is_promise = promise.is_some_and(|promise| promise.as_str() == said);
+    if is_exact && is_promise {
+        return Claim::Success;
+    }
+    if let Some(word) = reserved(&said).filter(|_| is_exact) {
+        let reason = said[word.len()..].trim_start().trim_start_matches(':').trim();
+        let reason = (!reason.is_empty()).then(|| shortened(reason, MAX_REASON_CHARACTERS));
+        return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
+    }
+    let is_almost = is_promise
+        || reserved(&said.to_uppercase()).is_some()
+        || promise.is_some_and(|promise| promise.as_str().to_lowercase() == said.to_lowercase());
+    Claim::NearMiss(match promise {
+        _ if is_almost => NearMiss::WrongCase,
+        None => NearMiss::NoPromise,
+        Some(_) => NearMiss::WrongText { said: shortened(&said, MAX_SAID_CHARACTERS) },
+    })
+}
+
+/// A non-blank line of a message.
+struct Line<'message> {
+    /// The line without the white space around it.
+    text: &'message str,
+    tags: Tags<'message>,
+    is_fenced: bool,
+    is_quoted: bool,
+    is_indented: bool,
+}
+
+impl<'message> Line<'message> {
+    fn read(line: &'message str, is_fenced: bool) -> Self {
+        let text = line.trim();
+        Self {
+            text,
+            tags: Tags::read(text),
+            is_fenced,
+            is_quoted: text.starts_with('>'),
+            is_indented: indentation(line, 0).0 >= 4,
+        }
+    }
+
+    /// What the tag says, where the line is a tag that counts if it is the last.
+    fn claim(&self) -> Option<&'message str> {
+        self.tags.said.filter(|_| self.tags.is_alone && !self.is_fenced && !self.is_indented)
+    }
+
+    /// Why this line, the last, is no claim though it looks like one.
+    fn miss_at_the_end(&self, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
+        let is_half = starts_with(self.text, OPEN) || ends_with(self.text, CLOSE);
+        let miss = match &self.tags {
+            tags if tags.said.is_some() => self.cover().unwrap_or(NearMiss::NotAlone),
+            tags if tags.begins_closed && is_open => NearMiss::SplitOverLines,
+            _ if is_half => self.cover().unwrap_or(NearMiss::Malformed),
+            _ if self.is_bare_claim(promise) => NearMiss::Untagged,
+            _ => return None,
+        };
+        Some(self.for_loop(miss, promise))
+    }
+
+    /// Why this line, which is not the last, is no claim though it looks like one.
+    fn miss_before_the_end(&self, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
+        let miss = match &self.tags {
+            tags if tags.said.is_some() => self.cover().unwrap_or(NearMiss::NotLastLine),
+            tags if tags.begins_closed && is_open => NearMiss::SplitOverLines,
+            _ => return None,
+        };
+        Some(self.for_loop(miss, promise))
+    }
+
+    /// What keeps the line from being read as text.
+    fn cover(&self) -> Option<NearMiss> {
+        match (self.is_fenced, self.is_quoted, self.is_indented && self.tags.is_alone) {
+            (true, _, _) => Some(NearMiss::InFence),
+            (_, true, _) => Some(NearMiss::Quoted),
+            (_, _, true) => Some(NearMiss::Indented),
+            _ => None,
+        }
+    }
+
+    /// In a loop without a promise the place of a success claim is not what is wrong with it.
+    fn for_loop(&self, miss: NearMiss, promise: Option<&Promise>) -> NearMiss {
+        match (promise, self.tags.said) {
+            (None, Some(said)) if reserved(said).is_none() => NearMiss::NoPromise,
+            _ => miss,
+        }
+    }
+
+    /// Whether the line is what a tag would have to say, perhaps in bold, in quotes or as a sentence.
+    fn is_bare_claim(&self, promise: Option<&Promise>) -> bool {
+        let bare = self.text.trim_matches(|c: char| c.is_whitespace() || "*_`\"'.!".contains(c));
+        let is_promise = |text| promise.is_some_and(|promise| promise.as_str() == normal(text));
+        is_promise(self.text) || is_promise(bare) || reserved(bare).is_some()
+    }
+}
+
+/// The promise tags of a line, in any letter case.
+#[derive(Default)]
+struct Tags<'message> {
+    /// What stands between the last opening tag that is closed and its closing tag.
+    said: Option<&'message str>,
+    /// Whether the line is one tag and nothing else.
+    is_alone: bool,
+    /// Whether every tag has the right letter case.
+    is_exact: bool,
+    /// Whether the first tag is a closing one.
+    begins_closed: bool,
+    /// Whether the last tag is an opening one; `None` without tags.
+    ends_open: Option<bool>,
+}
+
+impl<'message> Tags<'message> {
+    fn read(text: &'message str) -> Self {
+        let mut tags = Self { is_exact: true, ..Self::default() };
+        let mut count = 0;
+        let mut opened = None;
+        for (offset, _) in text.match_indices('<') {
+            let rest = &text[offset..];
+            let is_opening = starts_with(rest, OPEN);
+            if !is_opening && !starts_with(rest, CLOSE) {
+                continue;
+            }
+            count += 1;
+            tags.is_exact &= rest.starts_with(OPEN) || rest.starts_with(CLOSE);
+            tags.begins_closed |= count == 1 && !is_opening;
+            tags.ends_open = Some(is_opening);
+            if is_opening {
+                opened = Some(offset + OPEN.len());
+            } else if let Some(start) = opened.take() {
+                tags.said = Some(&text[start..offset]);
+                let end = offset + CLOSE.len();
+                tags.is_alone = count == 2 && start == OPEN.len() && end == text.len();
+            }
+        }
+        tags.is_alone &= count == 2;
+        tags
+    }
+
+    fn leaves_open(&self, was_open: bool) -> bool {
+        self.ends_open.unwrap_or(was_open)
+    }
+}
+
+fn starts_with(text: &str, tag: &str) -> bool {
+    text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag))
+}
+
+fn ends_with(text: &str, tag: &str) -> bool {
+    let start = text.len().checked_sub(tag.len());
+    start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(tag))
+}
+
+/// A text cut to so many characters, the last of them an ellipsis.
+fn shortened(text: &str, characters: usize) -> String {
+    let mut ends = text.char_indices().map(|(offset, _)| offset).skip(characters - 1);
+    match (ends.next(), ends.next()) {
+        (Some(end), Some(_)) => format!("{}…", text[..end].trim_end()),
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,94 @@
+//! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can read
+//! it and cannot change it; no file of the checkout is read again for a running loop.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::Limits;
+use super::promise::Promise;
+
+/// The fixed part of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contract {
+    /// The user's words, byte for byte.
+    pub task: String,
+    /// What the agent must say to claim success; `None` after `--no-promise`.
+    pub promise: Option<Promise>,
+    /// In the order given; a command may stand under several roles and still runs once a boundary.
+    pub checks: Vec<Check>,
+    pub limits: Limits,
+}
+
+impl Contract {
+    /// The checks of one role, in the order given.
+    pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(move |check| check.role == role)
+    }
+
+    /// Whether anything but a limit can complete the loop.
+    pub fn can_complete(&self) -> bool {
+        self.promise.is_some() || self.of_role(Role::Until).next().is_some()
+    }
+}
+
+/// When a check runs, and what its failing means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Must pass before a claim is believed.
+    Verify,
+    /// As `Verify`, and runs after every iteration, where failing makes the iteration a failure.
+    Gate,
+    /// Ends the loop when it passes; no claim is needed.
+    Until,
+}
+
+/// A command crew runs itself. Its exit status alone passes or fails it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Given to `sh -c`.
+    pub run: String,
+    pub role: Role,
+    /// Seconds until the check is ended and has failed.
+    pub timeout_s: u64,
+    /// The exit status that passes.
+    pub success_exit_code: i32,
+}
+
+/// Seconds a check may take unless its contract says otherwise.
+pub const CHECK_TIMEOUT_S: u64 = 600;
+
+impl Check {
+    /// A check with the built-in timeout that passes on exit status 0.
+    pub fn new(run: impl Into<String>, role: Role) -> Self {
+        Self { run: run.into(), role, timeout_s: CHECK_TIMEOUT_S, success_exit_code: 0 }
+    }
+}
+
+/// Where a loop lives, fixed at the start: the agent's `cd`, `git switch` or worktree does not move it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The working tree's root; without git the folder the client was started in.
+    pub checkout: PathBuf,
+    /// Where checks run: the folder the loop was started from.
+    pub folder: PathBuf,
+    /// The branch the loop started on; `None` without git or on a detached HEAD.
+    pub branch: Option<String>,
+    /// The folder under `.claude/branches/` that holds the view, the task and the handoffs.
+    pub branch_dir: String,
+    /// `HEAD` at the start, for "since the start"; `None` without git or without a commit.
+    pub head: Option<String>,
+}
+
+impl Place {
+    /// The folder of this loop's readable files in the checkout.
+    pub fn branch_folder(&self) -> PathBuf {
+        self.checkout.join(".claude").join("branches").join(&self.branch_dir)
+    }
+
+    /// The file that holds the exact task, for the agent to read.
+    pub fn task_file(&self) -> PathBuf {
+        self.branch_folder().join("task.md")
+    }
+}

@@ -1,0 +1,177 @@
+//! The way out of a boundary: ten rules, the first that matches wins. A refused claim is no exit; it is
+//! a fact of the next prompt. So a success on the last iteration is a success, and a third failure on
+//! it is `aborted`, not `exhausted`.
+
+use chrono::{DateTime, Utc};
+
+use super::claim::Claim;
+use super::evidence::Progress;
+use super::facts::{ApiError, Facts, Order};
+use super::judge::Judged;
+use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, reached, wait_until};
+use super::looped::{Loop, Status};
+use super::outcome::{Ending, Outcome, Proof};
+use super::owner::Driver;
+use super::wants::waits_for;
+
+/// What happens next.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Another iteration, with the next prompt.
+    Continue,
+    /// The same iteration again, at `until`.
+    Wait { until: DateTime<Utc>, why: String },
+    /// Let the agent stop, count nothing, and stay where the loop is.
+    Hold(Hold),
+    /// The loop is over.
+    Finish(Ending),
+}
+
+/// Why a loop holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    Paused,
+    /// The named work runs in the background.
+    Background(String),
+}
+
+/// Decides. `judged` is what `judge` made of the same `facts`.
+pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
+    let subject = &judged.after;
+    ordered(facts)
+        .or_else(|| beyond_the_agent(judged, facts))
+        .or_else(|| service_failed(subject, facts))
+        .or_else(|| said_blocked(facts))
+        .or_else(|| {
+            judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
+        })
+        .or_else(|| too_many_failures(subject))
+        .or_else(|| spent(judged))
+        .or_else(|| stalled(judged))
+        .or_else(|| background(facts))
+        .unwrap_or(Decision::Continue)
+}
+
+fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Decision {
+    Decision::Finish(Ending { outcome, proof, why: why.into() })
+}
+
+/// 1. cancelled → finish `cancelled`; paused → hold.
+fn ordered(facts: &Facts) -> Option<Decision> {
+    Some(match facts.seen.order.as_ref()? {
+        Order::Cancel { by, reason } => {
+            let why = match reason {
+                Some(reason) => format!("cancelled by the {by}: {reason}"),
+                None => format!("cancelled by the {by}"),
+            };
+            finish(Outcome::Cancelled, None, why)
+        }
+        Order::Pause => Decision::Hold(Hold::Paused),
+    })
+}
+
+/// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) → `blocked`.
+fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let agent = &facts.seen.agent;
+    if let Some(ApiError::Fatal { cause, cure }) = &agent.error {
+        return Some(finish(Outcome::Blocked, None, format!("{cause}; {cure}")));
+    }
+    let denied = !agent.denied.is_empty()
+        && judged.after.driver() == Driver::Process
+        && judged.progress == Progress::None
+        && facts.seen.claim != Claim::Success;
+    denied.then(|| {
+        let tools = agent.denied.join(", ");
+        let why = format!("denied: {tools}, and nothing changed; allow them with --permissions");
+        finish(Outcome::Blocked, None, why)
+    })
+}
+
+/// 3. transient API error → wait; past a limit the loop finishes now; the 12th in a row → `blocked`.
+fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
+    let Some(ApiError::Transient { message, reset }) = &facts.seen.agent.error else { return None };
+    let attempt = subject.state.transient_errors;
+    if attempt >= TRANSIENT_ERRORS_MAX {
+        let why = format!("the model's service failed {attempt} times in a row: {message}");
+        return Some(finish(Outcome::Blocked, None, why));
+    }
+    let now = facts.now.wall;
+    let until = wait_until(now, *reset, attempt, facts.seen.jitter);
+    if let Some(limit) = outlasted_by(subject, now, until) {
+        let when = until.format("%Y-%m-%d %H:%M UTC");
+        let why = format!("{message}; the wait until {when} would outlast {limit}");
+        return Some(finish(Outcome::Interrupted, None, why));
+    }
+    Some(Decision::Wait { until, why: message.clone() })
+}
+
+/// 4. claim BLOCKED → finish `blocked`.
+fn said_blocked(facts: &Facts) -> Option<Decision> {
+    let Claim::Blocked { reason } = &facts.seen.claim else { return None };
+    let why = reason.as_ref().map_or_else(
+        || "the agent said BLOCKED and gave no reason".to_owned(),
+        |reason| format!("the agent said BLOCKED: {reason}"),
+    );
+    Some(finish(Outcome::Blocked, None, why))
+}
+
+/// 6. consecutive failures ≥ threshold → finish `aborted`.
+fn too_many_failures(subject: &Loop) -> Option<Decision> {
+    let threshold = subject.contract.limits.failure_threshold;
+    let failures = subject.state.consecutive_failures;
+    (threshold > 0 && failures >= threshold).then(|| {
+        let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
+        let last = last.unwrap_or_default();
+        finish(Outcome::Aborted, None, format!("{failures} failures in a row, the last: {last}"))
+    })
+}
+
+/// 7. a limit reached → finish `exhausted`; a loop that nothing else could complete is `completed` here.
+fn spent(judged: &Judged) -> Option<Decision> {
+    let subject = &judged.after;
+    let limit = reached(subject)?;
+    if subject.contract.can_complete() {
+        return Some(finish(Outcome::Exhausted, None, limit));
+    }
+    Some(finish(Outcome::Completed, None, format!("{limit}, and it had nothing to prove")))
+}
+
+/// 8. no progress for `stall` iterations → finish `stalled`.
+fn stalled(judged: &Judged) -> Option<Decision> {
+    let stall = judged.after.contract.limits.stall;
+    let still = judged.after.state.still;
+    (stall > 0 && still >= stall).then(|| {
+        let why =
+            format!("nothing changed in the last {still} iterations: no file, commit or check");
+        finish(Outcome::Stalled, None, why)
+    })
+}
+
+/// 9. the client has background work pending, and no claim was made → hold.
+fn background(facts: &Facts) -> Option<Decision> {
+    waits_for(&facts.seen).map(|work| Decision::Hold(Hold::Background(work.to_owned())))
+}
+
+/// The record as the decision leaves it; the generation is the store's.
+pub fn settle(judged: Judged, decision: &Decision) -> Loop {
+    let mut subject = judged.after;
+    let state = &mut subject.state;
+    match decision {
+        Decision::Continue | Decision::Hold(Hold::Background(_)) => state.status = Status::Running,
+        Decision::Hold(Hold::Paused) => state.status = Status::Paused,
+        Decision::Wait { until, .. } => {
+            state.status = Status::Waiting;
+            state.due = Some(*until);
+        }
+        Decision::Finish(ending) => {
+            state.status = Status::Finished;
+            state.ending = Some(ending.clone());
+        }
+    }
+    subject
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

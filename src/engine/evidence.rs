@@ -1,0 +1,115 @@
+//! What crew saw at the last boundary, small enough to be kept in the state and shown to the agent.
+
+use serde::{Deserialize, Serialize};
+
+use super::contract::Role;
+use super::facts::Verdict;
+
+/// The most of a check's output that is kept, in characters.
+pub const TAIL_CHARS: usize = 2000;
+
+/// The summary of one boundary.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The iteration that ended, 1-based.
+    pub iteration: u32,
+    pub claim: Standing,
+    pub checks: Vec<CheckEvidence>,
+    /// Why the iteration failed; `None` when it did not.
+    pub failure: Option<String>,
+    pub progress: Progress,
+    /// Checks that pass now and failed when they last ran.
+    pub mended: u32,
+}
+
+impl Evidence {
+    /// The checks that did not pass, in the order they ran.
+    pub fn failing(&self) -> impl Iterator<Item = &CheckEvidence> {
+        self.checks.iter().filter(|check| check.verdict != Verdict::Passed)
+    }
+}
+
+/// What became of the agent's claim.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "because")]
+pub enum Standing {
+    #[default]
+    None,
+    Accepted,
+    /// A success claim, with what stood against it.
+    Refused(String),
+    Failure(String),
+    Blocked(String),
+    /// Something like a claim, with what was wrong about it.
+    NearMiss(String),
+}
+
+/// One check's part of the evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckEvidence {
+    pub run: String,
+    /// Every role the command has in the contract.
+    pub roles: Vec<Role>,
+    pub verdict: Verdict,
+    pub exit: Option<i32>,
+    pub elapsed_ms: u64,
+    /// Bounded to [`TAIL_CHARS`]; empty for a check that passed.
+    pub tail: String,
+}
+
+impl CheckEvidence {
+    /// "failed (exit 1)", "timed out after 10m": what happened, for people and for the agent.
+    pub fn what_happened(&self) -> String {
+        match (self.verdict, self.exit) {
+            (Verdict::Passed, _) => "passed".to_owned(),
+            (Verdict::Failed, Some(code)) => format!("failed (exit {code})"),
+            (Verdict::Failed, None) => "failed".to_owned(),
+            (Verdict::TimedOut, _) => format!("timed out after {} s", self.elapsed_ms / 1000),
+            (Verdict::Unknown, _) => "did not finish; its result is unknown".to_owned(),
+        }
+    }
+}
+
+/// Whether an iteration moved anything crew can see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Progress {
+    Made,
+    None,
+    /// Nothing could be looked at; unknown never stalls.
+    #[default]
+    Unknown,
+}
+
+/// The last `limit` characters of `text`, from the start of a line where one fits.
+pub fn tail_of(text: &str, limit: usize) -> String {
+    let text = text.trim_end();
+    let skip = text.chars().count().saturating_sub(limit);
+    if skip == 0 {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().skip(skip).collect();
+    match cut.split_once('\n') {
+        Some((_, rest)) if !rest.is_empty() => rest.to_owned(),
+        _ => cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_keeps_whole_lines_where_it_can_and_never_splits_a_character() {
+        let table = [
+            ("short", 10, "short"),
+            ("one\ntwo\nthree\n", 9, "three"),
+            ("no line breaks at all", 6, "at all"),
+            ("日本語テキスト", 3, "キスト"),
+            ("", 3, ""),
+        ];
+        for (text, limit, expected) in table {
+            assert_eq!(tail_of(text, limit), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Everything a boundary may look at. `Seen` is the cheap look; `Facts` adds what was worth its cost.
+//! An absent value means *not looked at*, never zero.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::claim::Claim;
+
+/// One instant on both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// For dates, resets and people.
+    pub wall: DateTime<Utc>,
+    /// Milliseconds this machine was awake since boot: for durations.
+    pub awake_ms: u64,
+}
+
+/// An order from outside the loop, waiting in a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order {
+    Cancel {
+        /// `user` or `agent`.
+        by: String,
+        reason: Option<String>,
+    },
+    Pause,
+}
+
+/// Why the model's service did not answer, by what can be done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApiError {
+    /// Rate limit, overload, 5xx, network, unknown: neither an iteration nor a failure.
+    Transient { message: String, reset: Option<DateTime<Utc>> },
+    /// Auth, billing, model, organisation: only a person helps.
+    Fatal { cause: String, cure: String },
+    /// Invalid, too long, output cut, refusal: a failed iteration, and the next prompt says which.
+    Request { message: String },
+}
+
+/// How the agent's iteration ended, as its client or its process told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentEnd {
+    /// Exit status of the agent's process; `None` where it did not exit.
+    pub exit: Option<i32>,
+    /// The iteration was ended by its own timeout.
+    pub timed_out: bool,
+    pub error: Option<ApiError>,
+    /// Tools that were denied.
+    pub denied: Vec<String>,
+    /// Work the client still runs in the background and that is worth waiting for.
+    pub background: Option<String>,
+}
+
+/// The cheap look: enough to know which checks and which diffs are worth their cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub order: Option<Order>,
+    pub claim: Claim,
+    pub agent: AgentEnd,
+    /// A number from 0 to 999 that spreads waits of many loops.
+    pub jitter: u16,
+}
+
+/// What a check did at this boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Passed,
+    Failed,
+    /// Ended by its own timeout: a failed check.
+    TimedOut,
+    /// Died by a signal crew did not send, or was not run: never taken for a failure.
+    Unknown,
+}
+
+/// One check, run once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The command, as the contract gives it.
+    pub run: String,
+    pub verdict: Verdict,
+    /// `None` when it did not exit by itself.
+    pub exit: Option<i32>,
+    pub elapsed_ms: u64,
+    /// The last lines of what it printed, bounded.
+    pub tail: String,
+}
+
+/// All that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    pub seen: Seen,
+    /// When the looking was over: an iteration's time includes its checks.
+    pub now: Moment,
+    /// In the order they ran; empty when none was worth running.
+    pub checks: Vec<CheckResult>,
+    /// Hash of the working tree's state; `None` outside git, or when not looked at.
+    pub tree: Option<String>,
+}
+
+impl Facts {
+    /// The verdict of a command at this boundary; `None` when it was not run.
+    pub fn verdict(&self, run: &str) -> Option<Verdict> {
+        self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
+    }
+}

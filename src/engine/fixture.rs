@@ -1,0 +1,82 @@
+//! A loop and its facts for the tests of the rules: the plainest of each, to be changed in one place.
+
+use chrono::{DateTime, TimeDelta};
+
+use super::claim::Claim;
+use super::contract::{Check, Contract, Place, Role};
+use super::facts::{AgentEnd, CheckResult, Facts, Moment, Seen, Verdict};
+use super::limits::Limits;
+use super::looped::{Loop, LoopId, State, VERSION};
+use super::owner::{Driver, Owner, ProcessIdentity};
+use super::promise::Promise;
+
+/// The instant `seconds` after the loop's start, awake all the time.
+pub fn at(seconds: u32) -> Moment {
+    let start = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
+    Moment {
+        wall: start + TimeDelta::seconds(i64::from(seconds)),
+        awake_ms: 1_000_000 + u64::from(seconds) * 1000,
+    }
+}
+
+/// A session loop in its first iteration: 10 iterations, promise COMPLETE, no checks.
+pub fn a_loop() -> Loop {
+    let owner = Owner {
+        driver: Driver::Session,
+        session_id: Some("s-1".to_owned()),
+        process: ProcessIdentity { pid: 42, started: "1".to_owned() },
+    };
+    Loop {
+        version: VERSION,
+        id: LoopId::from_random(7),
+        made_by: "0.1.0".to_owned(),
+        started_at: at(0).wall,
+        contract: Contract {
+            task: "Build the todo API".to_owned(),
+            promise: Some(Promise::default()),
+            checks: Vec::new(),
+            limits: Limits::default(),
+        },
+        place: Place {
+            checkout: "/repo".into(),
+            folder: "/repo".into(),
+            branch: Some("main".to_owned()),
+            branch_dir: "main".to_owned(),
+            head: None,
+        },
+        elapsed_ms: Vec::new(),
+        state: State { tree: Some("tree at the start".to_owned()), ..State::begin(owner, at(0)) },
+    }
+}
+
+/// `a_loop` with the given checks.
+pub fn a_loop_with(checks: &[(&str, Role)]) -> Loop {
+    let mut subject = a_loop();
+    subject.contract.checks = checks.iter().map(|(run, role)| Check::new(*run, *role)).collect();
+    subject
+}
+
+/// The end of an uneventful iteration, a minute in, that changed the tree.
+pub fn facts(claim: Claim) -> Facts {
+    Facts {
+        seen: Seen { order: None, claim, agent: AgentEnd::default(), jitter: 0 },
+        now: at(60),
+        checks: Vec::new(),
+        tree: Some("another tree".to_owned()),
+    }
+}
+
+/// One check's result.
+pub fn result(run: &str, verdict: Verdict) -> CheckResult {
+    CheckResult {
+        run: run.to_owned(),
+        verdict,
+        exit: match verdict {
+            Verdict::Passed => Some(0),
+            Verdict::Failed => Some(1),
+            Verdict::TimedOut | Verdict::Unknown => None,
+        },
+        elapsed_ms: 1200,
+        tail: format!("output of {run}"),
+    }
+}

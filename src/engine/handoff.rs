@@ -1,0 +1,227 @@
+//! The page the next worker reads: what a person or another agent needs to go on where this loop
+//! stopped. crew fills in every fact it has; what only the agent knows is left for it to add.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+
+use super::evidence::{CheckEvidence, Evidence, Standing};
+use super::looped::Loop;
+use super::prompt::{clip, role_word};
+
+/// What git says happened since the loop started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Since {
+    /// One line per commit, the newest first, bounded by the reader.
+    pub commits: Vec<String>,
+    /// `git diff --stat` against the start, bounded by the reader.
+    pub diffstat: String,
+}
+
+/// A handoff's file name: `<type>-<UTC time>.md`.
+pub fn file_name(kind: &str, at: DateTime<Utc>) -> String {
+    format!("{kind}-{}.md", at.format("%Y%m%dT%H%M%SZ"))
+}
+
+/// The page for a loop that ended, or that somebody hands on.
+pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>) -> String {
+    let branch = subject.place.branch.as_deref().unwrap_or("none");
+    let mut text = format!(
+        "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n# Handoff: loop {}\n\n",
+        at.format("%Y-%m-%dT%H:%M:%SZ"),
+        subject.standing(),
+        subject.id,
+    );
+    section(&mut text, "What was done", &what_was_done(subject, since));
+    section(&mut text, "Files changed", &or_none(&since.diffstat));
+    section(&mut text, "Decisions", "None recorded by crew.");
+    section(&mut text, "Checks", &checks(subject));
+    section(&mut text, "Learnings", "None recorded by crew.");
+    section(&mut text, "Open questions", &open_questions(subject));
+    section(&mut text, "Next steps", &next_steps(subject));
+    section(&mut text, "Context for resume", &context(subject));
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    let _ = write!(text, "## {title}\n\n{}\n\n", body.trim_end());
+}
+
+fn or_none(text: &str) -> String {
+    if text.trim().is_empty() { "None.".to_owned() } else { indented(text) }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().lines().fold(String::new(), |mut block, line| {
+        let _ = writeln!(block, "    {line}");
+        block
+    })
+}
+
+fn what_was_done(subject: &Loop, since: &Since) -> String {
+    let mut text = format!(
+        "{} iterations in {}.\n",
+        subject.state.completed,
+        humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
+    );
+    if let Some(ending) = &subject.state.ending {
+        let _ = writeln!(text, "Ended {}: {}.", ending.outcome.label(), ending.why);
+    }
+    if since.commits.is_empty() {
+        text.push_str("No commits.\n");
+    } else {
+        let _ =
+            writeln!(text, "Commits since the start:\n\n{}", indented(&since.commits.join("\n")));
+    }
+    text
+}
+
+fn checks(subject: &Loop) -> String {
+    if subject.contract.checks.is_empty() {
+        return "None: this loop had no checks.".to_owned();
+    }
+    let mut text = String::new();
+    for check in &subject.contract.checks {
+        let known = subject
+            .state
+            .evidence
+            .as_ref()
+            .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
+        let happened = known.map_or_else(
+            || "not run at the last boundary".to_owned(),
+            CheckEvidence::what_happened,
+        );
+        let run = clip(&check.run, 200);
+        let _ = writeln!(text, "- `{run}` ({}): {happened}", role_word(check.role));
+    }
+    if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
+        let _ = write!(
+            text,
+            "\nLast lines of `{}`:\n\n{}",
+            clip(&failed.run, 200),
+            indented(&failed.tail)
+        );
+    }
+    text
+}
+
+fn open_questions(subject: &Loop) -> String {
+    match subject.state.evidence.as_ref().map(|evidence| &evidence.claim) {
+        Some(Standing::Blocked(reason)) => format!("The agent is blocked: {reason}"),
+        Some(Standing::Failure(reason)) => format!("The agent failed: {reason}"),
+        _ => "None recorded by crew.".to_owned(),
+    }
+}
+
+fn next_steps(subject: &Loop) -> String {
+    let mut text = String::from("Go on with the task, from the state of the working tree.\n");
+    if let Some(Standing::Refused(because)) =
+        subject.state.evidence.as_ref().map(|evidence| &evidence.claim)
+    {
+        let _ = writeln!(text, "The last claim was refused: {because}.");
+    }
+    text
+}
+
+fn context(subject: &Loop) -> String {
+    let promise = subject.contract.promise.as_ref();
+    let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
+    format!(
+        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n",
+        subject.id,
+        subject.place.task_file().display(),
+        subject.place.folder.display(),
+        subject.id,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::contract::Role;
+    use crate::engine::decide::{decide, settle};
+    use crate::engine::facts::Verdict;
+    use crate::engine::fixture::{a_loop_with, at, facts, result};
+    use crate::engine::judge::judge;
+
+    #[test]
+    fn a_handoff_holds_every_fact_crew_has_under_the_eight_headings() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+        subject.contract.limits.max_iterations = 1;
+        let mut refused = facts(Claim::Success);
+        refused.checks = vec![result("cargo test", Verdict::Failed)];
+        let judged = judge(&subject, &refused);
+        let decision = decide(&judged, &refused);
+        let ended = settle(judged, &decision);
+        let since = Since {
+            commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
+            diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
+        };
+        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
+        ---
+        type: exhausted
+        timestamp: 2026-11-18T11:07:40Z
+        branch: main
+        status: exhausted
+        ---
+
+        # Handoff: loop haaaaaaa
+
+        ## What was done
+
+        1 iterations in 1m.
+        Ended exhausted: the limit of 1 iterations is reached.
+        Commits since the start:
+
+            1a2b3c4 Add the list endpoint
+
+        ## Files changed
+
+             src/lib.rs | 2 +-
+             1 file changed
+
+        ## Decisions
+
+        None recorded by crew.
+
+        ## Checks
+
+        - `cargo test` (verify): failed (exit 1)
+
+        Last lines of `cargo test`:
+
+            output of cargo test
+
+        ## Learnings
+
+        None recorded by crew.
+
+        ## Open questions
+
+        None recorded by crew.
+
+        ## Next steps
+
+        Go on with the task, from the state of the working tree.
+        The last claim was refused: `cargo test` failed (exit 1).
+
+        ## Context for resume
+
+        - Loop: haaaaaaa
+        - Task: /repo/.claude/branches/main/task.md
+        - Promise: COMPLETE
+        - Folder of the checks: /repo
+        - Record: `crew status haaaaaaa`
+        ");
+    }
+
+    #[test]
+    fn a_handoff_is_named_by_its_type_and_its_time() {
+        assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
+    }
+}

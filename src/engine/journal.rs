@@ -1,0 +1,125 @@
+//! The lines of a loop's journal and the one way to read them back: what was decided, in order, with
+//! enough in each line to rebuild the record. Written before the state, so after a crash the journal may
+//! be one line ahead; the state is what counts, and the line's generation is then written again.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::looped::{Loop, State};
+
+/// The version of the lines' shape.
+pub const SCHEMA: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub schema: u32,
+    pub at: DateTime<Utc>,
+    /// The generation the record has after this line.
+    pub generation: u64,
+    pub event: Event,
+}
+
+/// What a line tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Event {
+    Started {
+        record: Box<Loop>,
+    },
+    /// A boundary, with its decision in one word and the reason where there is one.
+    Boundary {
+        decision: String,
+        why: Option<String>,
+        /// Awake milliseconds of the iteration; `None` when it did not count.
+        elapsed_ms: Option<u64>,
+        state: Box<State>,
+    },
+    /// The state changed between boundaries: cancelled, interrupted, woken.
+    Changed {
+        what: String,
+        state: Box<State>,
+    },
+    /// Worth remembering; changes nothing.
+    Noted {
+        what: String,
+    },
+}
+
+/// Rebuilds the record from its journal. Of several lines with one generation the last counts, because
+/// the earlier ones never reached the state. `None` without a start.
+pub fn replay(entries: &[Entry]) -> Option<Loop> {
+    let mut kept: Vec<&Entry> = Vec::new();
+    for entry in entries {
+        if matches!(entry.event, Event::Noted { .. }) {
+            continue;
+        }
+        kept.retain(|earlier| earlier.generation < entry.generation);
+        kept.push(entry);
+    }
+    let mut record: Option<Loop> = None;
+    for entry in kept {
+        match (&entry.event, &mut record) {
+            (Event::Started { record: started }, _) => record = Some((**started).clone()),
+            (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
+                record.elapsed_ms.extend(elapsed_ms);
+                record.state = (**state).clone();
+            }
+            (Event::Changed { state, .. }, Some(record)) => record.state = (**state).clone(),
+            _ => {}
+        }
+    }
+    record.filter(|record| record.check().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::decide::{decide, settle};
+    use crate::engine::fixture::{a_loop, at, facts};
+    use crate::engine::judge::judge;
+
+    fn entry(generation: u64, event: Event) -> Entry {
+        Entry { schema: SCHEMA, at: at(0).wall, generation, event }
+    }
+
+    fn boundary(before: &Loop) -> (Loop, Entry) {
+        let facts = facts(Claim::None);
+        let judged = judge(before, &facts);
+        let decision = decide(&judged, &facts);
+        let mut after = settle(judged, &decision);
+        after.state.generation += 1;
+        let event = Event::Boundary {
+            decision: "continue".to_owned(),
+            why: None,
+            elapsed_ms: after.elapsed_ms.last().copied(),
+            state: Box::new(after.state.clone()),
+        };
+        (after.clone(), entry(after.state.generation, event))
+    }
+
+    #[test]
+    fn a_journal_replays_to_the_record_it_was_written_for() {
+        let started = a_loop();
+        let (first, line_1) = boundary(&started);
+        let (second, line_2) = boundary(&first);
+        let start = entry(1, Event::Started { record: Box::new(started) });
+        let note = entry(3, Event::Noted { what: "the view was altered".to_owned() });
+        assert_eq!(replay(&[start, line_1, line_2, note]), Some(second));
+    }
+
+    #[test]
+    fn a_line_that_never_reached_the_state_is_replaced_by_its_second_try() {
+        let started = a_loop();
+        let (first, line) = boundary(&started);
+        let start = entry(1, Event::Started { record: Box::new(started) });
+        assert_eq!(replay(&[start, line.clone(), line]), Some(first));
+    }
+
+    #[test]
+    fn without_a_start_there_is_no_record() {
+        assert_eq!(replay(&[]), None);
+        assert_eq!(replay(&[boundary(&a_loop()).1]), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! What a boundary was, counted, whatever happens next: the claim and what became of it, the proof, the
+//! failure, the progress. `decide` then picks the way out from the loop as it stands after this.
+
+use super::claim::Claim;
+use super::contract::Role;
+use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS, tail_of};
+use super::facts::{ApiError, Facts, Verdict};
+use super::looped::{CheckMemory, Loop};
+use super::outcome::Proof;
+use super::progress::progress;
+use super::wants::{passed, ran_an_iteration};
+
+/// A judged boundary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The loop with its counters moved on; its status is still the old one.
+    pub after: Loop,
+    /// Whether this was an iteration: a hold and a transient API error are none.
+    pub counted: bool,
+    /// What a completion here would rest on; `None` when the loop is not proved done.
+    pub proved: Option<Proof>,
+    pub progress: Progress,
+}
+
+/// Judges one boundary.
+pub fn judge(before: &Loop, facts: &Facts) -> Judged {
+    let mut after = before.clone();
+    let counted = counts(facts);
+    let proved = proof(before, facts).filter(|_| counted);
+    let failure = failure(before, facts);
+    let progress = progress(before, facts);
+    let spent = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+
+    let state = &mut after.state;
+    state.boundaries += 1;
+    state.awake_ms += spent;
+    state.began = facts.now;
+    state.due = None;
+    let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
+    state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
+    if counted {
+        let evidence = evidence(before, facts, proved, failure.clone(), progress);
+        state.completed += 1;
+        state.last_iteration_at = Some(facts.now.wall);
+        state.consecutive_failures =
+            if failure.is_some() { state.consecutive_failures + 1 } else { 0 };
+        state.still = if progress == Progress::None { state.still + 1 } else { 0 };
+        state.evidence = Some(evidence);
+        remember_checks(&mut after, facts);
+        after.state.tree.clone_from(&facts.tree);
+        after.elapsed_ms.push(spent);
+    }
+    Judged { after, counted, proved, progress }
+}
+
+fn counts(facts: &Facts) -> bool {
+    let fatal = matches!(facts.seen.agent.error, Some(ApiError::Fatal { .. }));
+    facts.seen.order.is_none() && (fatal || ran_an_iteration(&facts.seen))
+}
+
+fn remember_checks(after: &mut Loop, facts: &Facts) {
+    for result in facts.checks.iter().filter(|result| result.verdict != Verdict::Unknown) {
+        let before = after.state.checks.get(&result.run);
+        let ever_failed =
+            result.verdict != Verdict::Passed || before.is_some_and(|memory| memory.ever_failed);
+        let memory = CheckMemory { last: result.verdict, ever_failed };
+        after.state.checks.insert(result.run.clone(), memory);
+    }
+}
+
+/// Proved = (a success claim, or every `until` passed) and every `verify` and every `gate` passed.
+fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
+    let any_until = subject.contract.of_role(Role::Until).next().is_some();
+    let said = facts.seen.claim == Claim::Success;
+    let reached = any_until && passed(subject, &facts.checks, Role::Until);
+    let sound =
+        passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
+    if !((said || reached) && sound) {
+        return None;
+    }
+    let mut passing =
+        facts.checks.iter().filter(|result| result.verdict == Verdict::Passed).peekable();
+    if passing.peek().is_none() {
+        return Some(Proof::Claimed);
+    }
+    let once_failed =
+        |run: &str| subject.state.checks.get(run).is_some_and(|memory| memory.ever_failed);
+    let mended = passing.any(|result| once_failed(&result.run));
+    Some(if mended { Proof::Checked } else { Proof::Unbroken })
+}
+
+/// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, or a request the
+/// model's service refused for what it was.
+fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
+    let agent = &facts.seen.agent;
+    if let Claim::Failure { reason } = &facts.seen.claim {
+        return Some(with_reason("the agent said FAILURE", reason.as_deref()));
+    }
+    if agent.timed_out {
+        return Some("the iteration ran into its timeout".to_owned());
+    }
+    match (&agent.error, agent.exit) {
+        (Some(ApiError::Request { message }), _) => {
+            return Some(format!("the request was refused: {message}"));
+        }
+        (_, Some(code)) if code != 0 && facts.seen.claim != Claim::Success => {
+            return Some(format!("the agent exited with status {code}"));
+        }
+        _ => {}
+    }
+    let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
+        matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
+    })?;
+    Some(format!("gate `{}` failed", failed_gate.run))
+}
+
+fn with_reason(what: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
+}
+
+fn evidence(
+    before: &Loop,
+    facts: &Facts,
+    proved: Option<Proof>,
+    failure: Option<String>,
+    progress: Progress,
+) -> Evidence {
+    let checks: Vec<CheckEvidence> = facts
+        .checks
+        .iter()
+        .map(|result| CheckEvidence {
+            run: result.run.clone(),
+            roles: before
+                .contract
+                .checks
+                .iter()
+                .filter(|check| check.run == result.run)
+                .map(|check| check.role)
+                .collect(),
+            verdict: result.verdict,
+            exit: result.exit,
+            elapsed_ms: result.elapsed_ms,
+            tail: match result.verdict {
+                Verdict::Passed => String::new(),
+                _ => tail_of(&result.tail, TAIL_CHARS),
+            },
+        })
+        .collect();
+    let failed_before = |run: &str| {
+        before.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
+    };
+    let mended = checks
+        .iter()
+        .filter(|check| check.verdict == Verdict::Passed && failed_before(&check.run))
+        .count();
+    Evidence {
+        iteration: before.state.completed + 1,
+        claim: standing(&facts.seen.claim, proved, &checks),
+        checks,
+        failure,
+        progress,
+        mended: u32::try_from(mended).unwrap_or(u32::MAX),
+    }
+}
+
+fn standing(claim: &Claim, proved: Option<Proof>, checks: &[CheckEvidence]) -> Standing {
+    match claim {
+        Claim::None => Standing::None,
+        Claim::Success if proved.is_some() => Standing::Accepted,
+        Claim::Success => {
+            let against: Vec<String> = checks
+                .iter()
+                .filter(|check| check.verdict != Verdict::Passed)
+                .filter(|check| check.roles.iter().any(|role| *role != Role::Until))
+                .map(|check| format!("`{}` {}", check.run, check.what_happened()))
+                .collect();
+            Standing::Refused(against.join("; "))
+        }
+        Claim::Failure { reason } => Standing::Failure(reason.clone().unwrap_or_default()),
+        Claim::Blocked { reason } => Standing::Blocked(reason.clone().unwrap_or_default()),
+        Claim::NearMiss(miss) => Standing::NearMiss(miss.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,157 @@
+use super::*;
+use crate::engine::facts::Order;
+use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
+
+const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
+
+#[test]
+fn a_claim_with_nothing_checked_is_proved_by_the_agents_word_alone() {
+    let judged = judge(&a_loop(), &facts(Claim::Success));
+    assert_eq!(judged.proved, Some(Proof::Claimed));
+    assert_eq!(judged.after.state.evidence.unwrap().claim, Standing::Accepted);
+}
+
+#[test]
+fn a_claim_with_checks_never_seen_to_fail_is_unbroken() {
+    let mut facts = facts(Claim::Success);
+    facts.checks = vec![result("cargo test", Verdict::Passed)];
+    assert_eq!(judge(&a_loop_with(&TEST), &facts).proved, Some(Proof::Unbroken));
+}
+
+#[test]
+fn a_check_that_failed_before_and_passes_now_is_the_proof() {
+    let mut first = facts(Claim::Success);
+    first.checks = vec![result("cargo test", Verdict::Failed)];
+    let refused = judge(&a_loop_with(&TEST), &first);
+    assert_eq!(refused.proved, None);
+    let mut second = facts(Claim::Success);
+    second.checks = vec![result("cargo test", Verdict::Passed)];
+    let accepted = judge(&refused.after, &second);
+    assert_eq!(accepted.proved, Some(Proof::Checked));
+    assert_eq!(accepted.after.state.evidence.unwrap().mended, 1);
+}
+
+#[test]
+fn a_refused_claim_is_no_failure_and_names_what_stood_against_it() {
+    let mut facts = facts(Claim::Success);
+    facts.checks = vec![result("cargo test", Verdict::Failed)];
+    let judged = judge(&a_loop_with(&TEST), &facts);
+    assert_eq!(judged.after.state.consecutive_failures, 0);
+    let expected = Standing::Refused("`cargo test` failed (exit 1)".to_owned());
+    assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
+}
+
+#[test]
+fn a_claim_with_green_verify_and_red_gate_is_not_proved() {
+    let checks = [("cargo test", Role::Verify), ("lint", Role::Gate)];
+    let mut facts = facts(Claim::Success);
+    facts.checks = vec![result("lint", Verdict::Failed), result("cargo test", Verdict::Passed)];
+    let judged = judge(&a_loop_with(&checks), &facts);
+    assert_eq!(judged.proved, None);
+    assert_eq!(judged.after.state.consecutive_failures, 1);
+}
+
+#[test]
+fn until_proves_without_a_claim_and_only_with_verify_and_gate() {
+    let checks = [("deployed", Role::Until), ("cargo test", Role::Verify)];
+    let mut facts = facts(Claim::None);
+    facts.checks = vec![result("deployed", Verdict::Passed)];
+    assert_eq!(judge(&a_loop_with(&checks), &facts).proved, None);
+    facts.checks.push(result("cargo test", Verdict::Passed));
+    assert_eq!(judge(&a_loop_with(&checks), &facts).proved, Some(Proof::Unbroken));
+}
+
+#[test]
+fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
+    let subject = a_loop_with(&[("lint", Role::Gate)]);
+    let with_gate = |claim: Claim, verdict: Verdict| {
+        let mut facts = facts(claim);
+        facts.checks = vec![result("lint", verdict)];
+        facts
+    };
+    let mut timed_out = with_gate(Claim::None, Verdict::Passed);
+    timed_out.seen.agent.timed_out = true;
+    let mut exited = with_gate(Claim::None, Verdict::Passed);
+    exited.seen.agent.exit = Some(2);
+    let mut exited_with_success = with_gate(Claim::Success, Verdict::Passed);
+    exited_with_success.seen.agent.exit = Some(2);
+    let mut too_long = with_gate(Claim::None, Verdict::Passed);
+    too_long.seen.agent.error = Some(ApiError::Request { message: "prompt too long".to_owned() });
+    let said = Claim::Failure { reason: Some("no network".to_owned()) };
+    let table = [
+        (timed_out, Some("the iteration ran into its timeout")),
+        (exited, Some("the agent exited with status 2")),
+        (exited_with_success, None),
+        (too_long, Some("the request was refused: prompt too long")),
+        (with_gate(said, Verdict::Passed), Some("the agent said FAILURE: no network")),
+        (with_gate(Claim::None, Verdict::Failed), Some("gate `lint` failed")),
+        (with_gate(Claim::None, Verdict::TimedOut), Some("gate `lint` failed")),
+        (with_gate(Claim::None, Verdict::Unknown), None),
+        (with_gate(Claim::Blocked { reason: None }, Verdict::Passed), None),
+        (with_gate(Claim::None, Verdict::Passed), None),
+    ];
+    for (facts, expected) in table {
+        let mut subject = subject.clone();
+        subject.state.consecutive_failures = 2;
+        let after = judge(&subject, &facts).after;
+        assert_eq!(after.state.evidence.unwrap().failure.as_deref(), expected);
+        assert_eq!(after.state.consecutive_failures, if expected.is_some() { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn a_check_that_died_by_a_foreign_signal_is_forgotten_not_failed() {
+    let mut facts = facts(Claim::Success);
+    facts.checks = vec![result("cargo test", Verdict::Unknown)];
+    let judged = judge(&a_loop_with(&TEST), &facts);
+    assert_eq!(judged.proved, None);
+    assert!(judged.after.state.checks.is_empty());
+}
+
+#[test]
+fn a_transient_error_a_hold_and_an_order_are_no_iteration_and_no_failure() {
+    let mut transient = facts(Claim::None);
+    transient.seen.agent.error =
+        Some(ApiError::Transient { message: "overloaded".to_owned(), reset: None });
+    let mut held = facts(Claim::None);
+    held.seen.agent.background = Some("a subagent".to_owned());
+    let mut cancelled = facts(Claim::None);
+    cancelled.seen.order = Some(Order::Cancel { by: "user".to_owned(), reason: None });
+    for facts in [transient, held, cancelled] {
+        let judged = judge(&a_loop(), &facts);
+        let state = &judged.after.state;
+        assert!(!judged.counted, "{facts:?}");
+        assert_eq!((state.completed, state.consecutive_failures, state.still), (0, 0, 0));
+        assert_eq!((state.boundaries, state.awake_ms), (1, 60_000));
+    }
+}
+
+#[test]
+fn a_claim_is_judged_even_while_background_work_runs() {
+    let mut held = facts(Claim::Success);
+    held.seen.agent.background = Some("a subagent".to_owned());
+    assert!(judge(&a_loop(), &held).counted);
+}
+
+#[test]
+fn no_progress_is_counted_and_unknown_never_stalls() {
+    let mut subject = a_loop();
+    subject.state.still = 3;
+    let mut idle = facts(Claim::None);
+    idle.tree = Some("tree at the start".to_owned());
+    assert_eq!(judge(&subject, &idle).after.state.still, 4);
+    let mut outside_git = facts(Claim::None);
+    outside_git.tree = None;
+    assert_eq!(judge(&subject, &outside_git).after.state.still, 0);
+    assert_eq!(judge(&subject, &facts(Claim::None)).after.state.still, 0);
+}
+
+#[test]
+fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
+    let mut subject = a_loop();
+    let first = judge(&subject, &facts(Claim::None)).after;
+    assert_eq!((first.state.awake_ms, first.elapsed_ms.clone()), (60_000, vec![60_000]));
+    subject.state.began = at(3600);
+    let rebooted = judge(&subject, &facts(Claim::None)).after;
+    assert_eq!(rebooted.elapsed_ms, [0]);
+}

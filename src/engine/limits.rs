@@ -1,0 +1,132 @@
+//! The bounds of a loop and the rule that says which one is reached. 0 always means "none".
+//!
+//! The defaults are finite because a loop that runs away is the worst thing a loop can do; a user who
+//! wants no bound says 0 out loud.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::looped::Loop;
+
+/// The limits of a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub max_iterations: u32,
+    /// Failed iterations in a row that abort the loop.
+    pub failure_threshold: u32,
+    /// Iterations in a row without progress that stall the loop.
+    pub stall: u32,
+    /// Awake seconds over all iterations.
+    pub max_duration_s: u64,
+    /// Seconds a single wait for the model's service may last.
+    pub max_wait_s: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_iterations: 10,
+            failure_threshold: 3,
+            stall: 5,
+            max_duration_s: 12 * 3600,
+            max_wait_s: 12 * 3600,
+        }
+    }
+}
+
+/// Transient errors in a row after which a person is asked.
+pub const TRANSIENT_ERRORS_MAX: u32 = 12;
+
+/// Names the limit that is reached, if one is.
+pub fn reached(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let state = &subject.state;
+    if limits.max_iterations > 0 && state.completed >= limits.max_iterations {
+        return Some(format!("the limit of {} iterations is reached", limits.max_iterations));
+    }
+    if limits.max_duration_s > 0 && state.awake_ms >= limits.max_duration_s * 1000 {
+        return Some(format!(
+            "the time limit of {} is reached",
+            humantime::format_duration(std::time::Duration::from_secs(limits.max_duration_s))
+        ));
+    }
+    None
+}
+
+/// Seconds to wait before try `attempt` (1-based) when the service names no reset: 60 s doubling to 30 min.
+pub fn back_off_s(attempt: u32) -> u64 {
+    (60_u64 << attempt.saturating_sub(1).min(5)).min(1800)
+}
+
+/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most 30 s.
+pub fn wait_until(
+    now: DateTime<Utc>,
+    reset: Option<DateTime<Utc>>,
+    attempt: u32,
+    jitter: u16,
+) -> DateTime<Utc> {
+    let spread = TimeDelta::milliseconds(i64::from(jitter) * 30);
+    match reset {
+        Some(reset) => reset.max(now) + spread,
+        None => now + TimeDelta::seconds(back_off_s(attempt).cast_signed()) + spread,
+    }
+}
+
+/// Names the limit a wait until `due` would outlast, if there is one.
+pub fn outlasted_by(subject: &Loop, now: DateTime<Utc>, due: DateTime<Utc>) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let seconds = u64::try_from((due - now).num_seconds()).unwrap_or(0);
+    if limits.max_wait_s > 0 && seconds > limits.max_wait_s {
+        return Some("the longest wait allowed".to_owned());
+    }
+    let left = (limits.max_duration_s * 1000).saturating_sub(subject.state.awake_ms) / 1000;
+    (limits.max_duration_s > 0 && seconds > left).then(|| "the loop's time limit".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::{a_loop, at};
+
+    #[test]
+    fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
+        let table = [
+            (10, 9, 0, None),
+            (10, 10, 0, Some("the limit of 10 iterations is reached")),
+            (0, 5000, 0, None),
+            (0, 1, 12 * 3_600_000, Some("the time limit of 12h is reached")),
+        ];
+        for (max, completed, awake_ms, expected) in table {
+            let mut subject = a_loop();
+            subject.contract.limits.max_iterations = max;
+            subject.state.completed = completed;
+            subject.state.awake_ms = awake_ms;
+            assert_eq!(reached(&subject).as_deref(), expected, "{completed} of {max}");
+        }
+    }
+
+    #[test]
+    fn back_off_doubles_from_a_minute_to_half_an_hour() {
+        let waits: Vec<u64> = (1..=8).map(back_off_s).collect();
+        assert_eq!(waits, [60, 120, 240, 480, 960, 1800, 1800, 1800]);
+    }
+
+    #[test]
+    fn a_stated_reset_is_waited_for_and_one_in_the_past_is_now() {
+        let reset = Some(at(600).wall);
+        assert_eq!(wait_until(at(0).wall, reset, 1, 0), at(600).wall);
+        assert_eq!(wait_until(at(900).wall, reset, 1, 0), at(900).wall);
+        assert_eq!(wait_until(at(0).wall, None, 2, 0), at(120).wall);
+    }
+
+    #[test]
+    fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
+        let mut subject = a_loop();
+        assert_eq!(outlasted_by(&subject, at(0).wall, at(3600).wall), None);
+        let too_long = outlasted_by(&subject, at(0).wall, at(13 * 3600).wall);
+        assert_eq!(too_long.as_deref(), Some("the longest wait allowed"));
+        subject.state.awake_ms = 11 * 3_600_000;
+        let past_the_end = outlasted_by(&subject, at(0).wall, at(2 * 3600).wall);
+        assert_eq!(past_the_end.as_deref(), Some("the loop's time limit"));
+    }
+}

@@ -1,0 +1,278 @@
+//! The loop's record: the fixed contract and place, and the state that each boundary replaces whole.
+//! It is the only thing a decision reads. `check` is called before every write and after every read,
+//! so a record that breaks its own rules is never believed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::contract::{Contract, Place};
+use super::evidence::Evidence;
+use super::facts::{Moment, Verdict};
+use super::outcome::{Ending, Outcome};
+use super::owner::{Driver, Owner, SessionMemory};
+
+/// The format this crew reads and writes.
+pub const VERSION: u32 = 1;
+
+/// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LoopId(String);
+
+impl LoopId {
+    /// Spells a random number as an id.
+    pub fn from_random(mut bits: u64) -> Self {
+        const LETTERS: &[u8] = b"abcdefghjkmnpqrstvwxyz";
+        const ALL: &[u8] = b"abcdefghjkmnpqrstvwxyz23456789";
+        let mut text = String::with_capacity(8);
+        for place in 0..8 {
+            let alphabet = if place == 0 { LETTERS } else { ALL };
+            let size = alphabet.len() as u64;
+            text.push(char::from(alphabet[usize::try_from(bits % size).unwrap_or(0)]));
+            bits /= size;
+        }
+        Self(text)
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LoopId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl FromStr for LoopId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let well_formed = text.len() == 8
+            && text.starts_with(|first: char| first.is_ascii_lowercase())
+            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if well_formed { Ok(Self(text.to_owned())) } else { Err(format!("{text:?} is no loop id")) }
+    }
+}
+
+impl TryFrom<String> for LoopId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<LoopId> for String {
+    fn from(id: LoopId) -> Self {
+        id.0
+    }
+}
+
+/// One task pursued to an end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loop {
+    pub version: u32,
+    pub id: LoopId,
+    /// The crew that started it: named when a newer one is needed.
+    pub made_by: String,
+    pub started_at: DateTime<Utc>,
+    pub contract: Contract,
+    pub place: Place,
+    /// Awake milliseconds of each counted iteration.
+    pub elapsed_ms: Vec<u64>,
+    pub state: State,
+}
+
+/// Where a live loop stands. A finished one has an ending instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Running,
+    /// The model's service is not answering; the same iteration is tried again.
+    Waiting,
+    Paused,
+    Finished,
+}
+
+impl Status {
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Paused => "paused",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+/// The part of the record that every boundary replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// Rises by one with every write.
+    pub generation: u64,
+    /// Boundaries recorded, counted iterations or not.
+    pub boundaries: u64,
+    pub status: Status,
+    pub ending: Option<Ending>,
+    pub owner: Owner,
+    /// Iterations judged and counted.
+    pub completed: u32,
+    pub consecutive_failures: u32,
+    /// Iterations in a row without progress.
+    pub still: u32,
+    /// Transient API errors in a row.
+    pub transient_errors: u32,
+    /// When a waiting loop tries again.
+    pub due: Option<DateTime<Utc>>,
+    /// Awake milliseconds over all iterations.
+    pub awake_ms: u64,
+    /// When the running iteration began.
+    pub began: Moment,
+    pub last_iteration_at: Option<DateTime<Utc>>,
+    /// Hash of the working tree at the last boundary.
+    pub tree: Option<String>,
+    /// What is known of each check, by command.
+    pub checks: BTreeMap<String, CheckMemory>,
+    pub evidence: Option<Evidence>,
+    pub session: SessionMemory,
+}
+
+impl State {
+    /// The state of a loop whose first iteration begins now.
+    pub fn begin(owner: Owner, now: Moment) -> Self {
+        Self {
+            generation: 0,
+            boundaries: 0,
+            status: Status::Running,
+            ending: None,
+            owner,
+            completed: 0,
+            consecutive_failures: 0,
+            still: 0,
+            transient_errors: 0,
+            due: None,
+            awake_ms: 0,
+            began: now,
+            last_iteration_at: None,
+            tree: None,
+            checks: BTreeMap::new(),
+            evidence: None,
+            session: SessionMemory::default(),
+        }
+    }
+}
+
+/// What a loop remembers of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckMemory {
+    pub last: Verdict,
+    pub ever_failed: bool,
+}
+
+impl Loop {
+    /// The iteration that runs now, 1-based; of a finished loop the last one counted, 0 if none was.
+    pub fn iteration(&self) -> u32 {
+        self.state.completed + u32::from(self.is_live())
+    }
+
+    /// Whether the loop can still go on by itself: running, waiting or paused.
+    pub fn is_live(&self) -> bool {
+        self.state.status != Status::Finished
+    }
+
+    /// Which driver has the loop.
+    pub fn driver(&self) -> Driver {
+        self.state.owner.driver
+    }
+
+    /// The outcome of a finished loop.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.state.ending.as_ref().map(|ending| ending.outcome)
+    }
+
+    /// `running`, `waiting`, `paused`, or the outcome: one word for people and for the view.
+    pub fn standing(&self) -> &'static str {
+        self.outcome().map_or(self.state.status.label(), Outcome::label)
+    }
+
+    /// Finds what is wrong with this record.
+    pub fn check(&self) -> Result<(), String> {
+        let state = &self.state;
+        let limits = &self.contract.limits;
+        if self.version != VERSION {
+            return Err(format!("format {} is not {VERSION}", self.version));
+        }
+        if (state.status == Status::Finished) != state.ending.is_some() {
+            return Err("a loop has an ending exactly when it is finished".to_owned());
+        }
+        if limits.max_iterations > 0 && state.completed > limits.max_iterations {
+            return Err(format!("{} iterations of {}", state.completed, limits.max_iterations));
+        }
+        if self.elapsed_ms.len() != state.completed as usize {
+            return Err(format!(
+                "{} times for {} iterations",
+                self.elapsed_ms.len(),
+                state.completed
+            ));
+        }
+        if state.consecutive_failures > state.completed || state.still > state.completed {
+            return Err("a counter is ahead of the iterations".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::fixture::a_loop;
+
+    proptest! {
+        #[test]
+        fn every_random_number_spells_a_valid_id(bits: u64) {
+            let id = LoopId::from_random(bits);
+            prop_assert_eq!(id.as_str().parse::<LoopId>(), Ok(id.clone()));
+        }
+
+        #[test]
+        fn no_text_with_a_path_in_it_is_an_id(text in ".*[/.\\\\].*") {
+            prop_assert!(text.parse::<LoopId>().is_err());
+        }
+    }
+
+    type Breakage = (&'static str, fn(&mut Loop));
+
+    #[test]
+    fn a_record_that_breaks_its_own_rules_is_not_believed() {
+        assert_eq!(a_loop().check(), Ok(()));
+        let breakages: [Breakage; 5] = [
+            ("format", |subject| subject.version = 2),
+            ("ending", |subject| subject.state.status = Status::Finished),
+            ("iterations of", |subject| subject.state.completed = 11),
+            ("times for", |subject| subject.elapsed_ms.push(5)),
+            ("ahead", |subject| subject.state.still = 1),
+        ];
+        for (expected, break_it) in breakages {
+            let mut subject = a_loop();
+            break_it(&mut subject);
+            let complaint = subject.check().expect_err(expected);
+            assert!(complaint.contains(expected), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn a_record_survives_its_own_json() {
+        let text = serde_json::to_string(&a_loop()).unwrap();
+        assert_eq!(serde_json::from_str::<Loop>(&text).unwrap(), a_loop());
+    }
+}

@@ -1,0 +1,26 @@
+//! The rules of a loop, as values in and values out: what an iteration's end was (`judge`), and what
+//! to do about it (`decide`). Everything a rule may look at is in `Loop` or `Facts`; time comes in as
+//! an argument. Nothing here reads a file, a clock, the environment or a process, and nothing here
+//! knows which driver called it.
+
+pub mod claim;
+pub mod contract;
+pub mod decide;
+pub mod evidence;
+pub mod facts;
+pub mod handoff;
+pub mod journal;
+pub mod judge;
+pub mod limits;
+#[path = "loop.rs"]
+pub mod looped;
+pub mod outcome;
+pub mod owner;
+pub mod progress;
+pub mod promise;
+pub mod prompt;
+pub mod view;
+pub mod wants;
+
+#[cfg(test)]
+pub mod fixture;

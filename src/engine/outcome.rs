@@ -1,0 +1,80 @@
+//! How a loop ends, in one of eight words, and what a completed one rests on.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a loop is over. Every outcome but `Completed` can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Completed,
+    /// A limit was reached.
+    Exhausted,
+    /// Too many failures in a row.
+    Aborted,
+    /// No progress for too long.
+    Stalled,
+    /// A person is needed.
+    Blocked,
+    Cancelled,
+    /// The owner is gone, or a wait would have been too long.
+    Interrupted,
+    Error,
+}
+
+impl Outcome {
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Exhausted => "exhausted",
+            Self::Aborted => "aborted",
+            Self::Stalled => "stalled",
+            Self::Blocked => "blocked",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What a `completed` loop rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Proof {
+    /// A check that had failed in or before this loop now passes, with all the others.
+    Checked,
+    /// The checks pass and were never seen to fail.
+    Unbroken,
+    /// Nothing was checked: the agent's word.
+    Claimed,
+}
+
+impl Proof {
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Checked => "checked",
+            Self::Unbroken => "unbroken",
+            Self::Claimed => "claimed",
+        }
+    }
+
+    /// What the word means, for the page a person reads at the end.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Checked => "a check that had failed now passes",
+            Self::Unbroken => "the checks pass; they were never seen to fail",
+            Self::Claimed => "nothing was checked: this is the agent's word",
+        }
+    }
+}
+
+/// An outcome with its reason, ready to be recorded and shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    pub outcome: Outcome,
+    /// Only with `Completed`; `None` there when the loop had nothing to prove.
+    pub proof: Option<Proof>,
+    /// One sentence fragment: what ended the loop and, where there is one, the cure.
+    pub why: String,
+}

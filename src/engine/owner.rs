@@ -1,0 +1,51 @@
+//! Who drives a loop now, and what the session driver must remember from one of the client's events
+//! to the next. No rule of the engine reads this; it is stored here because the record is one file.
+
+use serde::{Deserialize, Serialize};
+
+/// Which driver a loop has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    Session,
+    Process,
+}
+
+/// A process, told from a later one with the same id by its start time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub pid: i32,
+    /// In the units of the system that started it: compared for equality, never read.
+    pub started: String,
+}
+
+/// The client session or the process that drives the loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    pub driver: Driver,
+    /// The client's session; `None` for the process driver.
+    pub session_id: Option<String>,
+    pub process: ProcessIdentity,
+}
+
+/// What the session driver remembers between two stops of one session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionMemory {
+    /// The user prompt or wake the stops belong to.
+    pub prompt_id: Option<String>,
+    /// Continuations given in a row under `prompt_id` without a tool call: what the client's cap counts.
+    pub without_tools: u32,
+    /// Size in bytes of the transcript at the last boundary.
+    pub transcript_bytes: u64,
+    /// The stop the last boundary judged.
+    pub last_stop: Option<StopMark>,
+}
+
+/// Tells a second report of one stop from the next stop (the client gives a stop no id).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopMark {
+    /// Hash of the prompt's id and the final message.
+    pub digest: String,
+    /// Milliseconds since boot when the boundary was recorded.
+    pub recorded_ms: u64,
+}

@@ -1,0 +1,227 @@
+//! The words the agent gets: at the start, and after each boundary. Made from the loop alone, so the same
+//! words can go by any door. They stay short, because the client prints them whole, and under 9,000 UTF-16
+//! units, because the client replaces longer context by a stub.
+//!
+//! Nothing written here satisfies the grammar of a claim: the tag is only ever shown inside a sentence, and
+//! every prompt ends with a sentence of crew's own.
+
+use std::fmt::Write as _;
+
+use super::contract::Role;
+use super::evidence::{CheckEvidence, Evidence, Progress, Standing, tail_of};
+use super::looped::Loop;
+
+/// The most UTF-16 units a prompt may have.
+pub const PROMPT_UNITS_MAX: usize = 8_900;
+/// A task longer than this many characters is given by its beginning and its file.
+const TASK_CHARS_MAX: usize = 1_000;
+/// A command longer than this many characters is shown cut.
+const COMMAND_CHARS_MAX: usize = 160;
+/// How many failing checks are shown with their output.
+const FAILING_SHOWN: usize = 8;
+
+/// The first line of every prompt; it finds the prompt again in a transcript.
+pub fn marker(subject: &Loop) -> String {
+    let max = subject.contract.limits.max_iterations;
+    let of = if max > 0 { format!(" of {max}") } else { String::new() };
+    format!("crew loop {}: iteration {}{of}.", subject.id, subject.iteration())
+}
+
+/// What is added to the task itself when a loop starts.
+pub fn start(subject: &Loop) -> String {
+    let mut text = marker(subject);
+    let file = subject.place.task_file();
+    let _ = write!(
+        text,
+        "\nThe task is the text given to /crew:loop without its options; its exact words are in {}.\n\
+         When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
+        file.display()
+    );
+    text.push_str(&rules(subject));
+    text
+}
+
+/// What the agent gets after a boundary that goes on.
+pub fn next(subject: &Loop) -> String {
+    let mut head = marker(subject);
+    head.push_str("\n\nThe task:\n");
+    head.push_str(&task(subject));
+    head.push('\n');
+    let mut tail = nudge(subject).unwrap_or_default();
+    tail.push_str(&rules(subject));
+    let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
+    let seen = subject.state.evidence.as_ref().map_or_else(String::new, |last| seen(last, room));
+    head + &seen + &tail
+}
+
+fn task(subject: &Loop) -> String {
+    let task = &subject.contract.task;
+    if task.chars().count() <= TASK_CHARS_MAX {
+        return format!("{task}\n");
+    }
+    let beginning: String = task.chars().take(TASK_CHARS_MAX).collect();
+    format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
+}
+
+fn seen(last: &Evidence, room: usize) -> String {
+    let mut text = format!("What crew saw after iteration {}:\n", last.iteration);
+    match &last.claim {
+        Standing::None => {}
+        Standing::Accepted => text.push_str("- Your claim was heard.\n"),
+        Standing::Refused(because) if because.is_empty() => {
+            text.push_str("- Your claim was refused: its checks could not be run to their end.\n");
+        }
+        Standing::Refused(because) => {
+            let _ = writeln!(text, "- Your claim was refused: {}.", clip(because, 600));
+        }
+        Standing::Failure(because) => {
+            let _ = writeln!(text, "- You said FAILURE: {}", clip(because, 500));
+        }
+        Standing::Blocked(because) => {
+            let _ = writeln!(text, "- You said BLOCKED: {}", clip(because, 500));
+        }
+        Standing::NearMiss(because) => {
+            let _ = writeln!(text, "- No claim was heard: {}.", clip(because, 600));
+        }
+    }
+    if let Some(failure) = &last.failure {
+        let _ = writeln!(text, "- The iteration counts as a failure: {}.", clip(failure, 500));
+    }
+    if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
+        text.push_str(match last.progress {
+            Progress::Made => "- Files or commits changed; you made no claim.\n",
+            Progress::None => "- No file and no commit changed; you made no claim.\n",
+            Progress::Unknown => "- You made no claim.\n",
+        });
+    }
+    let passed = last.checks.len() - last.failing().count();
+    if passed > 0 {
+        let _ = writeln!(text, "- {passed} of {} checks passed.", last.checks.len());
+    }
+    let room = room.saturating_sub(units(&text));
+    text.push_str(&failing(last, room));
+    text.push('\n');
+    text
+}
+
+fn failing(last: &Evidence, room: usize) -> String {
+    let shown: Vec<&CheckEvidence> = last.failing().take(FAILING_SHOWN).collect();
+    let mut heads = Vec::new();
+    for check in &shown {
+        let roles: Vec<&str> = check.roles.iter().map(|role| role_word(*role)).collect();
+        let run = clip(&check.run, COMMAND_CHARS_MAX);
+        heads.push(format!("- `{run}` ({}) {}.\n", roles.join(", "), check.what_happened()));
+    }
+    let spent: usize = heads.iter().map(|head| units(head) + 40).sum();
+    // A character takes at most two units, and each line is indented by four.
+    let each = room.saturating_sub(spent) / (3 * shown.len().max(1));
+    let mut text = String::new();
+    for (check, head) in shown.iter().zip(heads) {
+        text.push_str(&head);
+        let tail = tail_of(&check.tail, each);
+        if !tail.is_empty() {
+            text.push_str("  Its last lines:\n");
+            let mut left = each * 3;
+            for line in tail.lines() {
+                let line = format!("    {line}\n");
+                left = left.saturating_sub(units(&line));
+                if left == 0 {
+                    break;
+                }
+                text.push_str(&line);
+            }
+        }
+    }
+    let hidden = last.failing().count() - shown.len();
+    if hidden > 0 {
+        let _ = writeln!(text, "- {hidden} more did not pass.");
+    }
+    text
+}
+
+/// From half of the stall limit on: another way, or BLOCKED.
+fn nudge(subject: &Loop) -> Option<String> {
+    let stall = subject.contract.limits.stall;
+    let still = subject.state.still;
+    (stall > 0 && still > 0 && still * 2 >= stall).then(|| {
+        format!(
+            "Nothing changed in the last {still} {}; after {stall} the loop ends as stalled. \
+             Try another approach, or say what blocks you.\n\n",
+            if still == 1 { "iteration" } else { "iterations" }
+        )
+    })
+}
+
+/// The rule of the claim, and how to be honest when blocked.
+fn rules(subject: &Loop) -> String {
+    let mut text = String::from("How to finish:\n");
+    match &subject.contract.promise {
+        Some(promise) => {
+            let _ = write!(
+                text,
+                "- When the whole task is done, and only then, let the last line of your final message be \
+                 <promise>{promise}</promise> alone, outside code blocks and quotes."
+            );
+            text.push_str(&proof_rule(subject));
+            text.push('\n');
+        }
+        None => text.push_str("- No claim of yours ends this loop; go on until it stops asking.\n"),
+    }
+    for check in subject.contract.of_role(Role::Until).take(4) {
+        let run = clip(&check.run, COMMAND_CHARS_MAX);
+        let _ = writeln!(text, "- The loop ends by itself when `{run}` passes.");
+    }
+    text.push_str(
+        "- If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this \
+         iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.\n\
+         Now go on with the task.",
+    );
+    text
+}
+
+fn proof_rule(subject: &Loop) -> String {
+    let mut commands: Vec<String> = Vec::new();
+    for check in subject.contract.checks.iter().filter(|check| check.role != Role::Until) {
+        let shown = format!("`{}`", clip(&check.run, COMMAND_CHARS_MAX));
+        if !commands.contains(&shown) {
+            commands.push(shown);
+        }
+    }
+    let hidden = commands.len().saturating_sub(6);
+    commands.truncate(6);
+    match (commands.is_empty(), hidden) {
+        (true, _) => String::new(),
+        (_, 0) => format!(" crew then runs {} itself and believes only that.", commands.join(", ")),
+        _ => format!(" crew then runs {} and {hidden} more itself.", commands.join(", ")),
+    }
+}
+
+/// The word of a role, as its option is written.
+pub fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Verify => "verify",
+        Role::Gate => "gate",
+        Role::Until => "until",
+    }
+}
+
+/// At most `limit` characters of the first line of `text`, with an ellipsis where it was cut.
+pub fn clip(text: &str, limit: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let whole = line.chars().count() <= limit && line.len() == text.trim_end().len();
+    if whole {
+        return line.to_owned();
+    }
+    let mut cut: String = line.chars().take(limit).collect();
+    cut.push('…');
+    cut
+}
+
+/// What the client measures context in.
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

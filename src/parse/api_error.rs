@@ -1,0 +1,62 @@
+//! The client's word for why the model's service did not answer, sorted by what can be done about it.
+//! Only the client's own error field is read, never the text of a file or an answer: a page that mentions
+//! a rate limit is not one.
+
+use crate::engine::facts::ApiError;
+
+/// The most characters of the service's message that are kept.
+const MESSAGE_CHARS: usize = 300;
+
+/// Sorts an error. A kind that is not known is taken for one that passes.
+pub fn classify(kind: &str, message: &str) -> ApiError {
+    let message: String = message.trim().chars().take(MESSAGE_CHARS).collect();
+    let message = if message.is_empty() { kind.to_owned() } else { message };
+    let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
+    match kind {
+        "authentication_failed" => fatal("log in again, or mend the API key"),
+        "oauth_org_not_allowed" => fatal("log in with an organisation that may use this client"),
+        "billing_error" => fatal("mend the account's billing"),
+        "model_not_found" => fatal("choose a model this account has"),
+        "invalid_request" | "max_output_tokens" => ApiError::Request { message },
+        _ => ApiError::Transient { message, reset: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_sorted_by_what_can_be_done() {
+        let sort = |kind: &str| match classify(kind, "API Error: text") {
+            ApiError::Transient { .. } => "transient",
+            ApiError::Fatal { .. } => "fatal",
+            ApiError::Request { .. } => "request",
+        };
+        let table = [
+            ("rate_limit", "transient"),
+            ("overloaded", "transient"),
+            ("server_error", "transient"),
+            ("unknown", "transient"),
+            ("a kind of tomorrow", "transient"),
+            ("authentication_failed", "fatal"),
+            ("oauth_org_not_allowed", "fatal"),
+            ("billing_error", "fatal"),
+            ("model_not_found", "fatal"),
+            ("invalid_request", "request"),
+            ("max_output_tokens", "request"),
+        ];
+        for (kind, expected) in table {
+            assert_eq!(sort(kind), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_bounded_and_an_empty_one_is_the_kind() {
+        let ApiError::Transient { message, .. } = classify("rate_limit", " ") else { panic!() };
+        assert_eq!(message, "rate_limit");
+        let long = "x".repeat(5000);
+        let ApiError::Request { message } = classify("invalid_request", &long) else { panic!() };
+        assert_eq!(message.len(), MESSAGE_CHARS);
+    }
+}

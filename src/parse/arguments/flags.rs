@@ -1,0 +1,163 @@
+//! The options of `/crew:loop`, one row each, and how a typed token finds its row. A token that finds
+//! none is an error here, with the nearest row as a suggestion.
+
+use super::usage::{UsageError, shown};
+use super::values::Value;
+use super::{LoopArguments, tokens};
+
+/// An option a person can type.
+#[derive(Debug)]
+pub(super) struct Flag {
+    /// The long name, with its hyphens.
+    pub(super) name: &'static str,
+    /// The option with a value that makes sense.
+    pub(super) example: &'static str,
+    pub(super) role: Role,
+}
+
+/// What an option does with what follows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Role {
+    /// Takes no value.
+    Switch(fn(&mut LoopArguments)),
+    /// Takes one value, once.
+    Once(fn(&mut LoopArguments, Value) -> Result<(), UsageError>),
+    /// Takes one value each time.
+    Repeated(fn(&mut LoopArguments) -> &mut Vec<String>),
+}
+
+const fn switch(name: &'static str, set: fn(&mut LoopArguments)) -> Flag {
+    Flag { name, example: name, role: Role::Switch(set) }
+}
+
+const fn once(
+    name: &'static str,
+    example: &'static str,
+    set: fn(&mut LoopArguments, Value) -> Result<(), UsageError>,
+) -> Flag {
+    Flag { name, example, role: Role::Once(set) }
+}
+
+const fn repeated(
+    name: &'static str,
+    example: &'static str,
+    values: fn(&mut LoopArguments) -> &mut Vec<String>,
+) -> Flag {
+    Flag { name, example, role: Role::Repeated(values) }
+}
+
+static HELP: Flag = switch("--help", |arguments| arguments.help = true);
+static MAX_ITERATIONS: Flag =
+    once("--max-iterations", "--max-iterations 15", |arguments, value| {
+        value.count().map(|count| arguments.max_iterations = Some(count))
+    });
+
+static FLAGS: [&Flag; 15] = [
+    &MAX_ITERATIONS,
+    &once("--completion-promise", "--completion-promise \"ALL DONE\"", |arguments, value| {
+        arguments.completion_promise = Some(value.text);
+        Ok(())
+    }),
+    &switch("--no-promise", |arguments| arguments.no_promise = true),
+    &repeated("--verify", "--verify \"cargo test\"", |arguments| &mut arguments.verify),
+    &repeated("--until", "--until \"cargo test\"", |arguments| &mut arguments.until),
+    &repeated("--gate", "--gate \"cargo check\"", |arguments| &mut arguments.gate),
+    &once("--failure-threshold", "--failure-threshold 3", |arguments, value| {
+        value.count().map(|count| arguments.failure_threshold = Some(count))
+    }),
+    &once("--stall", "--stall 5", |arguments, value| {
+        value.count().map(|count| arguments.stall = Some(count))
+    }),
+    &once("--max-duration", "--max-duration 12h", |arguments, value| {
+        value.duration().map(|duration| arguments.max_duration = Some(duration))
+    }),
+    &once("--max-cost", "--max-cost 5.00", |arguments, value| {
+        value.dollars().map(|dollars| arguments.max_cost = Some(dollars))
+    }),
+    &once("--max-tokens", "--max-tokens 500k", |arguments, value| {
+        value.tokens().map(|tokens| arguments.max_tokens = Some(tokens))
+    }),
+    &once("--prompt-file", "--prompt-file TASK.md", |arguments, value| {
+        arguments.prompt_file = Some(value.text);
+        Ok(())
+    }),
+    &switch("--replace", |arguments| arguments.replace = true),
+    &switch("--no-project", |arguments| arguments.no_project = true),
+    &HELP,
+];
+
+/// The option a token names, and where in the token its value begins if it is attached.
+pub(super) fn find(token: &str) -> Result<(&'static Flag, Option<usize>), UsageError> {
+    let end = token.find('=');
+    let name = &token[..end.unwrap_or(token.len())];
+    let attached = end.map(|end| end + 1);
+    if name == "-h" {
+        return Ok((&HELP, attached));
+    }
+    if name == "-n" {
+        return Ok((&MAX_ITERATIONS, attached));
+    }
+    if token.starts_with("-n") && !token[2..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return Ok((&MAX_ITERATIONS, Some(2)));
+    }
+    match FLAGS.iter().find(|flag| flag.name == name) {
+        Some(flag) => Ok((flag, attached)),
+        None => {
+            Err(UsageError::UnknownOption { option: shown(name), suggestion: suggestion(name) })
+        }
+    }
+}
+
+/// The option a token would name if its typographic dash were the hyphens it was typed as.
+pub(super) fn behind_typographic_dash(token: &str) -> Option<&'static str> {
+    let name = token.trim_start_matches(|c| c == '-' || tokens::is_typographic_dash(c));
+    if !token[..token.len() - name.len()].contains(tokens::is_typographic_dash) {
+        return None;
+    }
+    let name = name.split('=').next()?;
+    match name {
+        "h" => return Some("-h"),
+        _ if name.strip_prefix('n').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit())) => {
+            return Some("-n");
+        }
+        _ => {}
+    }
+    FLAGS.iter().map(|flag| flag.name).find(|known| &known[2..] == name)
+}
+
+/// The option that was probably meant: one name has the other in it, or they are a few letters apart.
+fn suggestion(typed: &str) -> Option<&'static str> {
+    let typed = typed.trim_start_matches('-').to_lowercase().replace('_', "-");
+    if typed == "n" {
+        return Some("-n");
+    }
+    // No option is this long, and a distance costs the product of both lengths.
+    if !(3..=40).contains(&typed.len()) {
+        return None;
+    }
+    let names = || FLAGS.iter().map(|flag| flag.name);
+    let within = names().find(|name| name.contains(&typed) || typed.contains(&name[2..]));
+    let near = || {
+        names()
+            .map(|name| (distance(&typed, &name[2..]), name))
+            .filter(|(distance, name)| *distance <= (name.len() - 2) / 3)
+            .min_by_key(|(distance, _)| *distance)
+    };
+    within.or_else(|| near().map(|(_, name)| name))
+}
+
+/// How many letters must be changed, added or removed to make one text of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}

@@ -1,0 +1,305 @@
+//! The grammar as a table: what may be typed after `/crew:loop`, and what becomes of it.
+
+use super::*;
+
+fn task(text: &str) -> LoopArguments {
+    LoopArguments { task: Some(text.to_owned()), ..LoopArguments::default() }
+}
+
+fn none() -> LoopArguments {
+    LoopArguments::default()
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+#[track_caller]
+fn reads(raw: &str, expected: LoopArguments) {
+    assert_eq!(parse(raw).map_err(|error| error.to_string()), Ok(expected), "{raw}");
+}
+
+#[track_caller]
+fn refuses(raw: &str, expected: &str) {
+    assert_eq!(parse(raw).map_err(|error| error.to_string()), Err(expected.to_owned()), "{raw}");
+}
+
+#[test]
+fn no_task_is_help() {
+    for raw in ["", "  \r\n\t", "\"\"", "\"  \"", "--"] {
+        reads(raw, none());
+    }
+    reads("--help", LoopArguments { help: true, ..none() });
+    reads("fix it -h", LoopArguments { help: true, ..task("fix it") });
+    reads("-n 5", LoopArguments { max_iterations: Some(5), ..none() });
+}
+
+#[test]
+fn an_option_stands_before_or_after_the_task_in_five_spellings() {
+    let expected = LoopArguments { max_iterations: Some(15), ..task("fix the login") };
+    for option in ["--max-iterations 15", "--max-iterations=15", "-n 15", "-n15", "-n=15"] {
+        reads(&format!("\"fix the login\" {option}"), expected.clone());
+        reads(&format!("{option} \"fix the login\""), expected.clone());
+        reads(&format!("fix the login {option}"), expected.clone());
+        reads(&format!("  {option}\r\n  fix the login\n"), expected.clone());
+    }
+    reads("-n \"15\" fix the login", expected.clone());
+    reads("-n=\"15\" 'fix the login'", expected);
+}
+
+#[test]
+fn vector_12_and_fault_11_an_equals_sign_is_no_text_of_the_task() {
+    let expected = LoopArguments {
+        max_iterations: Some(3),
+        completion_promise: Some("DONE".to_owned()),
+        ..task("Build it")
+    };
+    reads("Build it --max-iterations=3 --completion-promise=DONE", expected);
+}
+
+#[test]
+fn fault_10_a_promise_of_several_words_is_kept_whole() {
+    let expected =
+        LoopArguments { completion_promise: Some("BUILD  COMPLETE".to_owned()), ..task("x") };
+    reads("x --completion-promise \"BUILD  COMPLETE\"", expected.clone());
+    reads("--completion-promise='BUILD  COMPLETE' x", expected);
+}
+
+#[test]
+fn every_option_has_its_field() {
+    let raw = "-n 0 --no-promise --verify \"cargo test\" --verify=make --until './done \"now\"' \
+               --gate \"sh -c \\\"exit 0\\\"\" --failure-threshold 4 --stall 0 \
+               --max-duration \"1h 30m\" --max-cost $2.50 --max-tokens 500k --replace \
+               --no-project --prompt-file=TASK.md";
+    let expected = LoopArguments {
+        prompt_file: Some("TASK.md".to_owned()),
+        max_iterations: Some(0),
+        no_promise: true,
+        verify: texts(&["cargo test", "make"]),
+        until: texts(&["./done \"now\""]),
+        gate: texts(&["sh -c \"exit 0\""]),
+        failure_threshold: Some(4),
+        stall: Some(0),
+        max_duration: Some(Duration::from_secs(5400)),
+        max_cost: Some(2.5),
+        max_tokens: Some(500_000),
+        replace: true,
+        no_project: true,
+        ..none()
+    };
+    reads(raw, expected);
+}
+
+#[test]
+fn a_quoted_task_comes_through_byte_for_byte() {
+    for (raw, text) in [
+        ("\"  kept  \"", "  kept  "),
+        ("\"don't\"", "don't"),
+        ("'say \"hi\"'", "say \"hi\""),
+        ("'it's here'", "it's here"),
+        (r#""say \"hi\" to C:\new""#, r#"say "hi" to C:\new"#),
+        (r"'it\'s \n'", r"it's \n"),
+        (r#""look in C:\dir\""#, r"look in C:\dir\"),
+        ("\"a `b` $(c) ; d > e --f\"", "a `b` $(c) ; d > e --f"),
+        ("\"---\niteration: 9\r\n---\n\"", "---\niteration: 9\r\n---\n"),
+        ("\"fix the \"quoted\" thing\"", "fix the \"quoted\" thing"),
+        ("\"完了 🎉\u{a0}\"", "完了 🎉\u{a0}"),
+    ] {
+        reads(raw, task(text));
+        reads(&format!("{raw} -n 3"), LoopArguments { max_iterations: Some(3), ..task(text) });
+        reads(&format!("--replace {raw}"), LoopArguments { replace: true, ..task(text) });
+    }
+    let long = "línea --no-option\n".repeat(6_000);
+    reads(&format!("\"{long}\" --replace"), LoopArguments { replace: true, ..task(&long) });
+}
+
+#[test]
+fn plain_words_come_through_byte_for_byte() {
+    for text in [
+        "fix the login",
+        "don't  break the\n\tusers' code",
+        "'tis the season",
+        "'quick' fix",
+        "\"quick\" fix for the parser",
+        "\"a\" and \"b\" then",
+        "it`s 5\" wide",
+        "- fix this\n- and -5 that -- really --- yes",
+        "a–b — c –d",
+        "explain \"what --max-iterations 3 does\" please",
+        "explain (\"--verify x\") please",
+        "run `rm -rf target`, then ``a ` -b`` and\n```\ncargo test --all\n```\nagain",
+        "x-n 5 a--replace",
+        "$HOME `id` $(id) * # < > | & ; \\ \\\" \\n",
+        "---\niteration: 9\r\n---",
+    ] {
+        reads(text, task(text));
+        reads(&format!("{text}\n-n 3"), LoopArguments { max_iterations: Some(3), ..task(text) });
+        reads(&format!("--replace  {text} "), LoopArguments { replace: true, ..task(text) });
+    }
+}
+
+#[test]
+fn two_hyphens_end_the_options() {
+    for (raw, text) in [
+        ("-- fix --this -n 5", "fix --this -n 5"),
+        ("--   two blanks kept", "  two blanks kept"),
+        ("--\r\n\"quotes kept\"", "\"quotes kept\""),
+        ("-- -- x", "-- x"),
+        ("-- /crew:loop is slow", "/crew:loop is slow"),
+    ] {
+        reads(raw, task(text));
+        reads(&format!("-n3 {raw}"), LoopArguments { max_iterations: Some(3), ..task(text) });
+    }
+}
+
+#[test]
+fn an_unknown_option_is_never_text_of_the_task() {
+    let way_out = "\nif it belongs to the task, put the whole task in double quotes";
+    for (raw, fault) in [
+        (
+            "fix --max-iteration 3",
+            "unknown option `--max-iteration`: did you mean `--max-iterations`?",
+        ),
+        (
+            "--max_iterations=3 fix",
+            "unknown option `--max_iterations`: did you mean `--max-iterations`?",
+        ),
+        (
+            "fix -max-iterations 3",
+            "unknown option `-max-iterations`: did you mean `--max-iterations`?",
+        ),
+        ("--Verify x", "unknown option `--Verify`: did you mean `--verify`?"),
+        ("--verfiy x", "unknown option `--verfiy`: did you mean `--verify`?"),
+        ("--promise DONE", "unknown option `--promise`: did you mean `--completion-promise`?"),
+        ("--iterations 3", "unknown option `--iterations`: did you mean `--max-iterations`?"),
+        ("-N 3", "unknown option `-N`: did you mean `-n`?"),
+        ("fix -x", "unknown option `-x`"),
+        ("use rm -rf here", "unknown option `-rf`"),
+        ("it`s \"5 --verbose", "unknown option `--verbose`"),
+        ("say \" so --verbose \"", "unknown option `--verbose`"),
+        ("a ` --verbose \"echo `x`\"", "unknown option `--verbose`"),
+        ("\"fix\" --verbose", "unknown option `--verbose`"),
+    ] {
+        refuses(raw, &format!("{fault}{way_out}"));
+    }
+    let long = format!("--{}", "abcdefghi".repeat(9));
+    refuses(&long, &format!("unknown option `{}…`{way_out}", &long[..40]));
+}
+
+#[test]
+fn a_typographic_dash_before_an_option_is_named() {
+    let fault =
+        |typed: &str, cure| format!("`{typed}` begins with a typographic dash: type {cure}");
+    let long = fault("—max-iterations", "two hyphens instead, `--max-iterations`");
+    refuses("fix it —max-iterations 3", &long);
+    refuses("\"fix it\" —max-iterations=3", &long);
+    refuses("fix it –n 3", &fault("–n", "a hyphen instead, `-n`"));
+    refuses("–n3 fix it", &fault("–n3", "a hyphen instead, `-n`"));
+    refuses("x −-replace", &fault("−-replace", "two hyphens instead, `--replace`"));
+}
+
+#[test]
+fn a_value_is_never_missing_empty_or_another_option() {
+    refuses("fix --verify", "--verify needs a value: --verify \"cargo test\"");
+    refuses("--verify= make", "--verify needs a value: --verify \"cargo test\"");
+    refuses("--gate \"\" x", "--gate needs a value: --gate \"cargo check\"");
+    refuses("--until ' ' x", "--until needs a value: --until \"cargo test\"");
+    let hyphen = "put a value that begins with a hyphen in double quotes";
+    refuses(
+        "x -n --replace",
+        &format!("--max-iterations needs a value, but `--replace` follows it\n{hyphen}"),
+    );
+    refuses("--verify -- x", &format!("--verify needs a value, but `--` follows it\n{hyphen}"));
+    refuses("--verify=-x", &format!("--verify needs a value, but `-x` follows it\n{hyphen}"));
+    reads("--verify \"-x\"", LoopArguments { verify: texts(&["-x"]), ..none() });
+    refuses(
+        "--verify \"cargo test -n 3",
+        "the quote that opens the value of --verify is never closed: --verify \"cargo test\"",
+    );
+    refuses("x --replace=yes", "--replace takes no value: write --replace alone");
+    refuses("x --help=all", "--help takes no value: write --help alone");
+}
+
+#[test]
+fn an_option_that_is_not_a_check_is_given_once() {
+    refuses("x -n 3 --max-iterations 3", "--max-iterations is given twice: keep one of them");
+    refuses("x --replace --replace", "--replace is given twice: keep one of them");
+    reads("--gate a --gate a", LoopArguments { gate: texts(&["a", "a"]), ..none() });
+}
+
+#[test]
+fn what_excludes_each_other_is_refused() {
+    refuses(
+        "x --no-promise --completion-promise Y",
+        "--no-promise and --completion-promise exclude each other: keep one of them",
+    );
+    refuses("x --prompt-file y", "there is a task and a --prompt-file: keep one of them");
+}
+
+#[test]
+fn the_task_stands_in_one_place() {
+    let way_out = "put the whole task in double quotes, and values of several words too";
+    for (raw, text) in [
+        ("fix -n 3 the login", "the login"),
+        ("\"fix\" --verify cargo test", "test"),
+        ("--verify cargo test -n 3 \"fix\"", "\"fix\""),
+        (
+            "\"fix\" -n 3 \"this\" or that is much too long to be shown",
+            "\"this\" or that is much too long to be sh…",
+        ),
+        ("\"fix\" -n 3 -- x", "-- x"),
+    ] {
+        refuses(raw, &format!("`{text}` stands apart from the task\n{way_out}"));
+    }
+    let unclosed = "the quote that opens the task is never closed\n\
+                    add a double quote where the task ends, or take the first one away";
+    refuses("\"fix the login -n 3", unclosed);
+    refuses(r#""say \"hi\" -n 3"#, unclosed);
+    refuses(
+        "/crew:loop \"fix it\" -n 3",
+        "the task begins with `/crew:loop`: remove the second one, or put the task in double quotes",
+    );
+}
+
+#[test]
+fn a_number_that_cannot_be_read_is_refused_with_an_example() {
+    let (count, duration) = ("--max-iterations 15", "--max-duration 12h");
+    let unit = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
+    for (option, value, wanted, example) in [
+        ("--max-iterations", "many", "a whole number", count),
+        ("--max-iterations", "-5", "a whole number", count),
+        ("--max-iterations", "+5", "a whole number", count),
+        ("--max-iterations", "1.5", "a whole number", count),
+        ("--max-iterations", "4294967296", "a whole number up to 4294967295", count),
+        ("--stall", "off", "a whole number", "--stall 5"),
+        ("--max-duration", "90", unit, duration),
+        ("--max-duration", "1h30", unit, duration),
+        ("--max-duration", "12 parsecs", unit, duration),
+        ("--max-duration", "-1h", unit, duration),
+        ("--max-duration", "5ms", "a time of at least a second", duration),
+        ("--max-duration", "11y", "a time of at most ten years", duration),
+        ("--max-duration", "18446744073709551615s 1000ms", "a time of at most ten years", duration),
+        ("--max-cost", "0", "US dollars above 0", "--max-cost 5.00"),
+        ("--max-cost", "1e3", "US dollars above 0", "--max-cost 5.00"),
+        ("--max-cost", "5€", "US dollars above 0", "--max-cost 5.00"),
+        ("--max-tokens", "1.5M", "a whole number, perhaps with k or M", "--max-tokens 500k"),
+        ("--max-tokens", "k", "a whole number, perhaps with k or M", "--max-tokens 500k"),
+    ] {
+        let expected = format!("{option} takes {wanted}, not `{value}`: {example}");
+        refuses(&format!("fix it {option} \"{value}\""), &expected);
+    }
+}
+
+#[test]
+fn durations_money_and_tokens_have_a_few_spellings() {
+    let lasts = |raw: &str| parse(&format!("--max-duration {raw}")).unwrap().max_duration.unwrap();
+    for (raw, seconds) in
+        [("12h", 43_200), ("90m", 5_400), ("\"1h 30m\"", 5_400), ("0", 0), ("0s", 0)]
+    {
+        assert_eq!(lasts(raw), Duration::from_secs(seconds), "{raw}");
+    }
+    let costs = |raw: &str| parse(&format!("--max-cost {raw}")).unwrap().max_cost.unwrap();
+    assert!([costs("5"), costs("$5"), costs("5.00")].iter().all(|cost| (cost - 5.0).abs() < 1e-9));
+    let tokens = |raw: &str| parse(&format!("--max-tokens {raw}")).unwrap().max_tokens.unwrap();
+    assert_eq!([tokens("0"), tokens("7"), tokens("2k"), tokens("3M")], [0, 7, 2_000, 3_000_000]);
+}

@@ -1,0 +1,191 @@
+//! Where the pieces of the raw text begin and end: options, quotes, plain words. White space is any
+//! Unicode white space; an apostrophe in plain words is an apostrophe.
+
+use std::collections::HashMap;
+
+use super::flags::{self, Flag};
+use super::usage::{UsageError, shown};
+
+/// How a task begins.
+#[derive(Debug)]
+pub(super) enum Opening<'raw> {
+    /// A task in quotes, freed of them.
+    Quoted { text: String, rest: &'raw str },
+    /// Plain words up to the next option or the end.
+    Words { text: &'raw str, rest: &'raw str },
+    /// A double quote that has no partner.
+    Unclosed,
+}
+
+/// The text up to the next white space.
+pub(super) fn token(text: &str) -> &str {
+    &text[..text.find(char::is_whitespace).unwrap_or(text.len())]
+}
+
+/// Whether a token that must not be read as text of the task begins here.
+pub(super) fn is_option(text: &str) -> bool {
+    if let Some(name) = text.strip_prefix('-') {
+        let name = name.strip_prefix('-').unwrap_or(name);
+        if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            return true;
+        }
+    } else if !text.starts_with(is_typographic_dash) {
+        return false;
+    }
+    flags::behind_typographic_dash(token(text)).is_some()
+}
+
+/// Whether this is one of the dashes that editors and chat clients make of hyphens.
+pub(super) fn is_typographic_dash(character: char) -> bool {
+    matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
+}
+
+/// What follows a lone `--` here, without the one white space (or CRLF) that separates it.
+pub(super) fn after_end_of_options(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix("--")?;
+    let mut characters = rest.chars();
+    match characters.next() {
+        None => Some(rest),
+        Some('\r') => Some(rest.strip_prefix("\r\n").unwrap_or(characters.as_str())),
+        Some(separator) => separator.is_whitespace().then_some(characters.as_str()),
+    }
+}
+
+/// Reads the beginning of a task.
+pub(super) fn opening(text: &str) -> Opening<'_> {
+    match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => quoted(text, quote),
+        _ => words(text),
+    }
+}
+
+fn quoted(text: &str, quote: char) -> Opening<'_> {
+    let task = |end: usize| Opening::Quoted {
+        text: unescaped(&text[1..end], quote),
+        rest: &text[end + 1..],
+    };
+    let (mut escaped, mut partners, mut last) = (0, 0, 0);
+    for (offset, _) in text.match_indices(quote).skip(1) {
+        last = offset;
+        if text[..offset].ends_with('\\') {
+            escaped += 1;
+            continue;
+        }
+        if ends_task(&text[offset + 1..]) {
+            return task(offset);
+        }
+        partners += 1;
+    }
+    // A task may end in a backslash (a Windows path): the only other quote then closes it.
+    if partners == 0 && escaped == 1 && ends_task(&text[last + 1..]) {
+        return task(last);
+    }
+    if quote == '"' && partners == 0 { Opening::Unclosed } else { words(text) }
+}
+
+/// Whether a quoted task can end before this: the text does, or an option follows.
+fn ends_task(after: &str) -> bool {
+    let next = after.trim_start();
+    next.is_empty() || (next.len() < after.len() && is_option(next))
+}
+
+fn words(text: &str) -> Opening<'_> {
+    let end = words_end(text);
+    Opening::Words { text: text[..end].trim_end(), rest: &text[end..] }
+}
+
+/// Where the first option outside quotes and code begins, or the end.
+fn words_end(text: &str) -> usize {
+    let last_runs: HashMap<usize, usize> =
+        backtick_runs(text).map(|(offset, length)| (length, offset)).collect();
+    let mut protected = 0;
+    let mut previous = ' ';
+    for (offset, character) in text.char_indices() {
+        if offset >= protected {
+            if previous.is_whitespace() && is_option(&text[offset..]) {
+                return offset;
+            }
+            // After a letter or a digit it is an inch, a plural or an accent, and opens nothing.
+            if !previous.is_alphanumeric() {
+                protected = match character {
+                    '"' => quote_end(&text[offset..]),
+                    '`' if previous != '`' => code_end(&text[offset..], offset, &last_runs),
+                    _ => None,
+                }
+                .map_or(protected, |length| offset + length);
+            }
+        }
+        previous = character;
+    }
+    text.len()
+}
+
+/// The length of the quotation a text begins with.
+fn quote_end(text: &str) -> Option<usize> {
+    let inner = &text[1..];
+    let length = inner.find('"')?;
+    let is_closed = !inner[length + 1..].starts_with(char::is_alphanumeric);
+    (is_closed && touches(&inner[..length])).then_some(length + 2)
+}
+
+/// The length of the code a text at this offset begins with: up to the next run of as many backticks.
+fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Option<usize> {
+    let mut runs = backtick_runs(text);
+    let (_, opening) = runs.next()?;
+    // Without this look a text of unmatched runs would be searched to its end for each of them.
+    last_runs.get(&opening).filter(|last| **last > offset)?;
+    let (start, length) = runs.find(|(_, length)| *length == opening)?;
+    (opening > 1 || touches(&text[1..start])).then_some(start + length)
+}
+
+/// Whether quotes would touch what they enclose. A stray one must not pair with the quote that opens
+/// the value of an option further on and so make text of the option.
+fn touches(inner: &str) -> bool {
+    !inner.starts_with(char::is_whitespace) && !inner.ends_with(char::is_whitespace)
+}
+
+/// The offset and length of each run of backticks.
+fn backtick_runs(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + text[from..].find('`')?;
+        let length = text[start..].bytes().take_while(|byte| *byte == b'`').count();
+        from = start + length;
+        Some((start, length))
+    })
+}
+
+/// The value of an option, which begins here, and what follows it.
+pub(super) fn value<'raw>(
+    flag: &'static Flag,
+    text: &'raw str,
+) -> Result<(String, &'raw str), UsageError> {
+    let (value, rest) = if let Some(quote @ ('"' | '\'')) = text.chars().next() {
+        let end = closing_quote(text, quote)
+            .ok_or(UsageError::UnclosedValue { flag: flag.name, example: flag.example })?;
+        (unescaped(&text[1..end], quote), &text[end + 1..])
+    } else {
+        let value = token(text);
+        if is_option(value) || value == "--" {
+            return Err(UsageError::OptionAsValue { flag: flag.name, value: shown(value) });
+        }
+        (value.to_owned(), &text[value.len()..])
+    };
+    if value.trim().is_empty() {
+        return Err(UsageError::MissingValue { flag: flag.name, example: flag.example });
+    }
+    Ok((value, rest))
+}
+
+fn closing_quote(text: &str, quote: char) -> Option<usize> {
+    text.match_indices(quote).map(|(offset, _)| offset).skip(1).find(|offset| {
+        let after = &text[offset + 1..];
+        !text[..*offset].ends_with('\\')
+            && (after.is_empty() || after.starts_with(char::is_whitespace))
+    })
+}
+
+/// A backslash stands for nothing but itself, except before the quote that encloses the text.
+fn unescaped(text: &str, quote: char) -> String {
+    text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
+}

@@ -1,0 +1,161 @@
+//! What is wrong with the arguments of a command, in a line or two: the fault first, then the way
+//! out. What was typed is repeated shortened and without control characters.
+
+use std::fmt;
+
+/// The longest piece of what was typed that an error repeats, in characters.
+const MAX_SHOWN_CHARACTERS: usize = 40;
+
+/// Why the arguments cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UsageError {
+    /// An option that does not exist.
+    UnknownOption {
+        /// As typed.
+        option: String,
+        /// The option that was probably meant.
+        suggestion: Option<&'static str>,
+    },
+    /// A known option behind a dash that some program made of its hyphens.
+    TypographicDash {
+        /// As typed.
+        typed: String,
+        /// The option with its hyphens.
+        meant: &'static str,
+    },
+    /// An option without its value, or with a blank one.
+    MissingValue {
+        /// The option.
+        flag: &'static str,
+        /// The option with a value.
+        example: &'static str,
+    },
+    /// An option where another option's value should be.
+    OptionAsValue {
+        /// The option that lacks its value.
+        flag: &'static str,
+        /// What follows it.
+        value: String,
+    },
+    /// A value whose quote has no partner.
+    UnclosedValue {
+        /// The option.
+        flag: &'static str,
+        /// The option with a value.
+        example: &'static str,
+    },
+    /// A value attached to an option that takes none.
+    UnexpectedValue {
+        /// The option.
+        flag: &'static str,
+    },
+    /// A value the option cannot take.
+    BadValue {
+        /// The option.
+        flag: &'static str,
+        /// As typed.
+        value: String,
+        /// What the option takes.
+        wanted: &'static str,
+        /// The option with a value.
+        example: &'static str,
+    },
+    /// An option that stands twice and may not.
+    GivenTwice {
+        /// The option.
+        flag: &'static str,
+    },
+    /// A task whose double quote has no partner.
+    UnclosedTask,
+    /// Text where the task is already complete.
+    TextAfterTask {
+        /// Its beginning.
+        text: String,
+    },
+    /// The command's own name where the task begins.
+    CommandInTask,
+    /// `--completion-promise` and `--no-promise`.
+    TwoPromises,
+    /// A task and `--prompt-file`.
+    TwoTasks,
+}
+
+impl UsageError {
+    pub(super) fn text_after_task(text: &str) -> Self {
+        Self::TextAfterTask { text: shown(text) }
+    }
+
+    pub(super) fn typographic_dash(token: &str, meant: &'static str) -> Self {
+        Self::TypographicDash { typed: shown(token.split('=').next().unwrap_or(token)), meant }
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownOption { option, suggestion } => {
+                write!(f, "unknown option `{option}`")?;
+                if let Some(suggestion) = suggestion {
+                    write!(f, ": did you mean `{suggestion}`?")?;
+                }
+                f.write_str("\nif it belongs to the task, put the whole task in double quotes")
+            }
+            Self::TypographicDash { typed, meant } => write!(
+                f,
+                "`{typed}` begins with a typographic dash: type {} instead, `{meant}`",
+                if meant.starts_with("--") { "two hyphens" } else { "a hyphen" }
+            ),
+            Self::MissingValue { flag, example } => {
+                write!(f, "{flag} needs a value: {example}")
+            }
+            Self::OptionAsValue { flag, value } => write!(
+                f,
+                "{flag} needs a value, but `{value}` follows it\n\
+                 put a value that begins with a hyphen in double quotes"
+            ),
+            Self::UnclosedValue { flag, example } => {
+                write!(f, "the quote that opens the value of {flag} is never closed: {example}")
+            }
+            Self::UnexpectedValue { flag } => {
+                write!(f, "{flag} takes no value: write {flag} alone")
+            }
+            Self::BadValue { flag, value, wanted, example } => {
+                write!(f, "{flag} takes {wanted}, not `{value}`: {example}")
+            }
+            Self::GivenTwice { flag } => write!(f, "{flag} is given twice: keep one of them"),
+            Self::UnclosedTask => f.write_str(
+                "the quote that opens the task is never closed\n\
+                 add a double quote where the task ends, or take the first one away",
+            ),
+            Self::TextAfterTask { text } => write!(
+                f,
+                "`{text}` stands apart from the task\n\
+                 put the whole task in double quotes, and values of several words too"
+            ),
+            Self::CommandInTask => f.write_str(
+                "the task begins with `/crew:loop`: remove the second one, or put the task in \
+                 double quotes",
+            ),
+            Self::TwoPromises => f.write_str(
+                "--no-promise and --completion-promise exclude each other: keep one of them",
+            ),
+            Self::TwoTasks => f.write_str("there is a task and a --prompt-file: keep one of them"),
+        }
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// What was typed, on one line and short.
+pub(super) fn shown(typed: &str) -> String {
+    let mut shown: String = typed
+        .chars()
+        .take(MAX_SHOWN_CHARACTERS)
+        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .collect();
+    if typed.chars().nth(MAX_SHOWN_CHARACTERS).is_some() {
+        shown.truncate(shown.trim_end().len());
+        shown.push('…');
+    }
+    shown
+}

@@ -1,0 +1,87 @@
+//! The values of options: counts, durations, money, tokens. Each refusal names the option, what was
+//! typed and an example that works.
+
+use std::time::Duration;
+
+use super::flags::Flag;
+use super::usage::{UsageError, shown};
+
+/// The longest text that is read as a duration, in bytes.
+const MAX_DURATION_BYTES: usize = 64;
+/// The longest duration; past it an end in years is a slip of the hand.
+const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+
+/// The text of an option's value. It is not blank.
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) flag: &'static Flag,
+    pub(super) text: String,
+}
+
+impl Value {
+    /// A whole number of things.
+    pub(super) fn count(&self) -> Result<u32, UsageError> {
+        let digits = digits(&self.text).ok_or_else(|| self.refused("a whole number"))?;
+        digits.parse().map_err(|_| self.refused("a whole number up to 4294967295"))
+    }
+
+    /// A span of time with its unit, or 0.
+    pub(super) fn duration(&self) -> Result<Duration, UsageError> {
+        let wanted = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
+        let text = self.text.trim();
+        if text.bytes().all(|byte| byte == b'0') {
+            return Ok(Duration::ZERO);
+        }
+        if text.ends_with(|c: char| c.is_ascii_digit()) {
+            return Err(self.refused(wanted));
+        }
+        // The crate adds up with an overflow that panics; numbers this short cannot reach it.
+        let longest = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
+        if text.len() > MAX_DURATION_BYTES || longest > 9 {
+            return Err(self.refused("a time of at most ten years"));
+        }
+        let duration = humantime::parse_duration(text).map_err(|_| self.refused(wanted))?;
+        if duration > MAX_DURATION {
+            return Err(self.refused("a time of at most ten years"));
+        }
+        if !duration.is_zero() && duration < Duration::from_secs(1) {
+            return Err(self.refused("a time of at least a second"));
+        }
+        Ok(duration)
+    }
+
+    /// An amount of US dollars above 0.
+    pub(super) fn dollars(&self) -> Result<f64, UsageError> {
+        let text = self.text.strip_prefix('$').unwrap_or(&self.text);
+        let is_decimal = text.starts_with(|c: char| c.is_ascii_digit())
+            && text.ends_with(|c: char| c.is_ascii_digit())
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let dollars = text.parse().ok().filter(|_| is_decimal);
+        dollars
+            .filter(|dollars: &f64| *dollars > 0.0 && dollars.is_finite())
+            .ok_or_else(|| self.refused("US dollars above 0"))
+    }
+
+    /// A number of tokens, in thousands with `k`, in millions with `M`.
+    pub(super) fn tokens(&self) -> Result<u64, UsageError> {
+        let (text, factor) = match self.text.as_bytes().last() {
+            Some(b'k' | b'K') => (&self.text[..self.text.len() - 1], 1_000),
+            Some(b'm' | b'M') => (&self.text[..self.text.len() - 1], 1_000_000),
+            _ => (self.text.as_str(), 1),
+        };
+        let number = digits(text).and_then(|digits| digits.parse::<u64>().ok());
+        number
+            .and_then(|number| number.checked_mul(factor))
+            .ok_or_else(|| self.refused("a whole number, perhaps with k or M"))
+    }
+
+    fn refused(&self, wanted: &'static str) -> UsageError {
+        let Flag { name, example, .. } = self.flag;
+        UsageError::BadValue { flag: name, value: shown(&self.text), wanted, example }
+    }
+}
+
+/// The text if it is digits and nothing else.
+fn digits(text: &str) -> Option<&str> {
+    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
+}

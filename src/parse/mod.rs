@@ -1,0 +1,11 @@
+//! Readers of foreign text: the client's hook payloads and transcripts, git's porcelain, the system's
+//! process tables, the raw words after a command. Text in, values out: no reader here touches a file,
+//! and none panics on junk; what was not understood is absent or an error.
+
+pub mod api_error;
+pub mod arguments;
+pub mod git;
+pub mod order;
+pub mod payload;
+pub mod process_table;
+pub mod transcript;

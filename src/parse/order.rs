@@ -1,0 +1,48 @@
+//! The one line of the `cancel` and `pause` files: `<time> <user|agent> <reason>`. Frozen for ever, so
+//! that any version of crew can write it and every one must honour it.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// An order as its file holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub by: String,
+    pub reason: Option<String>,
+}
+
+/// Writes the line.
+pub fn write(at: DateTime<Utc>, by: &str, reason: Option<&str>) -> String {
+    let reason: Vec<&str> = reason.unwrap_or_default().split_whitespace().collect();
+    let line =
+        format!("{} {by} {}", at.to_rfc3339_opts(SecondsFormat::Secs, true), reason.join(" "));
+    format!("{}\n", line.trim_end())
+}
+
+/// Reads the line. The file's being there is the order: junk is an order by the user with no reason.
+pub fn read(text: &str) -> Line {
+    let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
+    let _time = words.next();
+    let by = match words.next() {
+        Some("agent") => "agent",
+        _ => "user",
+    };
+    let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
+    Line { by: by.to_owned(), reason: reason.map(|reason| reason.chars().take(500).collect()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_reads_back_and_junk_is_still_an_order() {
+        let at = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
+        let line = write(at, "agent", Some("wrong\nbranch "));
+        assert_eq!(line, "2026-11-18T11:06:40Z agent wrong branch\n");
+        let expected = Line { by: "agent".to_owned(), reason: Some("wrong branch".to_owned()) };
+        assert_eq!(read(&line), expected);
+        for junk in ["", "\n", "x", "\u{0}\u{0}"] {
+            assert_eq!(read(junk), Line { by: "user".to_owned(), reason: None });
+        }
+    }
+}

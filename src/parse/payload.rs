@@ -1,0 +1,165 @@
+//! The JSON a client writes to a hook's stdin. Only what crew needs is taken, field by field, so that a
+//! field of a new shape elsewhere never loses the event; unknown events and fields are not errors.
+
+use std::path::PathBuf;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+/// One event of the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Payload {
+    pub event: String,
+    /// Absent, empty or a bare "null" means that no loop can be ours.
+    pub session_id: Option<String>,
+    pub cwd: Option<PathBuf>,
+    pub transcript: Option<PathBuf>,
+    pub prompt_id: Option<String>,
+    /// Present only in a subagent's events, which are not ours.
+    pub agent_id: Option<String>,
+    pub last_message: Option<String>,
+    /// `UserPromptSubmit`: what the user typed.
+    pub prompt: Option<String>,
+    /// `UserPromptExpansion`: `crew:loop` and the like, and the raw text after it.
+    pub command_name: Option<String>,
+    pub command_args: Option<String>,
+    /// `SessionStart`: startup, resume, clear, compact, fork.
+    pub source: Option<String>,
+    /// `SessionEnd`.
+    pub reason: Option<String>,
+    /// `StopFailure`: the client's word for what went wrong.
+    pub error: Option<String>,
+}
+
+/// Reads a payload. The error is one line for stderr.
+pub fn parse(bytes: &[u8]) -> Result<Payload, String> {
+    let mut fields: Map<String, Value> = serde_json::from_slice(bytes)
+        .map_err(|error| format!("the hook's payload is no JSON object ({error})"))?;
+    let mut text = |name: &str| match fields.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let event = text("hook_event_name").ok_or("the hook's payload has no hook_event_name")?;
+    Ok(Payload {
+        event,
+        session_id: text("session_id").filter(|id| is_session_id(id)),
+        cwd: text("cwd").map(PathBuf::from),
+        transcript: text("transcript_path").map(PathBuf::from),
+        prompt_id: text("prompt_id"),
+        agent_id: text("agent_id"),
+        last_message: text("last_assistant_message"),
+        prompt: text("prompt"),
+        command_name: text("command_name"),
+        command_args: text("command_args"),
+        source: text("source"),
+        reason: text("reason"),
+        error: text("error"),
+    })
+}
+
+/// A session id names a file, so it may hold nothing that a path could.
+fn is_session_id(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=128).contains(&text.len()) && text.bytes().all(plain) && text != "null"
+}
+
+/// The command inside a prompt that is one single pasted element: the client sends a command that was
+/// pasted whole as text. Gives the command's name and its raw arguments.
+pub fn pasted_command(prompt: &str) -> Option<(String, String)> {
+    let inner = prompt.trim().strip_prefix("<pasted_content")?;
+    let (attributes, inner) = inner.split_once('>')?;
+    let (inner, rest) = inner.rsplit_once("</pasted_content")?;
+    let closing = rest.strip_suffix('>')?;
+    let single = closing.is_empty() || closing == attributes;
+    if !single || inner.contains("<pasted_content") {
+        return None;
+    }
+    let inner = unescaped(inner);
+    let command = inner.trim().strip_prefix("/crew:")?;
+    let end = command.find(char::is_whitespace).unwrap_or(command.len());
+    Some((command[..end].to_owned(), command[end..].to_owned()))
+}
+
+/// The client puts a backslash after the `<` of what looks like its own element inside a paste (2.1.330).
+fn unescaped(text: &str) -> String {
+    let element = Regex::new(r"(?i)<\\(\s*/?\s*pasted_content)");
+    element.map_or_else(|_| text.to_owned(), |it| it.replace_all(text, "<$1").into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_crew_needs_is_taken_and_a_field_of_another_shape_is_absent() {
+        let stop = parse(
+            br#"{"hook_event_name":"Stop","session_id":"a-1","cwd":"/repo","stop_hook_active":true,
+                 "prompt_id":7,"last_assistant_message":"done","background_tasks":"new shape"}"#,
+        )
+        .unwrap();
+        assert_eq!(stop.event, "Stop");
+        assert_eq!(stop.session_id.as_deref(), Some("a-1"));
+        assert_eq!((stop.prompt_id, stop.last_message.as_deref()), (None, Some("done")));
+    }
+
+    #[test]
+    fn a_session_id_that_could_name_another_file_is_no_session() {
+        for id in ["", "null", "../x", "a/b", "a b", &"x".repeat(129)] {
+            let payload = format!(r#"{{"hook_event_name":"Stop","session_id":"{id}"}}"#);
+            assert_eq!(parse(payload.as_bytes()).unwrap().session_id, None, "{id:?}");
+        }
+    }
+
+    #[test]
+    fn junk_is_one_line_that_says_what_is_wrong() {
+        for (junk, expected) in [
+            (&b"{"[..], "no JSON object"),
+            (b"[1]", "no JSON object"),
+            (b"{\"session_id\":\"a\"}", "no hook_event_name"),
+            (b"{\"hook_event_name\":\"St\xffop\"}", "no JSON object"),
+        ] {
+            let complaint = parse(junk).unwrap_err();
+            assert!(complaint.contains(expected) && !complaint.contains('\n'), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn a_command_pasted_whole_is_found_and_anything_around_it_is_not_one() {
+        let table = [
+            (
+                "\n\n<pasted_content id=\"5\">\n/crew:loop fix\nall\n</pasted_content>",
+                Some(("loop", " fix\nall")),
+            ),
+            (
+                "<pasted_content id=\"5\">\n/crew:loop a\n</pasted_content id=\"5\">\n",
+                Some(("loop", " a")),
+            ),
+            ("<pasted_content id=\"5\">/crew:status</pasted_content>\n", Some(("status", ""))),
+            (
+                "<pasted_content id=\"5\">/crew:loop a <\\/pasted_content> b</pasted_content id=\"5\">",
+                Some(("loop", " a </pasted_content> b")),
+            ),
+            ("<pasted_content id=\"1\">\n/other:loop a\n</pasted_content>", None),
+            ("look: <pasted_content id=\"1\">\n/crew:loop a\n</pasted_content>", None),
+            ("<pasted_content id=\"1\">\n/crew:loop a\n</pasted_content> thanks", None),
+            ("<pasted_content id=\"1\">\n/crew:loop a\n</pasted_content id=\"2\">", None),
+            ("/crew:loop a", None),
+        ];
+        for (prompt, expected) in table {
+            let found = pasted_command(prompt);
+            let found = found.as_ref().map(|(name, raw)| (name.as_str(), raw.as_str()));
+            assert_eq!(found, expected, "{prompt}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_payload_and_no_prompt_makes_a_reader_panic(bytes: Vec<u8>, prompt: String) {
+            let _ = parse(&bytes);
+            let _ = pasted_command(&prompt);
+            let _ = pasted_command(&format!("<pasted_content {prompt}"));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What the system says about a process: who started it, its session, and when it started.
+
+/// One process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub parent: i32,
+    pub session: i32,
+    /// When it started: on Linux clock ticks since boot, elsewhere a date. Compared, not understood.
+    pub started: String,
+}
+
+/// Linux: the text of `/proc/<pid>/stat`. The name in the second field may hold anything, blanks and
+/// parentheses too, so the fields are counted from its last parenthesis.
+pub fn proc_stat(text: &str) -> Option<Row> {
+    let (_, fields) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    Some(Row {
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        started: (*fields.get(19)?).to_owned(),
+    })
+}
+
+/// Elsewhere: the output of `ps -o ppid=,sess=,lstart= -p PID`.
+#[cfg(any(test, not(target_os = "linux")))]
+pub fn ps(text: &str) -> Option<Row> {
+    let mut words = text.split_whitespace();
+    let parent = words.next()?.parse().ok()?;
+    let session = words.next()?.parse().unwrap_or(0);
+    let started: Vec<&str> = words.collect();
+    (!started.is_empty()).then(|| Row { parent, session, started: started.join(" ") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_linux_row_is_read_past_any_program_name() {
+        let text = "4242 (a) b (c)) S 17 4242 9 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2";
+        let expected = Row { parent: 17, session: 9, started: "987654".to_owned() };
+        assert_eq!(proc_stat(text), Some(expected));
+        assert_eq!(proc_stat("4242 (crew"), None);
+    }
+
+    #[test]
+    fn a_row_of_ps_is_read() {
+        let expected =
+            Row { parent: 17, session: 9, started: "Sat Nov 21 22:15:00 2026".to_owned() };
+        assert_eq!(ps("   17      9 Sat Nov 21 22:15:00 2026\n"), Some(expected));
+        assert_eq!(ps(""), None);
+    }
+}

@@ -1,0 +1,29 @@
+//! The page of `/crew:help`, and of `/crew:loop` without a task.
+
+/// What a person needs to start, watch and end a loop.
+pub const LOOP: &str = r#"crew keeps the agent working until the job is proved done.
+
+  /crew:loop TASK [options]       start a loop in this session
+  /crew:status                    how it stands
+  /crew:cancel-loop [reason]      end it, with a handoff page
+  /crew:help                      this page
+
+  crew status, crew cancel [LOOP] [--reason TEXT]     the same from any terminal
+
+TASK is one quoted text or plain words; options stand before or after it.
+
+  -n, --max-iterations N          at most N iterations (10; 0 = no limit)
+      --max-duration D            at most D awake: 90m, 12h (12h; 0 = no limit)
+      --verify CMD                must pass before a claim is believed; may be repeated
+      --gate CMD                  the same, and runs after every iteration
+      --until CMD                 ends the loop when it passes; no claim needed
+      --completion-promise TEXT   what the agent must say (COMPLETE, or the one tag in the task)
+      --no-promise                no claim ends the loop
+      --failure-threshold N       failed iterations in a row that abort it (3; 0 = off)
+      --stall N                   iterations without progress that stall it (5; 0 = off)
+      --prompt-file FILE          the task is what FILE holds
+      --replace                   end the loop that runs here first
+
+Example:
+  /crew:loop "Build the todo API" --max-iterations 15 --verify "cargo test"
+"#;

@@ -1,0 +1,55 @@
+//! Loops as JSON for programs. Every object carries `schema`; a change of meaning raises it.
+
+use serde_json::{Value, json};
+
+use crate::engine::looped::Loop;
+
+/// The version of what `--json` prints.
+pub const SCHEMA: u32 = 1;
+
+/// What `crew status --json` prints.
+pub fn status(loops: &[(Loop, bool)]) -> Value {
+    let loops: Vec<Value> =
+        loops.iter().map(|(subject, owner_is_gone)| one(subject, *owner_is_gone)).collect();
+    json!({ "schema": SCHEMA, "loops": loops })
+}
+
+fn one(subject: &Loop, owner_is_gone: bool) -> Value {
+    let state = &subject.state;
+    json!({
+        "id": subject.id,
+        "status": state.status,
+        "outcome": subject.outcome(),
+        "proof": state.ending.as_ref().and_then(|ending| ending.proof),
+        "why": state.ending.as_ref().map(|ending| &ending.why),
+        "iteration": subject.iteration(),
+        "completed_iterations": state.completed,
+        "limits": subject.contract.limits,
+        "consecutive_failures": state.consecutive_failures,
+        "iterations_without_progress": state.still,
+        "awake_ms": state.awake_ms,
+        "started_at": subject.started_at,
+        "task": subject.contract.task,
+        "promise": subject.contract.promise,
+        "checks": subject.contract.checks,
+        "evidence": state.evidence,
+        "owner": state.owner,
+        "owner_is_gone": owner_is_gone,
+        "checkout": subject.place.checkout,
+        "branch": subject.place.branch,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_loop;
+
+    #[test]
+    fn every_object_names_its_schema() {
+        let value = status(&[(a_loop(), false)]);
+        assert_eq!(value["schema"], 1);
+        assert_eq!(value["loops"][0]["iteration"], 1);
+        assert_eq!(value["loops"][0]["limits"]["max_iterations"], 10);
+    }
+}

@@ -1,0 +1,137 @@
+//! The one-line screens: what a start promises, what a boundary was, how a loop stands.
+
+use super::words::{commands, count, duration};
+use crate::engine::contract::Role;
+use crate::engine::evidence::{Evidence, Progress, Standing};
+use crate::engine::looped::{Loop, Status};
+use crate::engine::prompt::clip;
+
+/// What a start promises.
+pub fn start(subject: &Loop) -> String {
+    format!("loop {}: {} · {} · {}", subject.id, limits(subject), done_when(subject), STOP)
+}
+
+const STOP: &str = "stop: Esc and /crew:cancel-loop, or crew cancel in any terminal";
+
+fn limits(subject: &Loop) -> String {
+    let limits = &subject.contract.limits;
+    let time = || duration(limits.max_duration_s * 1000);
+    match (limits.max_iterations, limits.max_duration_s) {
+        (0, 0) => "no limit on iterations or time".to_owned(),
+        (0, _) => format!("up to {}", time()),
+        (max, 0) => format!("up to {}", count(u64::from(max), "iteration")),
+        (max, _) => format!("up to {}, {}", count(u64::from(max), "iteration"), time()),
+    }
+}
+
+fn done_when(subject: &Loop) -> String {
+    let contract = &subject.contract;
+    let sound =
+        contract.checks.iter().filter(|check| check.role != Role::Until).map(|check| &*check.run);
+    let sound = commands(sound);
+    let until = commands(contract.of_role(Role::Until).map(|check| &*check.run));
+    let said = contract.promise.as_ref().map(|promise| format!("the agent says {promise}"));
+    let reached = (!until.is_empty()).then(|| format!("{until} pass"));
+    let ways: Vec<String> = said.into_iter().chain(reached).collect();
+    match (ways.is_empty(), sound.is_empty()) {
+        (true, _) => "done when the limit is reached".to_owned(),
+        (false, true) => format!("done when {}", ways.join(" or ")),
+        (false, false) => format!("done when {} and {sound} pass", ways.join(" or ")),
+    }
+}
+
+/// The line after a boundary that goes on.
+pub fn boundary(subject: &Loop) -> String {
+    let mut parts = vec![counter(subject)];
+    if let Some(evidence) = &subject.state.evidence {
+        parts.extend(said(evidence));
+    }
+    parts.push("crew cancel stops it".to_owned());
+    parts.join(" · ")
+}
+
+fn counter(subject: &Loop) -> String {
+    let max = subject.contract.limits.max_iterations;
+    let done = subject.state.completed;
+    if max > 0 { format!("crew {done}/{max}") } else { format!("crew {done}") }
+}
+
+fn said(evidence: &Evidence) -> Vec<String> {
+    let mut parts = Vec::new();
+    if evidence.mended > 0 {
+        parts.push(format!("{} mended", count(u64::from(evidence.mended), "check")));
+    }
+    let failing = evidence.failing().next();
+    match (&evidence.claim, failing) {
+        (Standing::Refused(_), Some(check)) => {
+            let run = clip(&check.run, 60);
+            parts.push(format!("claim refused: {run} {}", check.what_happened()));
+        }
+        (Standing::Refused(_), None) => parts.push("claim refused".to_owned()),
+        (Standing::NearMiss(_), _) => parts.push("no claim heard (a near miss)".to_owned()),
+        (Standing::Failure(reason), _) => {
+            parts.push(format!("the agent said FAILURE: {}", clip(reason, 80)));
+        }
+        _ => {}
+    }
+    if let (Some(check), false) = (failing, matches!(evidence.claim, Standing::Refused(_))) {
+        parts.push(format!("{} {}", clip(&check.run, 60), check.what_happened()));
+    }
+    if parts.is_empty() {
+        parts.push(
+            match evidence.progress {
+                Progress::Made => "changed something",
+                Progress::None => "changed nothing",
+                Progress::Unknown => "no claim yet",
+            }
+            .to_owned(),
+        );
+    }
+    parts
+}
+
+/// "running, iteration 4 of 15": how a loop stands, for a list or a status.
+pub fn standing(subject: &Loop) -> String {
+    let max = subject.contract.limits.max_iterations;
+    let of = if max > 0 { format!(" of {max}") } else { String::new() };
+    let live = match subject.state.status {
+        Status::Finished => {
+            let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
+            let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
+            let done = count(u64::from(subject.state.completed), "iteration");
+            return format!("{}{proof} after {done}", subject.standing());
+        }
+        status => status.label(),
+    };
+    format!("{live}, iteration {}{of}", subject.iteration())
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::facts::Verdict;
+    use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+    use crate::engine::judge::judge;
+
+    #[test]
+    fn a_start_says_the_limits_what_done_means_and_how_to_stop() {
+        let checks = [("cargo test", Role::Verify), ("cargo clippy", Role::Gate)];
+        assert_snapshot!(start(&a_loop_with(&checks)), @"loop haaaaaaa: up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` and `cargo clippy` pass · stop: Esc and /crew:cancel-loop, or crew cancel in any terminal");
+        let mut unbounded = a_loop_with(&[("test -e done", Role::Until)]);
+        unbounded.contract.limits.max_iterations = 0;
+        unbounded.contract.promise = None;
+        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` pass · stop: Esc and /crew:cancel-loop, or crew cancel in any terminal");
+    }
+
+    #[test]
+    fn a_boundary_says_what_it_was_in_one_line() {
+        let subject = a_loop_with(&[("cargo test", Role::Verify)]);
+        let mut refused = facts(Claim::Success);
+        refused.checks = vec![result("cargo test", Verdict::Failed)];
+        assert_snapshot!(boundary(&judge(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew cancel stops it");
+        assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · changed something · crew cancel stops it");
+    }
+}

@@ -1,0 +1,9 @@
+//! Values to words: lines and pages for people, JSON for programs, the client's hook answers. Pure; what
+//! is printed, and where, is `cmd`'s.
+
+pub mod answer;
+pub mod help;
+pub mod json;
+pub mod line;
+pub mod page;
+pub mod words;

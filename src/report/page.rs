@@ -1,0 +1,186 @@
+//! The pages: how a loop ended, how one stands, and all of them in a list.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::line;
+use super::words::{count, duration};
+use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
+use crate::engine::facts::Verdict;
+use crate::engine::handoff::Since;
+use crate::engine::looped::Loop;
+use crate::engine::outcome::Outcome;
+use crate::engine::prompt::{clip, role_word};
+
+/// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
+/// command.
+pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
+    let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
+    if let Some(ending) = &subject.state.ending {
+        row(&mut text, "why", &ending.why);
+    }
+    row(&mut text, "time", &time(subject));
+    let summary = since.diffstat.lines().last().unwrap_or("no file changed").trim();
+    let commits = count(since.commits.len() as u64, "commit");
+    if subject.place.head.is_some() {
+        row(&mut text, "changes", &format!("{commits} · {summary}"));
+    }
+    checks(&mut text, subject);
+    if let Some(handoff) = handoff {
+        row(&mut text, "handoff", &handoff.display().to_string());
+    }
+    row(&mut text, "next", &next(subject));
+    text
+}
+
+fn row(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "  {name:<8} {value}");
+}
+
+fn time(subject: &Loop) -> String {
+    let each: Vec<String> =
+        subject.elapsed_ms.iter().rev().take(5).map(|ms| duration(*ms)).collect();
+    let each: Vec<&str> = each.iter().rev().map(String::as_str).collect();
+    let all = duration(subject.state.awake_ms);
+    match each.len() {
+        0 => all,
+        _ => format!("{all} awake (last iterations: {})", each.join(", ")),
+    }
+}
+
+fn checks(text: &mut String, subject: &Loop) {
+    for check in &subject.contract.checks {
+        let result = subject
+            .state
+            .evidence
+            .as_ref()
+            .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
+        let happened = result.map_or_else(|| "not run".to_owned(), CheckEvidence::what_happened);
+        let run = clip(&check.run, 60);
+        row(text, role_word(check.role), &format!("`{run}` {happened}"));
+    }
+    let failed = subject.state.evidence.iter().flat_map(Evidence::failing);
+    if let Some(failed) = failed.into_iter().find(|check| check.verdict != Verdict::Passed) {
+        for line in tail_of(&failed.tail, 600).lines() {
+            let _ = writeln!(text, "           | {line}");
+        }
+    }
+}
+
+/// The one command to go on with.
+fn next(subject: &Loop) -> String {
+    match (subject.outcome(), &subject.place.head) {
+        (Some(Outcome::Completed), Some(head)) => {
+            format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
+        }
+        (Some(Outcome::Completed), None) => "read what it did".to_owned(),
+        _ => "start a new loop from the handoff: /crew:loop --prompt-file FILE".to_owned(),
+    }
+}
+
+/// How one loop stands.
+pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
+    if !subject.is_live() {
+        return finish(subject, since, None);
+    }
+    let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
+    if owner_is_gone {
+        row(&mut text, "owner", "gone: its client has ended, and the loop with it");
+    }
+    row(&mut text, "task", &clip(&subject.contract.task, 100));
+    row(&mut text, "time", &time(subject));
+    row(&mut text, "folder", &subject.place.folder.display().to_string());
+    checks(&mut text, subject);
+    row(&mut text, "next", "crew cancel stops it");
+    text
+}
+
+/// A list, one loop a line.
+pub fn list(loops: &[Loop]) -> String {
+    if loops.is_empty() {
+        return "no loops\n".to_owned();
+    }
+    loops.iter().fold(String::new(), |mut text, subject| {
+        let started = subject.started_at.format("%Y-%m-%d %H:%M");
+        let task = clip(&subject.contract.task, 50);
+        let standing = line::standing(subject);
+        let _ = writeln!(text, "{}  {started}  {standing:<36}  {task}", subject.id);
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::contract::Role;
+    use crate::engine::decide::{decide, settle};
+    use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+    use crate::engine::judge::judge;
+
+    fn ended(verdict: Verdict) -> Loop {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+        subject.contract.limits.max_iterations = 1;
+        subject.place.head = Some("1a2b3c4d5e6f7a8b".to_owned());
+        let mut facts = facts(Claim::Success);
+        facts.checks = vec![result("cargo test", verdict)];
+        let judged = judge(&subject, &facts);
+        let decision = decide(&judged, &facts);
+        settle(judged, &decision)
+    }
+
+    #[test]
+    fn a_completed_loop_names_its_proof_and_one_next_command() {
+        let since = Since {
+            commits: vec!["1a2b3c4 Add lists".to_owned()],
+            diffstat: " src/lib.rs | 4 ++--\n 1 file changed, 2 insertions(+)".to_owned(),
+        };
+        assert_snapshot!(finish(&ended(Verdict::Passed), &since, None), @"
+        loop haaaaaaa: completed, unbroken after 1 iteration
+          why      the checks pass; they were never seen to fail
+          time     1m awake (last iterations: 1m)
+          changes  1 commit · 1 file changed, 2 insertions(+)
+          verify   `cargo test` passed
+          next     git diff 1a2b3c4d5e6f   (read what it did)
+        ");
+    }
+
+    #[test]
+    fn an_exhausted_loop_shows_the_failing_check_and_the_handoff() {
+        let handoff = Path::new("/repo/.claude/branches/main/handoffs/exhausted.md");
+        let page = finish(&ended(Verdict::Failed), &Since::default(), Some(handoff));
+        assert_snapshot!(page, @"
+        loop haaaaaaa: exhausted after 1 iteration
+          why      the limit of 1 iterations is reached
+          time     1m awake (last iterations: 1m)
+          changes  0 commits · no file changed
+          verify   `cargo test` failed (exit 1)
+                   | output of cargo test
+          handoff  /repo/.claude/branches/main/handoffs/exhausted.md
+          next     start a new loop from the handoff: /crew:loop --prompt-file FILE
+        ");
+    }
+
+    #[test]
+    fn a_running_loop_says_how_it_stands_and_when_its_owner_is_gone() {
+        assert_snapshot!(status(&a_loop(), true, &Since::default()), @"
+        loop haaaaaaa: running, iteration 1 of 10
+          owner    gone: its client has ended, and the loop with it
+          task     Build the todo API
+          time     0ms
+          folder   /repo
+          next     crew cancel stops it
+        ");
+    }
+
+    #[test]
+    fn a_list_has_one_loop_a_line() {
+        assert_snapshot!(list(&[a_loop(), ended(Verdict::Passed)]), @"
+        haaaaaaa  2026-11-18 11:06  running, iteration 1 of 10            Build the todo API
+        haaaaaaa  2026-11-18 11:06  completed, unbroken after 1 iteration  Build the todo API
+        ");
+        assert_eq!(list(&[]), "no loops\n");
+    }
+}

@@ -1,0 +1,201 @@
+//! Files, with a size on every read, an atomic replacement on every write, and a bounded wait on every
+//! lock. A crash leaves the old file or the new one, and at worst a temporary file beside it.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to files")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs2::FileExt;
+
+use super::clock::Deadline;
+use super::fault;
+
+/// Reads a file of at most `limit` bytes. `None` when there is none; a larger one is an error.
+pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let complaint = format!("{} is larger than {limit} bytes", path.display());
+        return Err(io::Error::new(ErrorKind::FileTooLarge, complaint));
+    }
+    Ok(Some(bytes))
+}
+
+/// Reads a small text file; bytes that are no UTF-8 are replaced.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    Ok(read(path, limit)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Reads all of a stream up to `limit` bytes; more is an error.
+pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("more than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The end of a file, from `start` on but at most `limit` bytes, and whether something was left out.
+pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let from = if start <= size { start } else { 0 };
+    let cut = size - from > limit;
+    file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), cut))
+}
+
+/// The size of a file; 0 when there is none.
+pub fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
+}
+
+/// Size in bytes and modification time in nanoseconds, of the path itself; `None` when it is gone.
+pub fn stamp(path: &Path) -> Option<(u64, i128)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.len(), i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec())))
+}
+
+/// Whether something is at this path.
+pub fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// The path with every link resolved.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// Makes a folder and the missing ones above it, for this user only.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a folder and the missing ones above it, with the user's usual mode.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+/// The names in a folder, at most `limit` of them; none when it is not there.
+pub fn names(folder: &Path, limit: usize) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.take(limit).collect()
+}
+
+/// Removes a file; one that is gone already is as good.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if !is_absent(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Moves a file aside, to a name beside it.
+pub fn move_aside(path: &Path, name: &str) -> io::Result<PathBuf> {
+    let aside = path.with_file_name(name);
+    fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
+/// How much of a crash a write must survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Of the machine: synced, and its folder too.
+    Machine,
+    /// Of the process: for what can be written again from the record.
+    Process,
+}
+
+/// Replaces a file whole: a temporary file beside it, then a rename.
+pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let result = write_beside(&temporary, bytes, durability).and_then(|()| {
+        fault::point("write.rename")?;
+        fs::rename(&temporary, path)
+    });
+    if let Err(error) = result {
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    fault::point("write.folder")?;
+    if durability == Durability::Machine {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    fault::point("write.open")?;
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
+    fault::point("write.data")?;
+    file.write_all(bytes)?;
+    fault::point("write.sync")?;
+    // Without this a crash after the rename may leave the new name with no data in it.
+    if durability == Durability::Machine { file.sync_all() } else { Ok(()) }
+}
+
+/// Appends one line and syncs it. A torn last line, left by a crash, is ended first so that it spoils
+/// only itself.
+pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    fault::point("journal.open")?;
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
+    let mut text = String::with_capacity(line.len() + 2);
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            text.push('\n');
+        }
+    }
+    text.push_str(line);
+    text.push('\n');
+    fault::point("journal.write")?;
+    file.write_all(text.as_bytes())?;
+    fault::point("journal.sync")?;
+    file.sync_data()
+}
+
+/// An exclusive lock, let go when dropped. The lock file is never the data (a rename changes the inode)
+/// and never deleted (two holders could hold two files of one name).
+#[derive(Debug)]
+#[must_use]
+pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// Takes a lock, waiting at most `wait`. `None` when somebody else keeps it.
+pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let deadline = Deadline::after(wait);
+    let taken = deadline.poll(Duration::from_millis(2), || match file.try_lock_exclusive() {
+        Ok(()) => Some(Ok(())),
+        Err(error) if error.kind() == fs2::lock_contended_error().kind() => None,
+        Err(error) => Some(Err(error)),
+    });
+    match taken {
+        Some(Ok(())) => Ok(Some(Lock(file))),
+        Some(Err(error)) => Err(error),
+        None => Ok(None),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}

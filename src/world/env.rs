@@ -1,0 +1,38 @@
+//! The only reader of the environment.
+#![expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
+
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+
+/// A variable's text; absent when unset, empty, or no Unicode.
+pub fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A variable that names an absolute path.
+pub fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Whether this process runs inside an agent: there crew only ever narrows.
+pub fn inside_an_agent() -> bool {
+    text("CLAUDECODE").is_some() || text("CREW_LOOP").is_some()
+}
+
+/// The folder this process was started in.
+pub fn current_folder() -> std::io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
+/// The name this program was called by, and its first two arguments; empty where there are none.
+pub fn call() -> (String, String, String) {
+    let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let program = PathBuf::from(words.next().unwrap_or_default());
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    (name, words.next().unwrap_or_default(), words.next().unwrap_or_default())
+}
+
+/// A number nobody can guess from the last one; good for names, not for secrets.
+pub fn random() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}

@@ -1,0 +1,45 @@
+//! Faults made on purpose, for the tests that break the store at each of its write points. A release
+//! build has none of it.
+
+/// The points at which a write may be cut off, in the order a boundary passes them.
+#[cfg(debug_assertions)]
+pub const POINTS: [&str; 11] = [
+    "journal.open",
+    "journal.write",
+    "journal.sync",
+    "write.open",
+    "write.data",
+    "write.sync",
+    "write.rename",
+    "write.folder",
+    "record.between",
+    "record.after",
+    "answer",
+];
+
+/// Fails or dies here when the variable `CREW_FAULT` says so: `<point>=kill`, `<point>=28` (an error
+/// number), with `#n` after the point for its n-th passing.
+#[cfg(debug_assertions)]
+pub fn point(name: &'static str) -> std::io::Result<()> {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static PASSED: [AtomicU32; POINTS.len()] = [const { AtomicU32::new(0) }; POINTS.len()];
+    let Some(order) = super::env::text("CREW_FAULT") else { return Ok(()) };
+    let Some((place, what)) = order.split_once('=') else { return Ok(()) };
+    let (wanted, nth) = place.split_once('#').unwrap_or((place, "1"));
+    let Some(index) = POINTS.iter().position(|point| *point == name) else { return Ok(()) };
+    let passed = PASSED[index].fetch_add(1, Ordering::Relaxed) + 1;
+    if wanted != name || nth.parse() != Ok(passed) {
+        return Ok(());
+    }
+    match what.parse() {
+        Ok(number) => Err(std::io::Error::from_raw_os_error(number)),
+        Err(_) => super::unix::kill_myself(),
+    }
+}
+
+/// Never fails in a release build.
+#[cfg(not(debug_assertions))]
+#[expect(clippy::unnecessary_wraps, reason = "the debug build's twin can fail")]
+pub fn point(_name: &'static str) -> std::io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! A loop's journal on disk: one JSON object a line, appended and synced, never rewritten.
+
+use std::io;
+use std::path::Path;
+
+use super::disk;
+use crate::engine::journal::Entry;
+
+/// The most of a journal that is read back; a longer one is still written.
+const JOURNAL_BYTES: u64 = 256 << 20;
+
+/// Appends an entry, durably.
+pub fn append(path: &Path, entry: &Entry) -> io::Result<()> {
+    disk::append_line(path, &serde_json::to_string(entry)?)
+}
+
+/// Every line that can be read; a torn one is passed over.
+pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
+    let text = disk::read_text(path, JOURNAL_BYTES)?.unwrap_or_default();
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}

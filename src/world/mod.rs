@@ -1,0 +1,16 @@
+//! The machine: thin, impure, bounded. Each file is the one door to one noun, bounded in time and in
+//! bytes; none of them decides anything or understands foreign text (that is `parse`).
+
+pub mod clock;
+pub mod disk;
+pub mod env;
+pub mod fault;
+pub mod git;
+pub mod groups;
+pub mod home;
+pub mod journal;
+pub mod process;
+pub mod store;
+pub mod unix;
+pub mod view;
+pub mod wakes;

@@ -1,0 +1,263 @@
+//! Starts a child in a group of its own, waits with a deadline, keeps a bounded part of what it printed,
+//! and leaves nothing of it behind. Says how it ended, never what to think of that.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
+
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::clock::{Deadline, Stopwatch};
+use super::unix::{self, GroupSignal};
+
+/// How much of a child's output is kept, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    pub head: usize,
+    pub tail: usize,
+}
+
+/// What a person or an agent reads of a check: its beginning and, more of it, its end.
+pub const FOR_READING: Keep = Keep { head: 16 << 10, tail: 48 << 10 };
+/// What is parsed: from its beginning, or not at all.
+pub const FOR_PARSING: Keep = Keep { head: 32 << 20, tail: 0 };
+
+/// From TERM to KILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// From TERM to KILL when somebody waits at the keyboard.
+const SHORT_GRACE: Duration = Duration::from_millis(1500);
+/// Variables that tell a client it runs inside another one; a check must not think so.
+const NESTED_SESSION: [&str; 14] = [
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PLUGIN_DATA",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_PROJECT_DIR",
+    "AI_AGENT",
+    "CREW_FAULT",
+];
+
+/// What to start.
+#[derive(Debug)]
+pub struct Order<'a> {
+    pub program: &'a str,
+    pub arguments: &'a [&'a str],
+    pub folder: &'a Path,
+    /// Added to this process's environment, less what makes a nested session.
+    pub variables: &'a [(&'a str, String)],
+    pub within: Duration,
+    pub keep: Keep,
+    /// Whether standard error is kept too, in order with the rest.
+    pub with_errors: bool,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Exit(i32),
+    /// By a signal crew did not send.
+    ForeignSignal,
+    /// Ended by crew at its deadline.
+    TimedOut,
+    /// Ended by crew because `stop` said so.
+    Stopped,
+}
+
+/// A child that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub end: End,
+    pub elapsed_ms: u64,
+    /// What it printed, bounded.
+    pub output: Vec<u8>,
+    /// Whether something in the middle of the output was left out.
+    pub cut: bool,
+}
+
+/// Runs a child to its end. `started` is told the group's id; `stop` is asked now and then.
+pub fn run<T>(
+    order: &Order<'_>,
+    started: impl FnOnce(i32) -> io::Result<T>,
+    stop: impl Fn() -> bool,
+) -> io::Result<Ended> {
+    let (reader, writer) = io::pipe()?;
+    let mut command = Command::new(order.program);
+    command.args(order.arguments).current_dir(order.folder).stdin(Stdio::null());
+    for name in NESTED_SESSION {
+        command.env_remove(name);
+    }
+    command.envs(order.variables.iter().map(|(name, value)| (name, value)));
+    if order.with_errors {
+        command.stderr(writer.try_clone()?);
+    } else {
+        command.stderr(Stdio::null());
+    }
+    command.stdout(writer);
+    unix::lead_a_group(&mut command);
+    let watch = Stopwatch::start();
+    let mut child = command.spawn()?;
+    // The command holds the pipe's writing end; while it lives the reader sees no end.
+    drop(command);
+    let group = child.id().cast_signed();
+    let note = started(group);
+    let kept = keep(reader, order.keep);
+    let end = wait(&mut child, group, Deadline::after(order.within), &stop);
+    finish_group(group);
+    let elapsed_ms = watch.elapsed_ms();
+    let _ = Deadline::after(Duration::from_secs(1))
+        .poll(Duration::from_millis(1), || (Arc::strong_count(&kept) == 1).then_some(()));
+    drop(note);
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let output = kept.take();
+    Ok(Ended { end: end?, elapsed_ms, output, cut: kept.left_out > 0 })
+}
+
+/// The standard output of a short-lived program of the system; `None` unless it exits with 0.
+#[cfg(not(target_os = "linux"))]
+pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
+    let order = Order {
+        program,
+        arguments,
+        folder: Path::new("/"),
+        variables: &[],
+        within: Duration::from_secs(2),
+        keep: FOR_PARSING,
+        with_errors: false,
+    };
+    let ended = run(&order, |_| Ok(()), || false).ok()?;
+    (ended.end == End::Exit(0)).then(|| String::from_utf8_lossy(&ended.output).into_owned())
+}
+
+fn wait(
+    child: &mut Child,
+    group: i32,
+    deadline: Deadline,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<End> {
+    let mut step = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(end_of(status));
+        }
+        let (end, grace) = if stop() {
+            (End::Stopped, SHORT_GRACE)
+        } else if deadline.passed() {
+            (End::TimedOut, GRACE)
+        } else {
+            super::clock::sleep(step.min(deadline.left()));
+            step = (step * 2).min(Duration::from_millis(20));
+            continue;
+        };
+        unix::signal_group(group, GroupSignal::Term);
+        let ended = Deadline::after(grace).poll(step, || child.try_wait().ok().flatten());
+        if ended.is_none() {
+            unix::signal_group(group, GroupSignal::Kill);
+            child.wait()?;
+        }
+        return Ok(end);
+    }
+}
+
+fn end_of(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exit(code),
+        _ => End::ForeignSignal,
+    }
+}
+
+/// Ends what the child left running in its group.
+fn finish_group(group: i32) {
+    if unix::group_lives(group) {
+        unix::signal_group(group, GroupSignal::Term);
+        let gone = Deadline::after(Duration::from_millis(500))
+            .poll(Duration::from_millis(5), || (!unix::group_lives(group)).then_some(()));
+        if gone.is_none() {
+            unix::signal_group(group, GroupSignal::Kill);
+        }
+    }
+}
+
+/// The kept part of an output.
+#[derive(Debug)]
+struct Kept {
+    keep: Keep,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    left_out: usize,
+}
+
+impl Kept {
+    fn new(keep: Keep) -> Self {
+        Self { keep, head: Vec::new(), tail: Vec::new(), left_out: 0 }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let room = self.keep.head.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..room]);
+        self.tail.extend_from_slice(&bytes[room..]);
+        // Cut now and then, not at every read: a cut moves the whole tail.
+        if self.tail.len() > 2 * self.keep.tail + (64 << 10) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let surplus = self.tail.len().saturating_sub(self.keep.tail);
+        self.tail.drain(..surplus);
+        self.left_out += surplus;
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.cut();
+        let mut all = std::mem::take(&mut self.head);
+        if self.left_out > 0 {
+            all.extend_from_slice(format!("\n… {} bytes left out …\n", self.left_out).as_bytes());
+        }
+        all.append(&mut self.tail);
+        all
+    }
+}
+
+/// Reads a pipe to its end on a thread of its own, so that a child never blocks on a full one. The
+/// thread lets its share of the buffer go at the end of the pipe.
+fn keep(mut reader: impl Read + Send + 'static, keep: Keep) -> Arc<Mutex<Kept>> {
+    let kept = Arc::new(Mutex::new(Kept::new(keep)));
+    let share = Arc::clone(&kept);
+    thread::spawn(move || {
+        let mut buffer = [0; 16 << 10];
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            share.lock().unwrap_or_else(PoisonError::into_inner).add(&buffer[..count]);
+        }
+    });
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_output_keeps_its_beginning_and_its_end() {
+        let mut kept = Kept::new(FOR_READING);
+        kept.add(b"first\n");
+        for _ in 0..40_000 {
+            kept.add(b"0123456789");
+        }
+        kept.add(b"\nlast");
+        let all = kept.take();
+        let bound = FOR_READING.head + FOR_READING.tail;
+        assert!(all.starts_with(b"first\n") && all.ends_with(b"\nlast"));
+        assert!(all.len() < bound + 64);
+        assert_eq!(kept.left_out, 400_011 - bound);
+    }
+}

@@ -1,0 +1,200 @@
+//! The record of each loop on disk. It is read and written under the loop's lock, in one order: journal,
+//! then state. What this crew does not understand it never writes, and what is broken it keeps aside and
+//! rebuilds from the journal.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::clock;
+use super::disk::{self, Durability, Lock};
+use super::fault;
+use super::home::Home;
+use super::journal;
+use crate::engine::facts::{Moment, Order};
+use crate::engine::journal::{Entry, Event, SCHEMA, replay};
+use crate::engine::looped::{Loop, LoopId, VERSION};
+use crate::parse::order;
+
+/// The longest wait for a loop's lock.
+pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// The largest record that is read.
+const RECORD_BYTES: u64 = 32 << 20;
+/// The largest order file that is read.
+const ORDER_BYTES: u64 = 64 << 10;
+
+/// Why a record could not be had.
+#[derive(Debug)]
+pub enum StoreError {
+    /// There is no such loop.
+    Absent(LoopId),
+    /// A later crew wrote it.
+    Newer {
+        id: LoopId,
+        made_by: String,
+    },
+    /// It breaks its own rules, and its journal does not mend it.
+    Corrupt {
+        id: LoopId,
+        why: String,
+    },
+    /// Somebody keeps its lock.
+    Busy(LoopId),
+    Io(io::Error),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent(id) => write!(out, "there is no loop {id}"),
+            Self::Newer { id, made_by } => write!(
+                out,
+                "loop {id} was started by crew {made_by}, newer than this one; update crew to go on"
+            ),
+            Self::Corrupt { id, why } => write!(
+                out,
+                "the record of loop {id} is broken ({why}) and was kept aside; its journal tells what happened"
+            ),
+            Self::Busy(id) => write!(out, "loop {id} is busy; try again in a moment"),
+            Self::Io(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+    #[serde(default)]
+    made_by: String,
+}
+
+/// Reads a record without a lock: what a screen shows. A rename is atomic, so it is whole.
+pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+    let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
+    let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
+    let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
+    let version: Version =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    if version.version > VERSION {
+        return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by });
+    }
+    let record: Loop =
+        serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    record.check().map_err(corrupt)?;
+    Ok(record)
+}
+
+/// Every loop of this home, at most `limit`; broken and newer ones are left out.
+pub fn load_all(home: &Home, limit: usize) -> Vec<Loop> {
+    let ids = disk::names(&home.loops(), limit).into_iter().filter_map(|name| name.parse().ok());
+    let mut loops: Vec<Loop> = ids.filter_map(|id| load(home, &id).ok()).collect();
+    loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
+    loops
+}
+
+/// The order that waits for a loop, if one does. A cancel outranks a pause.
+pub fn order(home: &Home, id: &LoopId) -> io::Result<Option<Order>> {
+    if let Some(text) = disk::read_text(&home.loop_file(id, "cancel"), ORDER_BYTES)? {
+        let line = order::read(&text);
+        return Ok(Some(Order::Cancel { by: line.by, reason: line.reason }));
+    }
+    Ok(disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause))
+}
+
+/// Leaves the order to cancel; needs no lock and no model, and nothing takes it back.
+pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> io::Result<()> {
+    let line = order::write(clock::now().wall, by, reason);
+    disk::write(&home.loop_file(id, "cancel"), line.as_bytes(), Durability::Machine)
+}
+
+/// Takes the boundary's lock, held for its whole life. `None` when another boundary has it.
+pub fn boundary_lock(home: &Home, id: &LoopId) -> io::Result<Option<Lock>> {
+    disk::lock(&home.loop_file(id, "boundary.lock"), Duration::ZERO)
+}
+
+/// Takes a loop's lock, waiting at most `wait`.
+pub fn hold(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError> {
+    if !disk::exists(&home.loop_folder(id)) {
+        return Err(StoreError::Absent(id.clone()));
+    }
+    let lock = disk::lock(&home.loop_file(id, "loop.lock"), wait)?;
+    let lock = lock.ok_or_else(|| StoreError::Busy(id.clone()))?;
+    Ok(Held { home: home.clone(), id: id.clone(), _lock: lock })
+}
+
+/// A loop whose lock is held.
+#[derive(Debug)]
+#[must_use]
+pub struct Held {
+    home: Home,
+    id: LoopId,
+    _lock: Lock,
+}
+
+impl Held {
+    /// Reads the record; a broken one is kept aside and rebuilt from the journal, once.
+    pub fn load(&self) -> Result<Loop, StoreError> {
+        match load(&self.home, &self.id) {
+            Err(StoreError::Corrupt { why, .. }) => self.rebuild(why),
+            other => other,
+        }
+    }
+
+    fn rebuild(&self, why: String) -> Result<Loop, StoreError> {
+        let now = clock::now();
+        let name = format!("loop.json.corrupt-{}", now.wall.format("%Y%m%dT%H%M%SZ"));
+        let path = self.home.loop_file(&self.id, "loop.json");
+        disk::move_aside(&path, &name)?;
+        let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
+        let Some(record) = replay(&entries) else {
+            return Err(StoreError::Corrupt { id: self.id.clone(), why });
+        };
+        self.write(&record)?;
+        self.note(
+            &record,
+            now,
+            format!("the record was broken ({why}); rebuilt, the old kept as {name}"),
+        )?;
+        Ok(record)
+    }
+
+    /// Records a change: journal, then state. `event` is made from the record as it will stand.
+    pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
+        next.state.generation += 1;
+        next.check().map_err(io::Error::other)?;
+        let entry = Entry {
+            schema: SCHEMA,
+            at: clock::now().wall,
+            generation: next.state.generation,
+            event: event(&next),
+        };
+        journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)?;
+        fault::point("record.between")?;
+        self.write(&next)?;
+        fault::point("record.after")?;
+        Ok(next)
+    }
+
+    /// Journals something that changes nothing.
+    pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
+        let event = Event::Noted { what: what.into() };
+        let generation = record.state.generation;
+        let entry = Entry { schema: SCHEMA, at: at.wall, generation, event };
+        journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
+    }
+
+    fn write(&self, record: &Loop) -> io::Result<()> {
+        let bytes = serde_json::to_vec(record)?;
+        disk::write(&self.home.loop_file(&self.id, "loop.json"), &bytes, Durability::Machine)
+    }
+}

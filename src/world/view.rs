@@ -1,0 +1,122 @@
+//! crew's files in the checkout: the view, the task, the handoffs, and the `.gitignore` that keeps them
+//! out of commits. They are written from the record and lie inside the checkout, whatever links an agent
+//! may have put in their way.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::clock;
+use super::disk::{self, Durability};
+use crate::engine::looped::Loop;
+use crate::engine::view::{Edit, VERSION, compare, merged};
+
+/// The largest view that is read.
+const VIEW_BYTES: u64 = 4 << 20;
+
+/// What the checkout's files were found to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    AsWritten,
+    Altered,
+    Missing,
+    /// The one edit that is obeyed.
+    Deactivated,
+}
+
+/// Looks at the view of a loop.
+pub fn look(subject: &Loop) -> Sight {
+    let file = subject.place.branch_folder().join("state.json");
+    match read(&file) {
+        Ok(Some(map)) => match compare(subject, &map) {
+            Edit::Untouched => Sight::AsWritten,
+            Edit::Altered => Sight::Altered,
+            Edit::Deactivated => Sight::Deactivated,
+        },
+        Ok(None) => Sight::Missing,
+        Err(_) => Sight::Altered,
+    }
+}
+
+/// Writes the view and, where it is not as it should be, the task and the `.gitignore`.
+pub fn write(subject: &Loop) -> io::Result<()> {
+    let folder = branch_folder(subject)?;
+    let ignore = folder.with_file_name(".gitignore");
+    if !disk::exists(&ignore) {
+        disk::write(&ignore, b"*\n", Durability::Process)?;
+    }
+    let task = subject.place.task_file();
+    let bytes = subject.contract.task.as_bytes();
+    let as_it_should_be =
+        disk::read(&task, bytes.len() as u64).is_ok_and(|found| found.as_deref() == Some(bytes));
+    if !as_it_should_be {
+        disk::write(&task, bytes, Durability::Process)?;
+    }
+    let file = folder.join("state.json");
+    let existing = match read(&file) {
+        Ok(existing) => existing,
+        Err(Broken::Newer) => {
+            let complaint = format!("{} was written by a newer crew", file.display());
+            return Err(io::Error::other(complaint));
+        }
+        Err(Broken::Junk) => {
+            let time = clock::now().wall.format("%Y%m%dT%H%M%SZ");
+            disk::move_aside(&file, &format!("state.json.corrupt-{time}"))?;
+            None
+        }
+    };
+    let mut text = serde_json::to_vec_pretty(&merged(subject, existing.as_ref()))?;
+    text.push(b'\n');
+    disk::write(&file, &text, Durability::Process)
+}
+
+/// Writes a handoff page and gives its path.
+pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
+    let folder = branch_folder(subject)?.join("handoffs");
+    disk::make_folder(&folder)?;
+    inside(&folder, &subject.place.checkout)?;
+    let file = folder.join(name);
+    disk::write(&file, page.as_bytes(), Durability::Process)?;
+    Ok(file)
+}
+
+/// The branch that owns a folder under `.claude/branches/`, as its view says.
+pub fn branch_of(folder: &Path) -> Option<String> {
+    match read(&folder.join("state.json")).ok()??.get("branch") {
+        Some(Value::String(branch)) => Some(branch.clone()),
+        _ => None,
+    }
+}
+
+fn branch_folder(subject: &Loop) -> io::Result<PathBuf> {
+    let folder = subject.place.branch_folder();
+    disk::make_folder(&folder)?;
+    inside(&folder, &subject.place.checkout)?;
+    Ok(folder)
+}
+
+/// A link that leads out of the checkout is not followed: it may have been put there.
+fn inside(folder: &Path, checkout: &Path) -> io::Result<()> {
+    if disk::real_path(folder)?.starts_with(disk::real_path(checkout)?) {
+        return Ok(());
+    }
+    let complaint = format!("{} leads out of the checkout", folder.display());
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, complaint))
+}
+
+enum Broken {
+    Newer,
+    Junk,
+}
+
+fn read(file: &Path) -> Result<Option<Map<String, Value>>, Broken> {
+    let bytes = match disk::read(file, VIEW_BYTES) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return Ok(None),
+        Err(_) => return Err(Broken::Junk),
+    };
+    let map: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|_| Broken::Junk)?;
+    let newer = map.get("version").and_then(Value::as_u64).is_some_and(|it| it > VERSION);
+    if newer { Err(Broken::Newer) } else { Ok(Some(map)) }
+}
