@@ -16,7 +16,7 @@ fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(client: &Install
     let sandbox = Sandbox::new();
     let api = Api::scripted((1..=20).map(|n| Reply::text(&format!("thinking {n}"))));
     let session = Client::new(client, &sandbox, &api)
-        .plugin(&checkout())
+        .plugin(checkout())
         .prompt("/crew:loop \"Build the todo API\" --max-iterations 12 --stall 0")
         .run();
     let told = status(&sandbox);

@@ -104,8 +104,8 @@ mod tests {
         let started = a_loop();
         let (first, line_1) = boundary(&started);
         let (second, line_2) = boundary(&first);
-        let start = entry(1, Event::Started { record: Box::new(started) });
-        let note = entry(3, Event::Noted { what: "the view was altered".to_owned() });
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        let note = entry(2, Event::Noted { what: "the view was altered".to_owned() });
         assert_eq!(replay(&[start, line_1, line_2, note]), Some(second));
     }
 
@@ -113,7 +113,7 @@ mod tests {
     fn a_line_that_never_reached_the_state_is_replaced_by_its_second_try() {
         let started = a_loop();
         let (first, line) = boundary(&started);
-        let start = entry(1, Event::Started { record: Box::new(started) });
+        let start = entry(0, Event::Started { record: Box::new(started) });
         assert_eq!(replay(&[start, line.clone(), line]), Some(first));
     }
 
