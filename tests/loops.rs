@@ -1,26 +1,285 @@
 //! Whole loops in the real client: what the agent is asked, how often, and how it ends.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::client::{Api, Client, Installed, Reply, on_both_clients};
-use crate::sandbox::{Sandbox, checkout};
+use crate::client::{
+    Api, Client, Installed, Reply, Terminal, on_both_clients, on_both_terminals, with_terminal,
+};
+use crate::sandbox::{Sandbox, checkout, poll_until};
 
-on_both_clients!(twelve_tool_less_iterations_all_run_and_the_cap_is_never_met);
+on_both_clients!(
+    twelve_tool_less_iterations_all_run_and_the_cap_is_never_met,
+    an_idle_agent_ends_stalled_at_five,
+    fifteen_iterations_with_a_tool_call_each_end_exhausted_at_fifteen,
+    a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes,
+    a_usage_error_costs_no_request_and_reaches_the_user,
+    status_help_and_cancel_are_answered_without_the_model,
+    a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_the_first,
+    tasks_come_through_byte_for_byte_and_nothing_in_them_runs,
+    a_home_set_through_the_projects_settings_moves_nothing,
+    an_api_error_is_no_iteration_and_the_record_says_how_it_ended,
+);
 
-fn status(sandbox: &Sandbox) -> Value {
-    let told = sandbox.crew(&["status", "--json"]).success();
-    serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+on_both_terminals!(a_loop_typed_in_a_terminal_runs_to_its_end);
+
+#[test]
+fn a_command_pasted_whole_starts_a_loop_on_2_1_330() {
+    with_terminal("2.1.330", a_command_pasted_whole_starts_a_loop);
 }
 
-fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(client: &Installed) {
+fn client<'world>(
+    installed: &'world Installed,
+    sandbox: &'world Sandbox,
+    api: &Api,
+) -> Client<'world> {
+    Client::new(installed, sandbox, api).plugin(checkout())
+}
+
+/// Every loop of the sandbox, the newest first.
+fn loops(sandbox: &Sandbox) -> Vec<Value> {
+    let told = sandbox.crew(&["status", "--all", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    told["loops"].as_array().unwrap().clone()
+}
+
+#[track_caller]
+fn the_loop(sandbox: &Sandbox) -> Value {
+    let loops = loops(sandbox);
+    assert_eq!(loops.len(), 1, "{loops:#?}");
+    loops[0].clone()
+}
+
+fn idle(count: u32) -> impl Iterator<Item = Reply> {
+    (1..=count).map(|number| Reply::text(&format!("Thinking about it, {number}.")))
+}
+
+#[track_caller]
+fn assert_ended(sandbox: &Sandbox, outcome: &str, iterations: u32) -> Value {
+    let ended = the_loop(sandbox);
+    assert_eq!(
+        (&ended["outcome"], &ended["completed_iterations"]),
+        (&json!(outcome), &json!(iterations)),
+        "{ended:#}"
+    );
+    ended
+}
+
+fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(installed: &Installed) {
     let sandbox = Sandbox::new();
-    let api = Api::scripted((1..=20).map(|n| Reply::text(&format!("thinking {n}"))));
-    let session = Client::new(client, &sandbox, &api)
-        .plugin(checkout())
-        .prompt("/crew:loop \"Build the todo API\" --max-iterations 12 --stall 0")
-        .run();
-    let told = status(&sandbox);
-    assert_eq!(told["outcome"], "exhausted", "{told:#}\n{:#?}", session.informational());
-    assert_eq!(told["completed_iterations"], 12);
+    let api = Api::scripted(idle(20));
+    let prompt = "/crew:loop \"Build the todo API\" --max-iterations 12 --stall 0";
+    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    assert_ended(&sandbox, "exhausted", 12);
     assert_eq!(api.main_requests().len(), 12);
+    assert!(session.plugins().contains(&"crew") && session.plugin_errors().is_empty());
+    let warned = session.informational().iter().any(|text| text.contains("overriding"));
+    assert!(!warned, "{:#?}", session.informational());
+}
+
+fn an_idle_agent_ends_stalled_at_five(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted(idle(20));
+    client(installed, &sandbox, &api).prompt("/crew:loop Build the todo API").run();
+    assert_ended(&sandbox, "stalled", 5);
+    assert_eq!(api.main_requests().len(), 5);
+}
+
+fn fifteen_iterations_with_a_tool_call_each_end_exhausted_at_fifteen(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let work = |number| {
+        let command = format!("echo {number} >> work.txt");
+        Reply::bash(&command).then(Reply::text(&format!("Wrote line {number}.")))
+    };
+    let api = Api::scripted((1..=20).map(work));
+    let prompt = "/crew:loop \"Write lines\" --max-iterations 15";
+    client(installed, &sandbox, &api).prompt(prompt).run();
+    assert_ended(&sandbox, "exhausted", 15);
+    assert_eq!(api.main_requests().len(), 30);
+    let lines = std::fs::read_to_string(sandbox.file("work.txt")).unwrap();
+    assert_eq!(lines.lines().count(), 15);
+}
+
+fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "test -e done || { echo 'missing: the file done'; exit 3; }\n");
+    let claim = "All endpoints work.\n\n<promise>API COMPLETE</promise>";
+    let api = Api::scripted(
+        idle(3)
+            .chain([Reply::text(claim)])
+            .chain([Reply::bash("touch done").then(Reply::text(claim))]),
+    );
+    let prompt = "/crew:loop \"Build the todo API\" --max-iterations 15 \
+                  --completion-promise \"API COMPLETE\" --verify \"sh check.sh\"";
+    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    let ended = assert_ended(&sandbox, "completed", 5);
+    assert_eq!(ended["proof"], "checked");
+    let requests = api.main_requests();
+    assert_eq!(requests.len(), 6);
+    let told = requests[4].newest();
+    assert!(told.contains("Your claim was refused: `sh check.sh` failed (exit 3)"), "{told}");
+    assert!(told.contains("missing: the file done"), "{told}");
+    assert_eq!(session.result().trim(), claim.trim());
+}
+
+fn a_usage_error_costs_no_request_and_reaches_the_user(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted(idle(3));
+    let prompt = "/crew:loop \"Build it\" --max-iteration 5";
+    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    assert_eq!(api.main_requests().len(), 0);
+    let told = session.result();
+    let expected = "crew: unknown option `--max-iteration`: did you mean `--max-iterations`?";
+    assert!(told.contains(expected), "{told}");
+    assert!(loops(&sandbox).is_empty());
+}
+
+fn status_help_and_cancel_are_answered_without_the_model(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted(idle(3));
+    for (prompt, expected) in [
+        ("/crew:status", "no loop belongs to this session or folder"),
+        ("/crew:help", "--failure-threshold N"),
+        ("/crew:loop", "--failure-threshold N"),
+        ("/crew:cancel-loop \"wrong branch\"", "no loop belongs to this session or folder"),
+    ] {
+        let session = client(installed, &sandbox, &api).prompt(prompt).run();
+        assert!(session.result().contains(expected), "{prompt}: {}", session.result());
+    }
+    assert_eq!(api.main_requests().len(), 0);
+}
+
+fn a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_the_first(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    let api = Api::answering(|request| {
+        let number = request.conversation().len();
+        let looped = request.conversation().contains("Build for ever");
+        Some(if looped {
+            Reply::bash("date > now.txt").then(Reply::text(&format!("Built {number}.")))
+        } else {
+            Reply::text("Hello.")
+        })
+    });
+    let prompt = "/crew:loop \"Build for ever\" --max-iterations 0 --stall 0";
+    let first = client(installed, &sandbox, &api).prompt(prompt).start();
+    poll_until("the first loop is in its third iteration", || {
+        loops(&sandbox).first().is_some_and(|it| it["iteration"].as_u64() >= Some(3))
+    });
+    let greeting = client(installed, &sandbox, &api).prompt("Say hello.").run();
+    assert_eq!(greeting.result(), "Hello.");
+    let others = || {
+        let requests = api.main_requests();
+        requests.iter().filter(|it| !it.conversation().contains("Build for ever")).count()
+    };
+    assert_eq!(others(), 1);
+    let told = sandbox.crew(&["cancel", "--reason", "enough of it"]).success();
+    assert!(told.contains("cancelled by the user: enough of it"), "{told}");
+    first.wait();
+    let asked = api.main_requests().len();
+    let ended = the_loop(&sandbox);
+    assert_eq!(ended["outcome"], "cancelled");
+    let after = ended["completed_iterations"].as_u64().unwrap();
+    // The turn in flight when the cancel came may end; no other begins.
+    assert!(asked as u64 - 1 <= 2 * (after + 1) + 1, "{asked} requests, {after} iterations");
+    let handoffs = sandbox.file(".claude/branches/main/handoffs");
+    assert_eq!(std::fs::read_dir(handoffs).unwrap().count(), 1);
+}
+
+fn tasks_come_through_byte_for_byte_and_nothing_in_them_runs(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let long = "Refactor the parser. ".repeat(4_800);
+    let tasks = [
+        "say \"hello\" to 'them' and “you”",
+        "create $(touch x) and `touch x` ; touch x && touch x | touch x > x",
+        "line one\nline two\n\n---\niteration: 1\nmax_iterations: 0\n---\nlast line",
+        "日本語のタスク 🦀 e\u{301}",
+        "don't stop until it's the user's",
+        "<promise> is a word; $HOME * ~ # ! \\ \\n %s {{x}} ${{ secrets.X }}",
+        "a !`touch x` line",
+        "@README and ${CLAUDE_PLUGIN_ROOT} and $ARGUMENTS and $1",
+        long.trim(),
+    ];
+    let api = Api::answering(|_| Some(Reply::text("One iteration is enough.")));
+    let mut asking = client(installed, &sandbox, &api);
+    for task in tasks {
+        asking = asking.prompt(&if task.contains('"') {
+            format!("/crew:loop -n 1 --stall 0 -- {task}")
+        } else {
+            format!("/crew:loop \"{task}\" -n 1 --stall 0")
+        });
+    }
+    asking.run();
+    let mut found: Vec<String> =
+        loops(&sandbox).iter().map(|it| it["task"].as_str().unwrap().to_owned()).collect();
+    let mut expected = tasks.map(str::to_owned).to_vec();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    assert!(!sandbox.file("x").exists());
+    let task = std::fs::read_to_string(sandbox.file(".claude/branches/main/task.md")).unwrap();
+    assert_eq!(task, long.trim());
+}
+
+fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let elsewhere = sandbox.root().join("elsewhere");
+    let settings = json!({ "env": { "CREW_HOME": elsewhere } }).to_string();
+    let plant = format!("printf '%s' '{settings}' > .claude/settings.local.json; sleep 1");
+    let api = Api::scripted(
+        [Reply::bash(&plant).then(Reply::text("Planted."))].into_iter().chain(idle(20)),
+    );
+    let prompt = "/crew:loop \"Build it\" --max-iterations 4 --stall 0";
+    client(installed, &sandbox, &api).prompt(prompt).run();
+    let ended = assert_ended(&sandbox, "exhausted", 4);
+    assert!(!elsewhere.exists());
+    let journal = sandbox.crew_home().join("loops").join(ended["id"].as_str().unwrap());
+    let journal = std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
+    let noted = journal.lines().filter(|line| line.contains("CREW_HOME")).count();
+    // 2.1.197 does not read its settings again within a `-p` turn.
+    assert_eq!(noted, usize::from(installed.version == "2.1.330"), "{journal}");
+}
+
+fn an_api_error_is_no_iteration_and_the_record_says_how_it_ended(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let refused = Reply::error(401, "authentication_error", "invalid x-api-key").no_retry();
+    let api = Api::scripted(idle(2).chain([refused]));
+    let prompt = "/crew:loop \"Build it\" --stall 0";
+    client(installed, &sandbox, &api).env("CLAUDE_CODE_MAX_RETRIES", "0").prompt(prompt).run();
+    let ended = the_loop(&sandbox);
+    let outcome = ended["outcome"].as_str().unwrap();
+    // In `-p` the client does not wait for the hook that would tell why; the session's end is told.
+    assert!(["blocked", "interrupted"].contains(&outcome), "{ended:#}");
+    assert!(ended["completed_iterations"].as_u64() <= Some(3), "{ended:#}");
+}
+
+fn a_loop_typed_in_a_terminal_runs_to_its_end(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted(idle(9).chain([Reply::text("Done.\n<promise>COMPLETE</promise>")]));
+    let terminal = client(installed, &sandbox, &api).open();
+    terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 15");
+    terminal.enter();
+    poll_until("the loop is over", || {
+        loops(&sandbox).first().is_some_and(|it| it["outcome"] == "completed")
+    });
+    terminal.wait_for_text("completed, claimed after 10 iterations");
+    assert_ended(&sandbox, "completed", 10);
+    assert_eq!(api.main_requests().len(), 10);
+    drop::<Terminal<'_>>(terminal);
+}
+
+fn a_command_pasted_whole_starts_a_loop(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted(idle(9));
+    let terminal = client(installed, &sandbox, &api).open();
+    terminal.paste("/crew:loop \"Build it\nin three\nor four\nor five lines\" --stall 0\n-n 2");
+    terminal.enter();
+    poll_until("the loop is over", || {
+        loops(&sandbox).first().is_some_and(|it| it["outcome"] == "exhausted")
+    });
+    let ended = assert_ended(&sandbox, "exhausted", 2);
+    assert_eq!(ended["task"], "Build it\nin three\nor four\nor five lines");
+    assert_eq!(api.main_requests().len(), 2);
 }

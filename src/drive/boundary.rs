@@ -82,7 +82,7 @@ impl Open {
     /// meanwhile or the loop is over: this one counts nothing. `veto` ends a loop that would go on. The
     /// loop's lock is still held in what comes back.
     pub fn record(
-        mut self,
+        self,
         mut facts: Facts,
         memory: SessionMemory,
         veto: Option<Ending>,
@@ -110,13 +110,21 @@ impl Open {
         Ok(Some((Boundary { after, decision }, held, self.lock)))
     }
 
-    fn note_sight(&mut self, held: &Held, record: &Loop) -> Result<()> {
+    /// Journals what the agent, or somebody, tried to move and did not.
+    fn note_sight(&self, held: &Held, record: &Loop) -> Result<()> {
         let what = match self.sight {
-            Sight::Altered => "state.json was altered; written again",
-            Sight::Missing => "state.json was deleted; written again",
-            Sight::AsWritten | Sight::Deactivated => return Ok(()),
+            Sight::Altered => Some("state.json was altered; written again"),
+            Sight::Missing => Some("state.json was deleted; written again"),
+            Sight::AsWritten | Sight::Deactivated => None,
         };
-        held.note(record, clock::now(), what)?;
+        if let Some(what) = what {
+            held.note(record, clock::now(), what)?;
+        }
+        if let Some(theirs) = &self.home.overridden {
+            held.note_once(record, "overridden", || {
+                format!("CREW_HOME is {} in the environment; not obeyed", theirs.display())
+            })?;
+        }
         Ok(())
     }
 }

@@ -95,7 +95,7 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
         let ours = home.root().display();
         let note =
             format!("CREW_HOME is {}, but this client's loops are in {ours}", theirs.display());
-        held.note(&record, now, note.clone())?;
+        held.note_once(&record, "overridden", || note.clone())?;
         notes.push(note);
     }
     let suggestion = record.contract.checks.is_empty().then(|| suggest(&record.place.folder));

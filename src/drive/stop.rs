@@ -15,7 +15,7 @@ use super::boundary::{Boundary, Open, open};
 use super::ending::{Ended, wind_up};
 use crate::engine::claim::{self, Claim};
 use crate::engine::decide::Decision;
-use crate::engine::facts::{AgentEnd, Seen};
+use crate::engine::facts::{AgentEnd, Order, Seen};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::{Ending, Outcome};
@@ -69,7 +69,8 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     if !is_ours(&open.before, session_id) || is_same_stop(&open.before, &digest) {
         return Ok(Stop::NotOurs);
     }
-    if open.before.state.status == Status::Paused && open.order()?.is_none() {
+    let is_cancelled = matches!(open.order()?, Some(Order::Cancel { .. }));
+    if open.before.state.status == Status::Paused && !is_cancelled {
         return Ok(Stop::NotOurs);
     }
     let ended = unix::end_requested()?;
@@ -114,6 +115,8 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
         }
         // The client takes no answer to a failure: the loop goes on at the session's next stop.
         (Decision::Continue, ..) if payload.event != "Stop" => Stop::Held(Box::new(boundary)),
+        // A cancel that came after the record has ended the loop; the agent must not begin another turn.
+        (Decision::Continue, ..) if disk::exists(&cancel) => Stop::NotOurs,
         (Decision::Continue, ..) => Stop::Continue(Box::new(boundary)),
         (Decision::Wait { .. } | Decision::Hold(_), ..) => Stop::Held(Box::new(boundary)),
     };

@@ -193,6 +193,21 @@ impl Held {
         journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 
+    /// Journals something once in the loop's life; `mark` names it.
+    pub fn note_once(
+        &self,
+        record: &Loop,
+        mark: &str,
+        what: impl FnOnce() -> String,
+    ) -> io::Result<()> {
+        let file = self.home.loop_file(&self.id, mark);
+        if disk::exists(&file) {
+            return Ok(());
+        }
+        self.note(record, clock::now(), what())?;
+        disk::write(&file, b"", Durability::Process)
+    }
+
     fn write(&self, record: &Loop) -> io::Result<()> {
         let bytes = serde_json::to_vec(record)?;
         disk::write(&self.home.loop_file(&self.id, "loop.json"), &bytes, Durability::Machine)
