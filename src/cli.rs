@@ -24,11 +24,27 @@ pub enum Verb {
         after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --all --json"
     )]
     Status(Status),
+    /// Let the running iteration end and no other begin
+    #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9")]
+    Pause(Named),
     /// End a loop; needs no model, and nothing in flight can undo it
     #[command(
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
     Cancel(Cancel),
+    /// Say how to go on with a paused or ended loop
+    Resume(Named),
+    /// Give the agent a word with its next prompt
+    #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
+    Tell(Tell),
+    /// Move the limits of a live loop
+    #[command(
+        after_help = "Examples:\n  crew set --max-iterations 30\n  crew set k3v9 -n +10 --max-duration +2h"
+    )]
+    Set(Set),
+    /// Write a page for the next worker
+    #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
+    Handoff(Handoff),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
 }
@@ -56,4 +72,50 @@ pub struct Cancel {
     /// Why, for the handoff
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+/// A verb that only names a loop.
+#[derive(Debug, clap::Args)]
+pub struct Named {
+    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    #[arg(value_name = "LOOP")]
+    pub name: Option<String>,
+}
+
+/// `crew tell`.
+#[derive(Debug, clap::Args)]
+pub struct Tell {
+    /// What the agent is told
+    #[arg(value_name = "TEXT")]
+    pub words: String,
+    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    #[arg(long = "loop", value_name = "LOOP")]
+    pub name: Option<String>,
+}
+
+/// `crew set`.
+#[derive(Debug, clap::Args)]
+pub struct Set {
+    /// [LOOP] and limits: --max-iterations N, --max-duration D, --failure-threshold N, --stall N; +N adds
+    #[arg(
+        value_name = "LIMITS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true
+    )]
+    pub words: Vec<String>,
+}
+
+/// `crew handoff`.
+#[derive(Debug, clap::Args)]
+pub struct Handoff {
+    /// What was done and what is next
+    #[arg(value_name = "DESCRIPTION")]
+    pub description: String,
+    /// The page's type, part of its name
+    #[arg(long = "type", value_name = "TYPE", default_value = "task")]
+    pub kind: String,
+    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    #[arg(long = "loop", value_name = "LOOP")]
+    pub name: Option<String>,
 }

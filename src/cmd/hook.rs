@@ -4,20 +4,13 @@
 use std::io::stdin;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
 
-use super::cancel::told;
+use super::answer::render;
 use super::print;
-use super::status::since;
 use crate::drive::companion::companion;
-use crate::drive::ending::owner_is_gone;
 use crate::drive::session::{Answer, answer};
-use crate::drive::start::Started;
-use crate::drive::stop::Stop;
-use crate::engine::prompt;
 use crate::exit::{self, Exit};
 use crate::parse::payload::{self, Payload};
-use crate::report::{answer as words, help, line, page};
 use crate::world::disk;
 use crate::world::fault;
 use crate::world::home::Home;
@@ -45,63 +38,18 @@ fn read() -> Result<(Home, Payload)> {
 }
 
 fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
-    if is_companion {
-        return Ok(match companion(home, payload)? {
-            Some(prompt) => {
-                print::err(&prompt);
-                Exit::Wake
-            }
-            None => Exit::Success,
-        });
+    let answer = if is_companion {
+        companion(home, payload)?.map_or(Answer::Silent, Answer::Wake)
+    } else {
+        answer(home, payload)?
+    };
+    if let Answer::Wake(prompt) = &answer {
+        print::err(prompt);
+        return Ok(Exit::Wake);
     }
-    if let Some(value) = render(home, payload, answer(home, payload)?) {
+    if let Some(value) = render(home, payload, answer) {
         fault::point("answer")?;
         print::out(&value.to_string());
     }
     Ok(Exit::Success)
-}
-
-/// The answer as the client wants it; `None` says nothing.
-fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
-    Some(match answer {
-        Answer::Silent | Answer::Stopped(Stop::NotOurs) => return None,
-        Answer::Stopped(Stop::Continue(boundary)) => {
-            words::go_on(&prompt::next(&boundary.after), &line::boundary(&boundary.after))
-        }
-        Answer::Stopped(Stop::Woken(boundary) | Stop::Held(boundary)) => {
-            words::say(&line::boundary(&boundary.after))
-        }
-        Answer::Stopped(Stop::Finished(ended)) => {
-            words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
-        }
-        Answer::Started(started) => {
-            words::begin(&payload.event, &prompt::start(&started.record), &greeting(&started))
-        }
-        Answer::Refused(why) => words::instead(&format!("crew: {why}")),
-        Answer::Help => words::instead(help::LOOP),
-        Answer::Status(None) => words::instead("crew: no loop belongs to this session or folder"),
-        Answer::Status(Some(record)) => {
-            let gone = owner_is_gone(home, &record);
-            words::instead(&page::status(&record, gone, &since(&record)))
-        }
-        Answer::Cancelled(attempt) => words::instead(&told(&attempt)),
-        Answer::Interrupted(record) => words::say(&format!(
-            "crew: loop {} was interrupted: {}. Its task and handoff are in {}",
-            record.id,
-            line::standing(&record),
-            record.place.branch_folder().display(),
-        )),
-    })
-}
-
-fn greeting(started: &Started) -> String {
-    let mut lines = vec![line::start(&started.record)];
-    if started.record.contract.checks.is_empty() {
-        let example = started.suggestion.unwrap_or("your test command");
-        lines.push(format!(
-            "nothing is checked: a claim will be believed. Try --verify \"{example}\""
-        ));
-    }
-    lines.extend(started.notes.iter().cloned());
-    lines.join("\n")
 }

@@ -1,22 +1,39 @@
 //! The verbs: resolve what was typed, call a driver or a reader, print. The only room that prints.
 
-pub mod cancel;
-pub mod demo;
+mod answer;
+mod cancel;
+mod demo;
+mod handoff;
 pub mod hook;
+mod pause;
 pub mod print;
-pub mod status;
+mod resume;
+mod set;
+mod status;
+mod tell;
+mod told;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
+use crate::drive::find::{Found, find};
+use crate::drive::steer::By;
+use crate::engine::looped::Loop;
 use crate::exit::Exit;
+use crate::report::page;
+use crate::world::env;
 use crate::world::home::Home;
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
         Verb::Status(arguments) => status::status(arguments),
+        Verb::Pause(arguments) => pause::pause(arguments),
         Verb::Cancel(arguments) => cancel::cancel(arguments),
+        Verb::Resume(arguments) => resume::resume(arguments),
+        Verb::Tell(arguments) => tell::tell(arguments),
+        Verb::Set(arguments) => set::set(arguments),
+        Verb::Handoff(arguments) => handoff::handoff(arguments),
         Verb::Demo => demo::demo(),
     }
 }
@@ -24,5 +41,23 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
 /// The home of the terminal this was typed in.
 fn home() -> Result<Home> {
     let home = Home::of_terminal();
-    home.ok_or_else(|| anyhow::anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
+    home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
+}
+
+/// Who types: inside an agent crew only ever narrows, and the record says who it was.
+fn by() -> By {
+    if env::inside_an_agent() { By::Agent } else { By::User }
+}
+
+/// The loop that is meant; `None` when several could be, after listing them.
+fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
+    match find(home, name, &env::current_folder()?)? {
+        Found::One(record) => Ok(Some(*record)),
+        Found::None => bail!("no loop is running here\nhint: crew status --all lists every loop"),
+        Found::Many(loops) => {
+            print::err("crew: more than one loop could be meant\nhint: name one of these");
+            print::err(&page::list(&loops));
+            Ok(None)
+        }
+    }
 }

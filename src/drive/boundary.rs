@@ -3,6 +3,7 @@
 //! boundary's own lock is held for its whole life, so one stop is counted once.
 
 use anyhow::Result;
+use chrono::{DateTime, Utc};
 
 use super::ending;
 use super::gather::gather;
@@ -30,6 +31,16 @@ pub struct Open {
     /// What was found in the checkout, to be journalled with the record.
     sight: Sight,
     lock: Lock,
+}
+
+/// What a driver adds to the record.
+#[derive(Debug, Default)]
+pub struct Closing {
+    pub memory: SessionMemory,
+    /// Ends a loop that would go on or wait.
+    pub veto: Option<Ending>,
+    /// When a hold for background work is over.
+    pub hold_until: Option<DateTime<Utc>>,
 }
 
 /// A boundary that is recorded.
@@ -79,13 +90,12 @@ impl Open {
     }
 
     /// Judges, decides and records on the record as it is now. `None` when another boundary was recorded
-    /// meanwhile or the loop is over: this one counts nothing. `veto` ends a loop that would go on. The
-    /// loop's lock is still held in what comes back.
+    /// meanwhile or the loop is over: this one counts nothing. The loop's lock is
+    /// still held in what comes back.
     pub fn record(
         self,
         mut facts: Facts,
-        memory: SessionMemory,
-        veto: Option<Ending>,
+        closing: Closing,
     ) -> Result<Option<(Boundary, Held, Lock)>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
         let record = held.load()?;
@@ -96,12 +106,15 @@ impl Open {
             facts.seen.order = Some(order);
         }
         let judged = judge(&record, &facts);
-        let decision = match (decide(&judged, &facts), veto) {
-            (Decision::Continue, Some(ending)) => Decision::Finish(ending),
+        let decision = match (decide(&judged, &facts), closing.veto) {
+            (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
             (decision, _) => decision,
         };
         let mut next = settle(judged.clone(), &decision);
-        next.state.session = memory;
+        next.state.session = closing.memory;
+        if let Decision::Hold(Hold::Background(_)) = decision {
+            next.state.due = closing.hold_until;
+        }
         if let Some(mark) = &mut next.state.session.last_stop {
             mark.recorded_ms = clock::since_boot_ms();
         }

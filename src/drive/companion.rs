@@ -1,6 +1,6 @@
-//! The companion: a second process the client runs beside each stop, whose exit status 2 starts a turn
-//! that the client's cap does not count. It never guesses; it waits until the boundary takes its file away
-//! or turns it into a ticket, and only a ticket that is still valid wakes the agent.
+//! The companion: a process the client runs beside the session, whose exit status 2 starts a turn that the
+//! client's cap does not count. It never guesses; it waits until the boundary takes its file away or turns
+//! it into a ticket, and only a ticket that is still valid wakes the agent.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::stop::is_ours;
+use super::stop::{is_ours, ticket};
+use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::prompt;
 use crate::parse::payload::Payload;
@@ -18,47 +19,88 @@ use crate::world::store::{self, LOCK_WAIT};
 use crate::world::wakes::{self, Post, Ticket};
 use crate::world::{disk, unix};
 
-/// The longest step of a sleep.
-const STEP_MAX: Duration = Duration::from_millis(50);
-/// How often a waiting companion looks whether its loop is still there.
+/// The first step of a sleep, and the longest one: a boundary waits for the companion's answer, a reset is
+/// hours away.
+const STEP: Duration = Duration::from_millis(4);
+const STEP_NEAR: Duration = Duration::from_millis(50);
+const STEP_FAR: Duration = Duration::from_secs(1);
+/// How often, in steps, a companion looks whether its loop is still there.
 const LOOK_EVERY: u32 = 10;
 
-/// Waits for a ticket. The words to wake the agent with, or `None` to go quietly.
+/// Beside a stop: waits for a ticket. The words to wake the agent with, or `None` to go quietly.
 pub fn companion(home: &Home, payload: &Payload) -> Result<Option<String>> {
+    let Some((session_id, id)) = owned(home, payload)? else { return Ok(None) };
+    let Some(me) = unix::myself() else { return Ok(None) };
+    let file = wakes::register(home, session_id, &me)?;
+    serve(home, &id, session_id, &file)
+}
+
+/// The net: the session has been idle for a while. When its loop is due some time and nobody that lives has
+/// the ticket, this process takes it over.
+pub fn net(home: &Home, payload: &Payload) -> Result<Option<String>> {
+    if payload.notification.as_deref() != Some("idle_prompt") {
+        return Ok(None);
+    }
+    let Some((session_id, id)) = owned(home, payload)? else { return Ok(None) };
+    let Some(me) = unix::myself() else { return Ok(None) };
+    let held = store::hold(home, &id, LOCK_WAIT)?;
+    let record = held.load()?;
+    if record.state.due.is_none() || wakes::is_held(home, session_id) {
+        return Ok(None);
+    }
+    wakes::clear(home, session_id, None);
+    let file = wakes::register(home, session_id, &me)?;
+    wakes::hand_over(&file, &ticket(&record))?;
+    drop(held);
+    serve(home, &id, session_id, &file)
+}
+
+/// The session and its loop, if it owns one that goes on.
+fn owned<'a>(home: &Home, payload: &'a Payload) -> Result<Option<(&'a str, LoopId)>> {
     let Some(session_id) = payload.session_id.as_deref().filter(|_| payload.agent_id.is_none())
     else {
         return Ok(None);
     };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
-    let runs = || {
-        store::load(home, &id).is_ok_and(|record| goes_on(&record) && is_ours(&record, session_id))
-    };
-    let ended = unix::end_requested()?;
-    let Some(me) = unix::myself().filter(|_| runs()) else { return Ok(None) };
-    let file = wakes::register(home, session_id, &me)?;
-    let mut step = Duration::from_millis(4);
-    let mut looks = 0_u32;
-    loop {
-        match wakes::read(&file)? {
-            Post::Gone => return Ok(None),
-            Post::Ticket(ticket) if ticket.due <= clock::now().wall => {
-                return redeem(home, &id, session_id, &file, &ticket);
-            }
-            Post::Ticket(_) | Post::Waiting => {}
-        }
-        looks += 1;
-        let orphaned = looks.is_multiple_of(LOOK_EVERY) && !runs();
-        if orphaned || ended.load(Ordering::Relaxed) {
-            disk::remove(&file)?;
-            return Ok(None);
-        }
-        clock::sleep(step);
-        step = (step * 2).min(STEP_MAX);
-    }
+    Ok(goes_on(home, &id, session_id).then_some((session_id, id)))
 }
 
-fn goes_on(record: &Loop) -> bool {
-    record.state.status == Status::Running
+fn goes_on(home: &Home, id: &LoopId, session_id: &str) -> bool {
+    store::load(home, id).is_ok_and(|record| is_live_here(&record, session_id))
+}
+
+fn is_live_here(record: &Loop, session_id: &str) -> bool {
+    matches!(record.state.status, Status::Running | Status::Waiting) && is_ours(record, session_id)
+}
+
+/// Waits on a companion's file until it is taken away, or its ticket is due.
+pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
+    let ended = unix::end_requested()?;
+    let (mut step, mut looks) = (STEP, 0_u32);
+    loop {
+        let longest = match wakes::read(file)? {
+            Post::Gone => return Ok(None),
+            Post::Waiting => STEP_NEAR,
+            Post::Ticket(ticket) => {
+                let left = ticket.due - clock::now().wall;
+                let Some(left) = left.to_std().ok().filter(|left| !left.is_zero()) else {
+                    return redeem(home, id, session_id, file, &ticket);
+                };
+                left.min(STEP_FAR)
+            }
+        };
+        // Left as it is, so that the net can take a ticket over.
+        if ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        looks += 1;
+        if looks.is_multiple_of(LOOK_EVERY) && !goes_on(home, id, session_id) {
+            disk::remove(file)?;
+            return Ok(None);
+        }
+        clock::sleep(step.min(longest));
+        step = (step * 2).min(longest);
+    }
 }
 
 /// Uses the ticket, under the loop's lock, if nothing has changed since it was written.
@@ -73,15 +115,24 @@ fn redeem(
     if !matches!(wakes::read(file)?, Post::Ticket(found) if found == *ticket) {
         return Ok(None);
     }
-    let record = held.load()?;
+    let mut record = held.load()?;
     disk::remove(file)?;
-    let valid = goes_on(&record)
+    let valid = is_live_here(&record, session_id)
         && record.state.generation == ticket.generation
-        && is_ours(&record, session_id)
         && store::order(home, id)?.is_none();
     if !valid {
         return Ok(None);
     }
-    held.note(&record, clock::now(), format!("woken for iteration {}", ticket.iteration))?;
+    let what = format!("woken for iteration {}", ticket.iteration);
+    if record.state.due.is_none() {
+        held.note(&record, clock::now(), what)?;
+        return Ok(Some(prompt::next(&record)));
+    }
+    let now = clock::now();
+    record.state.status = Status::Running;
+    record.state.due = None;
+    record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
+    record.state.began = now;
+    let record = held.record(record, |next| Event::changed(what, next))?;
     Ok(Some(prompt::next(&record)))
 }

@@ -98,7 +98,8 @@ pub fn interrupt(
     end(home, id, ending, wait)
 }
 
-fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) -> Result<Attempt> {
+/// Ends a loop from outside a boundary.
+pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) -> Result<Attempt> {
     let held = match store::hold(home, id, wait) {
         Ok(held) => held,
         Err(StoreError::Busy(_)) => return Ok(Attempt::LeftToTheBoundary),
@@ -115,8 +116,7 @@ fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) -> R
     record.state.due = None;
     let what = ending.why.clone();
     record.state.ending = Some(ending);
-    let state = |next: &Loop| Box::new(next.state.clone());
-    let record = held.record(record, |next| Event::Changed { what, state: state(next) })?;
+    let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
     Ok(Attempt::Ended(Box::new(wind_up(home, record))))
 }

@@ -2,12 +2,18 @@
 //! Decisions are the engine's; words for people are `report`'s, and printing is `cmd`'s.
 
 pub mod boundary;
+pub mod cap;
 pub mod companion;
 pub mod ending;
+pub mod failure;
 pub mod find;
 pub mod gather;
+pub mod handoff;
+pub mod hold;
 pub mod place;
+pub mod resume;
 pub mod session;
 pub mod start;
+pub mod steer;
 pub mod stop;
 pub mod terms;

@@ -1,18 +1,25 @@
 //! The session driver's door: one event of the client in, one answer out. Events that are not ours are
 //! answered with nothing at all.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
+use super::companion::net;
 use super::ending::{self, Attempt};
-use super::find;
+use super::failure::failure;
+use super::find::{self, Found};
+use super::handoff;
+use super::resume::{Resumed, Taker, resume};
 use super::start::{Request, Started, start};
+use super::steer::{self, By, Paused};
 use super::stop::{Stop, is_ours, stop};
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
-use crate::parse::arguments;
 use crate::parse::payload::{Payload, pasted_command};
+use crate::parse::typed::{Typed, is_the_clients, typed};
+use crate::parse::{arguments, changes, transcript};
 use crate::world::disk::{self, Durability};
 use crate::world::env;
 use crate::world::home::{Home, read_pointer};
@@ -20,6 +27,8 @@ use crate::world::store::{self, LOCK_WAIT};
 
 /// The client gives all of a session's end 1.5 s.
 const END_WAIT: Duration = Duration::from_millis(300);
+/// How far from the transcript's end the mark of an interruption is looked for, in bytes.
+const MARK_WITHIN: u64 = 64 << 10;
 
 /// What crew has to say to an event.
 #[derive(Debug)]
@@ -33,8 +42,19 @@ pub enum Answer {
     /// `/crew:status`: the loop of this session or working tree.
     Status(Option<Box<Loop>>),
     Cancelled(Attempt),
+    Paused(Paused),
+    Resumed(Box<Resumed>),
+    HandedOff(PathBuf),
+    /// An order typed as a message, obeyed and not sent on.
+    Typed(Typed, Box<Loop>),
+    /// The user broke the agent off and says something else: the loop is paused.
+    BrokenOff(Box<Loop>),
+    /// The context was compacted: the task, the rules and the evidence again.
+    Reminded(Box<Loop>),
     /// A loop of this working tree was interrupted; told once.
     Interrupted(Box<Loop>),
+    /// Starts a turn with these words.
+    Wake(String),
 }
 
 /// Answers one event. An error means: let everything through.
@@ -43,16 +63,18 @@ pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::Silent);
     }
     match payload.event.as_str() {
-        "Stop" | "StopFailure" => stop(home, payload).map(Answer::Stopped),
+        "Stop" => stop(home, payload).map(Answer::Stopped),
+        "StopFailure" => Ok(failure(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
+        "Notification" => Ok(net(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
         "UserPromptExpansion" => {
             let name = payload.command_name.as_deref().and_then(|name| name.strip_prefix("crew:"));
             let raw = payload.command_args.as_deref().unwrap_or_default();
             name.map_or(Ok(Answer::Silent), |name| Ok(command(home, payload, name, raw)))
         }
-        "UserPromptSubmit" => {
-            let pasted = payload.prompt.as_deref().and_then(pasted_command);
-            pasted.map_or(Ok(Answer::Silent), |(name, raw)| Ok(command(home, payload, &name, &raw)))
-        }
+        "UserPromptSubmit" => match payload.prompt.as_deref().and_then(pasted_command) {
+            Some((name, raw)) => Ok(command(home, payload, &name, &raw)),
+            None => prompt_submitted(home, payload),
+        },
         "SessionStart" => session_start(home, payload),
         "SessionEnd" => session_end(home, payload),
         _ => Ok(Answer::Silent),
@@ -66,6 +88,9 @@ fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
         "cancel-loop" => cancel_loop(home, payload, raw),
         "status" => of_session(home, payload).map(|found| Answer::Status(found.map(Box::new))),
         "help" => Ok(Answer::Help),
+        "pause" => pause_loop(home, payload),
+        "resume" => resume_loop(home, payload, raw),
+        "handoff" => hand_off(home, payload, raw),
         _ => Ok(Answer::Silent),
     };
     answer.unwrap_or_else(|error| Answer::Refused(format!("{error:#}")))
@@ -98,6 +123,77 @@ fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     Ok(Answer::Cancelled(ending::cancel(home, &record.id, "user", reason)?))
 }
 
+fn pause_loop(home: &Home, payload: &Payload) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+    Ok(Answer::Paused(steer::pause(home, &record.id, By::User)?))
+}
+
+fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let changes = changes::parse(raw.split_whitespace()).map_err(anyhow::Error::msg)?;
+    let folder = payload.cwd.as_deref().context("the client names no folder")?;
+    let record = match (&changes.name, of_session(home, payload)?) {
+        (None, Some(record)) => record,
+        (name, _) => match find::find(home, name.as_deref(), folder)? {
+            Found::One(record) => *record,
+            Found::None => bail!("there is no loop to resume\nhint: crew status --all lists them"),
+            Found::Many(_) => bail!("more than one loop could be meant\nhint: crew status --all"),
+        },
+    };
+    let taker = Taker {
+        session_id: payload.session_id.as_deref().context("the client names no session")?,
+        prompt_id: payload.prompt_id.clone(),
+        transcript_bytes: payload.transcript.as_deref().map_or(0, disk::size),
+    };
+    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker)?)))
+}
+
+fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+    Ok(Answer::HandedOff(handoff::write(&record, raw)?))
+}
+
+/// A prompt that is no command: an order typed to crew, or the user's own words. Words typed while the
+/// agent works are steering and left alone.
+fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
+    let prompt = payload.prompt.as_deref().unwrap_or_default();
+    if is_the_clients(prompt) || prompt.trim_start().starts_with("/crew:") {
+        return Ok(Answer::Silent);
+    }
+    let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
+    let Some(id) = read_pointer(&home.session_pointer(session_id))? else {
+        return Ok(Answer::Silent);
+    };
+    let record = store::load(home, &id)?;
+    if !record.is_live() || !is_ours(&record, session_id) {
+        return Ok(Answer::Silent);
+    }
+    if let Some(order) = typed(prompt) {
+        match &order {
+            Typed::Pause => drop(steer::pause(home, &id, By::User)?),
+            Typed::Cancel { reason } => {
+                drop(ending::cancel(home, &id, By::User.label(), reason.as_deref())?);
+            }
+            Typed::Status => {}
+        }
+        return Ok(Answer::Typed(order, Box::new(store::load(home, &id)?)));
+    }
+    if record.state.status == Status::Paused {
+        return Ok(Answer::Silent);
+    }
+    let broken_off = payload.transcript.as_deref().is_some_and(|file| {
+        let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
+        tail.is_ok_and(|(tail, _)| transcript::interrupted(&tail))
+    });
+    if broken_off {
+        let paused = steer::pause_now(home, &id, "paused: the user interrupted the agent")?;
+        return Ok(Answer::BrokenOff(Box::new(paused)));
+    }
+    if record.state.due.is_some() {
+        steer::take_up(home, &id)?;
+    }
+    Ok(Answer::Silent)
+}
+
 /// The loop this session owns, else the one of its working tree.
 fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
     if let Some(session_id) = &payload.session_id
@@ -111,12 +207,15 @@ fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
     }
 }
 
-/// Tells of a loop that lost its owner; never goes on with it unasked.
+/// After a compaction reminds the agent; otherwise tells of a loop that lost its owner, and never goes on
+/// with it unasked.
 fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
-    let resumes_work = matches!(payload.source.as_deref(), Some("compact"));
-    let Some(record) = of_session(home, payload)?.filter(|_| !resumes_work) else {
-        return Ok(Answer::Silent);
-    };
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Silent) };
+    if payload.source.as_deref() == Some("compact") {
+        let session_id = payload.session_id.as_deref().unwrap_or_default();
+        let goes_on = record.state.status == Status::Running && is_ours(&record, session_id);
+        return Ok(if goes_on { Answer::Reminded(Box::new(record)) } else { Answer::Silent });
+    }
     let record = if ending::owner_is_gone(home, &record) {
         match ending::interrupt(home, &record.id, ending::gone_why(&record), LOCK_WAIT)? {
             Attempt::Ended(ended) => ended.record,

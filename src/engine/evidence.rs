@@ -20,6 +20,9 @@ pub struct Evidence {
     pub progress: Progress,
     /// Checks that pass now and failed when they last ran.
     pub mended: u32,
+    /// What the user wants the agent to be told with the prompt that follows.
+    #[serde(default)]
+    pub words: Vec<String>,
 }
 
 impl Evidence {

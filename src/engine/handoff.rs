@@ -16,6 +16,8 @@ pub struct Since {
     pub commits: Vec<String>,
     /// `git diff --stat` against the start, bounded by the reader.
     pub diffstat: String,
+    /// What whoever hands on says was done; empty where the loop just ended.
+    pub told: String,
 }
 
 /// A handoff's file name: `<type>-<UTC time>.md`.
@@ -68,6 +70,9 @@ fn what_was_done(subject: &Loop, since: &Since) -> String {
     );
     if let Some(ending) = &subject.state.ending {
         let _ = writeln!(text, "Ended {}: {}.", ending.outcome.label(), ending.why);
+    }
+    if !since.told.is_empty() {
+        let _ = writeln!(text, "\n{}\n", since.told);
     }
     if since.commits.is_empty() {
         text.push_str("No commits.\n");
@@ -161,6 +166,7 @@ mod tests {
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
+            ..Since::default()
         };
         assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
         ---

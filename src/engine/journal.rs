@@ -5,6 +5,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::limits::Limits;
 use super::looped::{Loop, State};
 
 /// The version of the lines' shape.
@@ -35,15 +36,25 @@ pub enum Event {
         elapsed_ms: Option<u64>,
         state: Box<State>,
     },
-    /// The state changed between boundaries: cancelled, interrupted, woken.
+    /// The state changed between boundaries: cancelled, interrupted, woken, resumed; and the limits, where
+    /// the user moved them.
     Changed {
         what: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
         state: Box<State>,
     },
     /// Worth remembering; changes nothing.
     Noted {
         what: String,
     },
+}
+
+impl Event {
+    /// A change of state alone, as the record will stand.
+    pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
+        Self::Changed { what: what.into(), limits: None, state: Box::new(next.state.clone()) }
+    }
 }
 
 /// Rebuilds the record from its journal. Of several lines with one generation the last counts, because
@@ -65,7 +76,12 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
                 record.elapsed_ms.extend(elapsed_ms);
                 record.state = (**state).clone();
             }
-            (Event::Changed { state, .. }, Some(record)) => record.state = (**state).clone(),
+            (Event::Changed { limits, state, .. }, Some(record)) => {
+                record.state = (**state).clone();
+                if let Some(limits) = limits {
+                    record.contract.limits = limits.clone();
+                }
+            }
             _ => {}
         }
     }

@@ -39,7 +39,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
-        let evidence = evidence(before, facts, proved, failure.clone(), progress);
+        let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
+        evidence.words = std::mem::take(&mut state.words);
         state.completed += 1;
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures =
@@ -160,6 +161,7 @@ fn evidence(
         failure,
         progress,
         mended: u32::try_from(mended).unwrap_or(u32::MAX),
+        words: Vec::new(),
     }
 }
 

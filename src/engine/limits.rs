@@ -58,18 +58,20 @@ pub fn back_off_s(attempt: u32) -> u64 {
     (60_u64 << attempt.saturating_sub(1).min(5)).min(1800)
 }
 
-/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most 30 s.
+/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the wait, and
+/// at most 30 s, so that many loops with one reset do not all come back in the same second.
 pub fn wait_until(
     now: DateTime<Utc>,
     reset: Option<DateTime<Utc>>,
     attempt: u32,
     jitter: u16,
 ) -> DateTime<Utc> {
-    let spread = TimeDelta::milliseconds(i64::from(jitter) * 30);
-    match reset {
-        Some(reset) => reset.max(now) + spread,
-        None => now + TimeDelta::seconds(back_off_s(attempt).cast_signed()) + spread,
-    }
+    let wait = match reset {
+        Some(reset) => (reset - now).max(TimeDelta::zero()),
+        None => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
+    };
+    let spread = (wait.num_milliseconds() / 10).min(30_000) * i64::from(jitter) / 1000;
+    now + wait + TimeDelta::milliseconds(spread)
 }
 
 /// Names the limit a wait until `due` would outlast, if there is one.
@@ -117,6 +119,8 @@ mod tests {
         assert_eq!(wait_until(at(0).wall, reset, 1, 0), at(600).wall);
         assert_eq!(wait_until(at(900).wall, reset, 1, 0), at(900).wall);
         assert_eq!(wait_until(at(0).wall, None, 2, 0), at(120).wall);
+        assert_eq!(wait_until(at(0).wall, None, 2, 500), at(126).wall);
+        assert_eq!(wait_until(at(0).wall, Some(at(3600).wall), 1, 500), at(3615).wall);
     }
 
     #[test]

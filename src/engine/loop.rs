@@ -142,6 +142,9 @@ pub struct State {
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     pub evidence: Option<Evidence>,
+    /// What the user wants the agent to be told with the next prompt.
+    #[serde(default)]
+    pub words: Vec<String>,
     pub session: SessionMemory,
 }
 
@@ -165,6 +168,7 @@ impl State {
             tree: None,
             checks: BTreeMap::new(),
             evidence: None,
+            words: Vec::new(),
             session: SessionMemory::default(),
         }
     }

@@ -39,6 +39,15 @@ pub struct SessionMemory {
     pub transcript_bytes: u64,
     /// The stop the last boundary judged.
     pub last_stop: Option<StopMark>,
+    /// Background tasks that were running at the last boundary, by the client's ids.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+    /// Those of them that are no longer waited for: the agent went on working beside them.
+    #[serde(default)]
+    pub unawaited: Vec<String>,
+    /// Holds in a row, each of which waited in vain.
+    #[serde(default)]
+    pub holds: u32,
 }
 
 /// Tells a second report of one stop from the next stop (the client gives a stop no id).

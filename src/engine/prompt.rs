@@ -6,6 +6,7 @@
 //! every prompt ends with a sentence of crew's own.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use super::contract::Role;
 use super::evidence::{CheckEvidence, Evidence, Progress, Standing, tail_of};
@@ -15,6 +16,8 @@ use super::looped::Loop;
 pub const PROMPT_UNITS_MAX: usize = 8_900;
 /// A task longer than this many characters is given by its beginning and its file.
 const TASK_CHARS_MAX: usize = 1_000;
+/// The same where the task is not in the context: in UTF-16 units, with room left for the rest.
+const TASK_CHARS_WHOLE: usize = 5_000;
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
@@ -43,9 +46,24 @@ pub fn start(subject: &Loop) -> String {
 
 /// What the agent gets after a boundary that goes on.
 pub fn next(subject: &Loop) -> String {
+    compose(subject, "", TASK_CHARS_MAX)
+}
+
+/// What the agent gets where the task is no longer in its context: after a compaction, or in the session
+/// that takes the loop over. `handoff` is the page of whoever had it before.
+pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
+    let handoff = handoff.map_or_else(String::new, |page| {
+        format!("What was done before you came is in {}; read it first.\n", page.display())
+    });
+    compose(subject, &handoff, TASK_CHARS_WHOLE)
+}
+
+fn compose(subject: &Loop, before: &str, task_chars: usize) -> String {
     let mut head = marker(subject);
-    head.push_str("\n\nThe task:\n");
-    head.push_str(&task(subject));
+    head.push('\n');
+    head.push_str(before);
+    head.push_str("\nThe task:\n");
+    head.push_str(&task(subject, task_chars));
     head.push('\n');
     let mut tail = nudge(subject).unwrap_or_default();
     tail.push_str(&rules(subject));
@@ -54,9 +72,9 @@ pub fn next(subject: &Loop) -> String {
     head + &seen + &tail
 }
 
-fn task(subject: &Loop) -> String {
+fn task(subject: &Loop, most: usize) -> String {
     let task = &subject.contract.task;
-    if task.chars().count() <= TASK_CHARS_MAX {
+    if units(task) <= most {
         return format!("{task}\n");
     }
     let beginning: String = task.chars().take(TASK_CHARS_MAX).collect();
@@ -93,6 +111,9 @@ fn seen(last: &Evidence, room: usize) -> String {
             Progress::None => "- No file and no commit changed; you made no claim.\n",
             Progress::Unknown => "- You made no claim.\n",
         });
+    }
+    for words in last.words.iter().take(5) {
+        let _ = writeln!(text, "- The user says: {}", clip(words, 400));
     }
     let passed = last.checks.len() - last.failing().count();
     if passed > 0 {

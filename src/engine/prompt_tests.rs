@@ -109,7 +109,7 @@ proptest! {
             facts.checks.push(failed);
         }
         let after = judge(&subject, &facts).after;
-        for prompt in [start(&subject), next(&after)] {
+        for prompt in [start(&subject), next(&after), again(&after, None)] {
             prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
             prop_assert!(prompt.ends_with("Now go on with the task."));
             let claim = read(&prompt, subject.contract.promise.as_ref());

@@ -2,13 +2,17 @@
 //! Only the client's own error field is read, never the text of a file or an answer: a page that mentions
 //! a rate limit is not one.
 
+use chrono::{DateTime, FixedOffset};
+
+use super::reset::reset;
 use crate::engine::facts::ApiError;
 
 /// The most characters of the service's message that are kept.
 const MESSAGE_CHARS: usize = 300;
 
-/// Sorts an error. A kind that is not known is taken for one that passes.
-pub fn classify(kind: &str, message: &str) -> ApiError {
+/// Sorts an error. A kind that is not known is taken for one that passes; `now` is on the user's clock, by
+/// which the service's message names a reset.
+pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
     let message: String = message.trim().chars().take(MESSAGE_CHARS).collect();
     let message = if message.is_empty() { kind.to_owned() } else { message };
     let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
@@ -18,13 +22,21 @@ pub fn classify(kind: &str, message: &str) -> ApiError {
         "billing_error" => fatal("mend the account's billing"),
         "model_not_found" => fatal("choose a model this account has"),
         "invalid_request" | "max_output_tokens" => ApiError::Request { message },
-        _ => ApiError::Transient { message, reset: None },
+        _ => ApiError::Transient { reset: reset(&message, now), message },
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn classify(kind: &str, message: &str) -> ApiError {
+        super::classify(
+            kind,
+            message,
+            DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap(),
+        )
+    }
 
     #[test]
     fn errors_are_sorted_by_what_can_be_done() {

@@ -4,8 +4,11 @@
 
 pub mod api_error;
 pub mod arguments;
+pub mod changes;
 pub mod git;
 pub mod order;
 pub mod payload;
 pub mod process_table;
+pub mod reset;
 pub mod transcript;
+pub mod typed;

@@ -29,12 +29,26 @@ pub struct Payload {
     pub reason: Option<String>,
     /// `StopFailure`: the client's word for what went wrong.
     pub error: Option<String>,
+    /// `Notification`: `idle_prompt` and others.
+    pub notification: Option<String>,
+    /// `Stop`: what the client still runs in the background.
+    pub background: Vec<Task>,
+}
+
+/// Work the client runs in the background.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Task {
+    pub id: String,
+    /// shell, subagent, monitor, workflow, teammate; others may come.
+    pub kind: String,
+    pub description: String,
 }
 
 /// Reads a payload. The error is one line for stderr.
 pub fn parse(bytes: &[u8]) -> Result<Payload, String> {
     let mut fields: Map<String, Value> = serde_json::from_slice(bytes)
         .map_err(|error| format!("the hook's payload is no JSON object ({error})"))?;
+    let background = fields.remove("background_tasks").map_or_else(Vec::new, |it| tasks(&it));
     let mut text = |name: &str| match fields.remove(name) {
         Some(Value::String(text)) => Some(text),
         _ => None,
@@ -54,7 +68,22 @@ pub fn parse(bytes: &[u8]) -> Result<Payload, String> {
         source: text("source"),
         reason: text("reason"),
         error: text("error"),
+        notification: text("notification_type"),
+        background,
     })
+}
+
+fn tasks(value: &Value) -> Vec<Task> {
+    let text = |task: &Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
+    let listed = value.as_array().into_iter().flatten();
+    let running = listed.filter(|task| task["status"].as_str().is_none_or(|it| it == "running"));
+    running
+        .map(|task| Task {
+            id: text(task, "id"),
+            kind: text(task, "type"),
+            description: text(task, "description"),
+        })
+        .collect()
 }
 
 /// A session id names a file, so it may hold nothing that a path could.

@@ -33,6 +33,23 @@ pub fn final_text(tail: &str) -> Option<String> {
     text
 }
 
+/// Whether the user interrupted the agent (Esc): the client's own mark, as a user's line that holds
+/// nothing else. The same words in a file or a tool's output are not one.
+pub fn interrupted(tail: &str) -> bool {
+    tail.lines().filter(|line| line.contains(INTERRUPTED)).any(|line| {
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return false };
+        let content = &value["message"]["content"];
+        let text = match content.as_array().map(Vec::as_slice) {
+            Some([only]) => only["text"].as_str(),
+            _ => content.as_str(),
+        };
+        value["type"] == "user" && text.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
+    })
+}
+
+/// How the client's mark of an interruption begins; it goes on with "]" or " for tool use]".
+const INTERRUPTED: &str = "[Request interrupted by user";
+
 fn assistant_content(line: &str) -> Option<Vec<Value>> {
     if !line.contains("\"assistant\"") {
         return None;
@@ -75,6 +92,17 @@ mod tests {
         for (lines, cut, expected) in table {
             assert_eq!(used_a_tool(&lines.join("\n"), marker, cut), expected, "{lines:?}");
         }
+    }
+
+    #[test]
+    fn only_the_clients_own_mark_is_an_interruption() {
+        let mark = r#"{"type":"user","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+        let in_tool =
+            r#"{"type":"user","message":{"content":"[Request interrupted by user for tool use]"}}"#;
+        let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"[Request interrupted by user]"}]}}"#;
+        let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
+        assert!(interrupted(mark) && interrupted(in_tool));
+        assert!(!interrupted(result) && !interrupted(told) && !interrupted(TEXT));
     }
 
     #[test]

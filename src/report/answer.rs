@@ -4,11 +4,11 @@
 
 use serde_json::{Value, json};
 
-/// A stop that goes on: `context` for the agent, `line` for the person.
-pub fn go_on(context: &str, line: &str) -> Value {
+/// Something that goes to the agent with crew's words added: `context` for the agent, `line` for the person.
+pub fn go_on(event: &str, context: &str, line: &str) -> Value {
     json!({
         "systemMessage": line,
-        "hookSpecificOutput": { "hookEventName": "Stop", "additionalContext": context },
+        "hookSpecificOutput": { "hookEventName": event, "additionalContext": context },
     })
 }
 
@@ -17,15 +17,41 @@ pub fn say(text: &str) -> Value {
     json!({ "systemMessage": text.trim_end() })
 }
 
-/// A command that goes to the agent with crew's words added.
-pub fn begin(event: &str, context: &str, line: &str) -> Value {
-    json!({
-        "systemMessage": line,
-        "hookSpecificOutput": { "hookEventName": event, "additionalContext": context },
-    })
-}
-
 /// A command that is answered here and costs no model turn.
 pub fn instead(text: &str) -> Value {
     json!({ "decision": "block", "reason": text.trim_end() })
+}
+
+/// An order typed as a message in the middle of the agent's work. The client puts the text back into its
+/// input line and shows one line of the reason, and that only with `suppressOriginalPrompt` (2.1.330).
+pub fn typed(text: &str) -> Value {
+    const CLEAR: &str = "(Ctrl-U clears the line)";
+    let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();
+    let shown: String = text.chars().take(room).collect();
+    json!({
+        "decision": "block",
+        "reason": format!("crew: {shown} {CLEAR}"),
+        "hookSpecificOutput": {
+            "hookEventName": "UserPromptSubmit",
+            "suppressOriginalPrompt": true,
+        },
+    })
+}
+
+/// The width of the client's line.
+const LINE_CHARS: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_order_is_answered_in_one_line_of_at_most_a_hundred_characters() {
+        for text in ["pauses after iteration 4".to_owned(), "x".repeat(300)] {
+            let value = typed(&text);
+            let reason = value["reason"].as_str().unwrap();
+            assert!(reason.chars().count() <= LINE_CHARS, "{reason}");
+            assert!(reason.ends_with("(Ctrl-U clears the line)"), "{reason}");
+        }
+    }
 }

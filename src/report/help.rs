@@ -5,10 +5,14 @@ pub const LOOP: &str = r#"crew keeps the agent working until the job is proved d
 
   /crew:loop TASK [options]       start a loop in this session
   /crew:status                    how it stands
+  /crew:pause                     let the running iteration end, begin no other
+  /crew:resume [LOOP] [limits]    go on in this session; -n +10 allows ten iterations more
   /crew:cancel-loop [reason]      end it, with a handoff page
+  /crew:handoff [type] TEXT       write a page for the next worker
   /crew:help                      this page
 
-  crew status, crew cancel [LOOP] [--reason TEXT]     the same from any terminal
+While the agent works, type `crew pause`, `crew cancel` or `crew status` as a message, or use any terminal:
+  crew status, crew pause, crew cancel, crew tell "a word for the agent", crew set -n +10
 
 TASK is one quoted text or plain words; options stand before or after it.
 

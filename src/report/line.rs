@@ -11,9 +11,10 @@ pub fn start(subject: &Loop) -> String {
     format!("loop {}: {} · {} · {}", subject.id, limits(subject), done_when(subject), STOP)
 }
 
-const STOP: &str = "stop: Esc and /crew:cancel-loop, or crew cancel in any terminal";
+const STOP: &str = "stop: Esc, or crew cancel in any terminal";
 
-fn limits(subject: &Loop) -> String {
+/// "up to 10 iterations, 12h".
+pub fn limits(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let time = || duration(limits.max_duration_s * 1000);
     match (limits.max_iterations, limits.max_duration_s) {
@@ -46,8 +47,46 @@ pub fn boundary(subject: &Loop) -> String {
     if let Some(evidence) = &subject.state.evidence {
         parts.extend(said(evidence));
     }
-    parts.push("crew cancel stops it".to_owned());
+    parts.push("crew pause, crew cancel".to_owned());
     parts.join(" · ")
+}
+
+/// The line after a stop that the loop does not go on from at once.
+pub fn held(subject: &Loop) -> String {
+    let standing = standing(subject);
+    match subject.state.status {
+        Status::Paused => format!("crew {}: {standing} · /crew:resume goes on", subject.id),
+        _ => format!("crew {}: {standing}, waits for background work", subject.id),
+    }
+}
+
+/// The line of a session that takes a loop over.
+pub fn resumed(subject: &Loop) -> String {
+    format!("resumed {}", start(subject))
+}
+
+/// The line after a compaction.
+pub fn reminded(subject: &Loop) -> String {
+    format!("crew {}: the agent was reminded of its task; {}", subject.id, standing(subject))
+}
+
+/// The line after the user broke the agent off.
+pub fn broken_off(subject: &Loop) -> String {
+    format!(
+        "crew: loop {} is paused at iteration {}, because you interrupted it · /crew:resume goes on",
+        subject.id,
+        subject.iteration()
+    )
+}
+
+/// The line a new session opens with.
+pub fn interrupted(subject: &Loop) -> String {
+    format!(
+        "crew: loop {} was {} · /crew:resume {} goes on with it",
+        subject.id,
+        standing(subject),
+        subject.id
+    )
 }
 
 fn counter(subject: &Loop) -> String {
@@ -101,6 +140,11 @@ pub fn standing(subject: &Loop) -> String {
             let done = count(u64::from(subject.state.completed), "iteration");
             return format!("{}{proof} after {done}", subject.standing());
         }
+        Status::Waiting => {
+            let due = subject.state.due.map(|due| due.format("%Y-%m-%d %H:%M UTC").to_string());
+            let until = due.map_or_else(String::new, |due| format!(" until {due}"));
+            return format!("waiting{until}, then iteration {}{of} again", subject.iteration());
+        }
         status => status.label(),
     };
     format!("{live}, iteration {}{of}", subject.iteration())
@@ -119,11 +163,11 @@ mod tests {
     #[test]
     fn a_start_says_the_limits_what_done_means_and_how_to_stop() {
         let checks = [("cargo test", Role::Verify), ("cargo clippy", Role::Gate)];
-        assert_snapshot!(start(&a_loop_with(&checks)), @"loop haaaaaaa: up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` and `cargo clippy` pass · stop: Esc and /crew:cancel-loop, or crew cancel in any terminal");
+        assert_snapshot!(start(&a_loop_with(&checks)), @"loop haaaaaaa: up to 10 iterations, 12h · done when the agent says COMPLETE and `cargo test` and `cargo clippy` pass · stop: Esc, or crew cancel in any terminal");
         let mut unbounded = a_loop_with(&[("test -e done", Role::Until)]);
         unbounded.contract.limits.max_iterations = 0;
         unbounded.contract.promise = None;
-        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` pass · stop: Esc and /crew:cancel-loop, or crew cancel in any terminal");
+        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` pass · stop: Esc, or crew cancel in any terminal");
     }
 
     #[test]
@@ -131,7 +175,7 @@ mod tests {
         let subject = a_loop_with(&[("cargo test", Role::Verify)]);
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
-        assert_snapshot!(boundary(&judge(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew cancel stops it");
-        assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · changed something · crew cancel stops it");
+        assert_snapshot!(boundary(&judge(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew pause, crew cancel");
+        assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · changed something · crew pause, crew cancel");
     }
 }

@@ -8,7 +8,7 @@ use super::words::{count, duration};
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::prompt::{clip, role_word};
 
@@ -74,7 +74,8 @@ fn next(subject: &Loop) -> String {
             format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
         }
         (Some(Outcome::Completed), None) => "read what it did".to_owned(),
-        _ => "start a new loop from the handoff: /crew:loop --prompt-file FILE".to_owned(),
+        (Some(Outcome::Exhausted), _) => format!("/crew:resume {} -n +10", subject.id),
+        _ => format!("/crew:resume {}", subject.id),
     }
 }
 
@@ -91,7 +92,11 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     row(&mut text, "time", &time(subject));
     row(&mut text, "folder", &subject.place.folder.display().to_string());
     checks(&mut text, subject);
-    row(&mut text, "next", "crew cancel stops it");
+    let next = match subject.state.status {
+        Status::Paused => format!("/crew:resume {}", subject.id),
+        _ => "crew pause, crew cancel".to_owned(),
+    };
+    row(&mut text, "next", &next);
     text
 }
 
@@ -136,6 +141,7 @@ mod tests {
         let since = Since {
             commits: vec!["1a2b3c4 Add lists".to_owned()],
             diffstat: " src/lib.rs | 4 ++--\n 1 file changed, 2 insertions(+)".to_owned(),
+            ..Since::default()
         };
         assert_snapshot!(finish(&ended(Verdict::Passed), &since, None), @"
         loop haaaaaaa: completed, unbroken after 1 iteration
@@ -159,7 +165,7 @@ mod tests {
           verify   `cargo test` failed (exit 1)
                    | output of cargo test
           handoff  /repo/.claude/branches/main/handoffs/exhausted.md
-          next     start a new loop from the handoff: /crew:loop --prompt-file FILE
+          next     /crew:resume haaaaaaa -n +10
         ");
     }
 
@@ -171,7 +177,7 @@ mod tests {
           task     Build the todo API
           time     0ms
           folder   /repo
-          next     crew cancel stops it
+          next     crew pause, crew cancel
         ");
     }
 

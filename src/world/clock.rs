@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, FixedOffset, Local, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::engine::facts::Moment;
@@ -12,6 +12,11 @@ use crate::engine::facts::Moment;
 /// Now, on both clocks.
 pub fn now() -> Moment {
     Moment { wall: Utc::now(), awake_ms: milliseconds(ClockId::Monotonic) }
+}
+
+/// Now, on the clock of the user's own wall.
+pub fn local() -> DateTime<FixedOffset> {
+    Local::now().fixed_offset()
 }
 
 /// Milliseconds since boot, asleep or awake: the clock that process start times are given in.

@@ -19,6 +19,13 @@ pub fn inside_an_agent() -> bool {
     text("CLAUDECODE").is_some() || text("CREW_LOOP").is_some()
 }
 
+/// Whether a person sits before the client: not in `claude -p`, where no companion may sleep, because the
+/// client waits for it at its end.
+pub fn is_attended() -> bool {
+    let said = text("CLAUDE_CODE_SESSION_ATTENDED");
+    said.map_or_else(|| text("CLAUDE_CODE_ENTRYPOINT").as_deref() == Some("cli"), |it| it != "0")
+}
+
 /// The folder this process was started in.
 pub fn current_folder() -> std::io::Result<PathBuf> {
     std::env::current_dir()

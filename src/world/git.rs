@@ -56,6 +56,7 @@ pub fn since(top: &Path, start: &str) -> Since {
     Since {
         commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         diffstat: stat.unwrap_or_default().trim_end().to_owned(),
+        told: String::new(),
     }
 }
 

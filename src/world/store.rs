@@ -117,6 +117,20 @@ pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) ->
     disk::write(&home.loop_file(id, "cancel"), line.as_bytes(), Durability::Machine)
 }
 
+/// Leaves the order to pause.
+pub fn order_pause(home: &Home, id: &LoopId, by: &str) -> io::Result<()> {
+    let line = order::write(clock::now().wall, by, None);
+    disk::write(&home.loop_file(id, "pause"), line.as_bytes(), Durability::Machine)
+}
+
+/// Takes every order and mark of an earlier owner away: the user wants the loop to go on.
+pub fn clear_orders(home: &Home, id: &LoopId) -> io::Result<()> {
+    for name in ["cancel", "pause", "ended", "told"] {
+        disk::remove(&home.loop_file(id, name))?;
+    }
+    Ok(())
+}
+
 /// Takes the boundary's lock, held for its whole life. `None` when another boundary has it.
 pub fn boundary_lock(home: &Home, id: &LoopId) -> io::Result<Option<Lock>> {
     disk::lock(&home.loop_file(id, "boundary.lock"), Duration::ZERO)

@@ -27,7 +27,6 @@ pub struct Ticket {
     pub generation: u64,
     pub iteration: u32,
     pub due: DateTime<Utc>,
-    pub why: String,
 }
 
 /// What a companion finds in its file.
@@ -61,6 +60,15 @@ pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
         let pid = live_process(&name)?;
         let file = folder.join(&name);
         matches!(read(&file), Ok(Post::Waiting)).then_some((file, pid))
+    })
+}
+
+/// Whether a companion that lives has a ticket.
+pub fn is_held(home: &Home, session_id: &str) -> bool {
+    let folder = home.wakes(session_id);
+    disk::names(&folder, COMPANIONS_MAX).into_iter().any(|name| {
+        let ticket = matches!(read(&folder.join(&name)), Ok(Post::Ticket(_)));
+        ticket && live_process(&name).is_some()
     })
 }
 

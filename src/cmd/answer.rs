@@ -1,0 +1,77 @@
+//! What the driver answers to a client's event, as the JSON the client takes.
+
+use serde_json::Value;
+
+use super::status::since;
+use super::told;
+use crate::drive::ending::owner_is_gone;
+use crate::drive::session::Answer;
+use crate::drive::start::Started;
+use crate::drive::stop::Stop;
+use crate::engine::looped::Loop;
+use crate::engine::prompt;
+use crate::parse::payload::Payload;
+use crate::parse::typed::Typed;
+use crate::report::{answer as words, help, line, page};
+use crate::world::home::Home;
+
+/// The answer as the client wants it; `None` says nothing.
+pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
+    let event = payload.event.as_str();
+    Some(match answer {
+        Answer::Silent | Answer::Wake(_) | Answer::Stopped(Stop::NotOurs) => return None,
+        Answer::Stopped(Stop::Continue(boundary)) => {
+            words::go_on(event, &prompt::next(&boundary.after), &line::boundary(&boundary.after))
+        }
+        Answer::Stopped(Stop::Woken(boundary)) => words::say(&line::boundary(&boundary.after)),
+        Answer::Stopped(Stop::Held(boundary)) => words::say(&line::held(&boundary.after)),
+        Answer::Stopped(Stop::Finished(ended)) => {
+            words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
+        }
+        Answer::Started(started) => {
+            words::go_on(event, &prompt::start(&started.record), &greeting(&started))
+        }
+        Answer::Resumed(resumed) => {
+            let context = prompt::again(&resumed.record, resumed.handoff.as_deref());
+            words::go_on(event, &context, &line::resumed(&resumed.record))
+        }
+        Answer::Reminded(record) => {
+            words::go_on(event, &prompt::again(&record, None), &line::reminded(&record))
+        }
+        Answer::Refused(why) => words::instead(&format!("crew: {why}")),
+        Answer::Help => words::instead(help::LOOP),
+        Answer::Status(None) => words::instead("crew: no loop belongs to this session or folder"),
+        Answer::Status(Some(record)) => {
+            let gone = owner_is_gone(home, &record);
+            words::instead(&page::status(&record, gone, &since(&record)))
+        }
+        Answer::Cancelled(attempt) => words::instead(&told::cancelled(&attempt)),
+        Answer::Paused(paused) => words::instead(&told::paused(&paused)),
+        Answer::HandedOff(file) => words::instead(&told::handed_off(&file)),
+        Answer::Typed(order, record) => words::typed(&typed(&order, &record)),
+        Answer::BrokenOff(record) => words::say(&line::broken_off(&record)),
+        Answer::Interrupted(record) => words::say(&line::interrupted(&record)),
+    })
+}
+
+/// The client shows one dim line for an order typed while the agent works.
+fn typed(order: &Typed, record: &Loop) -> String {
+    match order {
+        Typed::Pause if record.is_live() => {
+            format!("pauses after iteration {}", record.iteration())
+        }
+        Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::standing(record),
+    }
+}
+
+fn greeting(started: &Started) -> String {
+    let mut lines = vec![line::start(&started.record)];
+    if started.record.contract.checks.is_empty() {
+        let example = started.suggestion.unwrap_or("your test command");
+        lines.push(format!(
+            "nothing is checked: a claim will be believed. Try --verify \"{example}\""
+        ));
+    }
+    lines.extend(started.notes.iter().cloned());
+    lines.join("\n")
+}

@@ -1,0 +1,17 @@
+//! `crew handoff`: a page for the next worker, in the middle of a loop.
+
+use anyhow::Result;
+
+use super::{home, meant, print, told};
+use crate::cli::Handoff;
+use crate::drive::handoff;
+use crate::exit::Exit;
+
+/// Writes a page for the loop that is meant.
+pub fn handoff(arguments: &Handoff) -> Result<Exit> {
+    let home = home()?;
+    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
+    let words = format!("{} \"{}\"", arguments.kind, arguments.description);
+    print::out(&told::handed_off(&handoff::write(&record, &words)?));
+    Ok(Exit::Success)
+}

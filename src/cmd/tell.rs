@@ -1,0 +1,21 @@
+//! `crew tell`: a word for the agent, told with its next prompt.
+
+use anyhow::{Result, bail};
+
+use super::{home, meant, print};
+use crate::cli::Tell;
+use crate::drive::steer;
+use crate::exit::Exit;
+use crate::world::env;
+
+/// Tells the agent of the loop that is meant.
+pub fn tell(arguments: &Tell) -> Result<Exit> {
+    if env::inside_an_agent() {
+        bail!("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"");
+    }
+    let home = home()?;
+    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
+    let record = steer::tell(&home, &record.id, &arguments.words)?;
+    print::out(&format!("loop {}: told with the next prompt", record.id));
+    Ok(Exit::Success)
+}

@@ -1,0 +1,42 @@
+//! What became of an order, in the words of a terminal and of the client alike.
+
+use std::path::Path;
+
+use crate::drive::ending::Attempt;
+use crate::drive::steer::Paused;
+use crate::report::{line, page};
+
+/// What became of a cancel.
+pub fn cancelled(attempt: &Attempt) -> String {
+    match attempt {
+        Attempt::Ended(ended) => {
+            page::finish(&ended.record, &ended.since, ended.handoff.as_deref())
+        }
+        Attempt::Over(record) => format!("loop {}: {} already", record.id, line::standing(record)),
+        Attempt::LeftToTheBoundary => {
+            "cancelled: a boundary is being recorded and obeys before it answers".to_owned()
+        }
+    }
+}
+
+/// What became of a pause.
+pub fn paused(paused: &Paused) -> String {
+    match paused {
+        Paused::Now(record) => {
+            format!("loop {}: {} · /crew:resume goes on", record.id, line::standing(record))
+        }
+        Paused::AfterIteration(record) => format!(
+            "loop {}: pauses when iteration {} ends · /crew:resume goes on",
+            record.id,
+            record.iteration()
+        ),
+        Paused::Already(record) | Paused::Over(record) => {
+            format!("loop {}: {} already", record.id, line::standing(record))
+        }
+    }
+}
+
+/// Where a handoff is.
+pub fn handed_off(file: &Path) -> String {
+    format!("handoff: {}", file.display())
+}

@@ -1,0 +1,59 @@
+//! The model's service failed the agent. The client takes no answer to that, but this process may live on
+//! beside the session and wake it: after a wait for an error that passes, at once for a request that was
+//! refused for what it was. In `claude -p` nothing may sleep, so there the loop ends and can be resumed.
+
+use anyhow::Result;
+
+use super::boundary::Closing;
+use super::companion;
+use super::ending::wind_up;
+use super::stop::{open_ours, ticket};
+use crate::engine::claim::Claim;
+use crate::engine::decide::Decision;
+use crate::engine::facts::{AgentEnd, Seen};
+use crate::engine::outcome::{Ending, Outcome};
+use crate::parse::api_error;
+use crate::parse::payload::Payload;
+use crate::world::home::Home;
+use crate::world::{clock, disk, env, unix, view, wakes};
+
+/// Records the failure and waits where waiting helps. The words to wake the agent with, or `None`.
+pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
+    let Some(open) = open_ours(home, payload)? else { return Ok(None) };
+    let kind = payload.error.as_deref().unwrap_or("unknown");
+    // What the agent last said is the error's own text then, and no claim.
+    let message = payload.last_message.as_deref().unwrap_or_default();
+    let error = api_error::classify(kind, message, clock::local());
+    let agent = AgentEnd { error: Some(error), ..AgentEnd::default() };
+    let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
+    let seen = Seen { order: open.order()?, claim: Claim::None, agent, jitter };
+    let Some(facts) = open.gather(seen, &|| false) else { return Ok(None) };
+    let mut memory = open.before.state.session.clone();
+    memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
+    memory.last_stop = None;
+    let veto = (!env::is_attended()).then(|| Ending {
+        outcome: Outcome::Interrupted,
+        proof: None,
+        why: format!("the model's service failed ({kind}), and nobody may wait for it here"),
+    });
+    let closing = Closing { memory, veto, hold_until: None };
+    let Some((boundary, held, lock)) = open.record(facts, closing)? else { return Ok(None) };
+    let after = boundary.after;
+    let session_id = payload.session_id.as_deref().unwrap_or_default();
+    wakes::clear(home, session_id, None);
+    let _ = view::write(&after);
+    match (boundary.decision, unix::myself()) {
+        (Decision::Continue | Decision::Wait { .. }, Some(me)) => {
+            let file = wakes::register(home, session_id, &me)?;
+            wakes::hand_over(&file, &ticket(&after))?;
+            drop((held, lock));
+            companion::serve(home, &after.id, session_id, &file)
+        }
+        (Decision::Finish(_), _) => {
+            drop((held, lock));
+            wind_up(home, after);
+            Ok(None)
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,142 @@
+//! Goes on with a loop in this session: the same contract, the same counters, the same evidence, a new owner.
+//! A limit that is spent must be raised in the same breath; a loop whose owner lives must be paused or ended
+//! there first.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::ending::{self, Attempt};
+use crate::engine::journal::Event;
+use crate::engine::limits::reached;
+use crate::engine::looped::{Loop, LoopId, Status};
+use crate::engine::outcome::Outcome;
+use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::parse::changes::Changes;
+use crate::world::home::{Home, read_pointer, write_pointer};
+use crate::world::store::{self, LOCK_WAIT};
+use crate::world::{clock, disk, git, unix, view, wakes};
+
+/// Who takes the loop.
+#[derive(Debug)]
+pub struct Taker<'a> {
+    pub session_id: &'a str,
+    pub prompt_id: Option<String>,
+    pub transcript_bytes: u64,
+}
+
+/// A loop that goes on.
+#[derive(Debug)]
+pub struct Resumed {
+    pub record: Loop,
+    /// The newest handoff, for the new owner to read.
+    pub handoff: Option<PathBuf>,
+}
+
+/// Takes a loop into a session.
+pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> Result<Resumed> {
+    let process = unix::client().context("cannot tell which client this session belongs to")?;
+    let found = store::load(home, id)?;
+    refuse(home, &found, taker.session_id)?;
+    let pointer = home.checkout_pointer(&found.place.checkout);
+    let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
+    let _lock = lock.context("another loop is being started in this working tree")?;
+    for occupied in [&pointer, &home.session_pointer(taker.session_id)] {
+        make_way(home, occupied, id)?;
+    }
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    refuse(home, &record, taker.session_id)?;
+    record.contract.limits = changes.apply(&record.contract.limits);
+    if let Some(limit) = reached(&record) {
+        bail!(
+            "{limit}\nhint: raise it in the same breath: /crew:resume {id} -n +10 (or --max-duration +2h)"
+        );
+    }
+    let former = record.state.owner.session_id.clone();
+    let outcome = record.outcome();
+    let state = &mut record.state;
+    state.status = Status::Running;
+    state.ending = None;
+    state.due = None;
+    state.transient_errors = 0;
+    // What ended it is forgiven once: otherwise the first boundary would end it again.
+    if outcome == Some(Outcome::Aborted) {
+        state.consecutive_failures = 0;
+    }
+    if outcome == Some(Outcome::Stalled) {
+        state.still = 0;
+    }
+    state.owner =
+        Owner { driver: Driver::Session, session_id: Some(taker.session_id.to_owned()), process };
+    state.began = clock::now();
+    state.tree = match record.contract.limits.stall {
+        0 => None,
+        _ => git::fingerprint(&record.place.checkout),
+    };
+    state.session = SessionMemory {
+        prompt_id: taker.prompt_id,
+        transcript_bytes: taker.transcript_bytes,
+        ..SessionMemory::default()
+    };
+    store::clear_orders(home, id)?;
+    write_pointer(&pointer, id)?;
+    write_pointer(&home.session_pointer(taker.session_id), id)?;
+    let record = held.record(record, |next| Event::Changed {
+        what: "resumed in a session".to_owned(),
+        limits: Some(next.contract.limits.clone()),
+        state: Box::new(next.state.clone()),
+    })?;
+    if let Some(former) = former.filter(|former| former != taker.session_id) {
+        wakes::clear(home, &former, None);
+        disk::remove(&home.session_pointer(&former))?;
+    }
+    let _ = view::write(&record);
+    let handoff = newest_handoff(&record.place.branch_folder().join("handoffs"));
+    Ok(Resumed { record, handoff })
+}
+
+/// Says why a loop cannot be taken.
+fn refuse(home: &Home, record: &Loop, session_id: &str) -> Result<()> {
+    let id = &record.id;
+    if record.outcome() == Some(Outcome::Completed) {
+        bail!("loop {id} is completed\nhint: start a new one with /crew:loop");
+    }
+    let runs = matches!(record.state.status, Status::Running | Status::Waiting);
+    if !runs || ending::owner_is_gone(home, record) {
+        return Ok(());
+    }
+    let owner = &record.state.owner;
+    if owner.session_id.as_deref() == Some(session_id) {
+        bail!("loop {id} is {} in this session already", record.standing());
+    }
+    let session = owner.session_id.as_deref().unwrap_or("none");
+    bail!(
+        "loop {id} is {} in session {session}, process {}\n\
+         hint: crew pause {id} or crew cancel {id} first",
+        record.standing(),
+        owner.process.pid
+    )
+}
+
+/// Another loop that the pointer names must not be live.
+fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
+    let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
+    let Ok(record) = store::load(home, &other) else { return Ok(()) };
+    if !record.is_live() {
+        return Ok(());
+    }
+    if ending::owner_is_gone(home, &record) {
+        let attempt = ending::interrupt(home, &other, ending::gone_why(&record), LOCK_WAIT)?;
+        if !matches!(attempt, Attempt::LeftToTheBoundary) {
+            return Ok(());
+        }
+    }
+    bail!("loop {other} is {} here\nhint: crew cancel {other} ends it", record.standing())
+}
+
+fn newest_handoff(folder: &Path) -> Option<PathBuf> {
+    let names = disk::names(folder, 10_000).into_iter();
+    let newest = names.max_by_key(|name| disk::stamp(&folder.join(name)).map(|(_, time)| time))?;
+    Some(folder.join(newest))
+}

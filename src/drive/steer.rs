@@ -1,0 +1,150 @@
+//! What a person does to a running loop without ending it: pause, new limits, a word for the agent. Each is
+//! one change of the record under its lock; a boundary in flight decides again on what it finds.
+
+use anyhow::{Result, bail};
+
+use crate::engine::journal::Event;
+use crate::engine::looped::{Loop, LoopId, Status};
+use crate::parse::changes::{Changes, only_narrows};
+use crate::world::home::Home;
+use crate::world::store::{self, LOCK_WAIT};
+use crate::world::{clock, view, wakes};
+
+/// The most characters of one word to the agent, and how many may wait.
+const WORDS_CHARS: usize = 400;
+const WORDS_MAX: usize = 5;
+
+/// Who gives an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    User,
+    /// An agent only ever narrows.
+    Agent,
+}
+
+impl By {
+    /// The word in files and messages.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What became of a pause.
+#[derive(Debug)]
+pub enum Paused {
+    /// At once: nothing was running.
+    Now(Box<Loop>),
+    /// The running iteration ends first.
+    AfterIteration(Box<Loop>),
+    Already(Box<Loop>),
+    Over(Box<Loop>),
+}
+
+/// Pauses a loop: the order first, then, where no iteration is running, the record.
+pub fn pause(home: &Home, id: &LoopId, by: By) -> Result<Paused> {
+    let record = store::load(home, id)?;
+    match record.state.status {
+        Status::Finished => return Ok(Paused::Over(Box::new(record))),
+        Status::Paused => return Ok(Paused::Already(Box::new(record))),
+        Status::Running | Status::Waiting => {}
+    }
+    store::order_pause(home, id, by.label())?;
+    if record.state.due.is_none() {
+        return Ok(Paused::AfterIteration(Box::new(record)));
+    }
+    let paused = pause_now(home, id, &format!("paused by the {}", by.label()))?;
+    Ok(Paused::Now(Box::new(paused)))
+}
+
+/// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken off.
+pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
+    change(home, id, what, |record| {
+        let now = clock::now();
+        let spent = now.awake_ms.saturating_sub(record.state.began.awake_ms);
+        record.state.awake_ms += spent;
+        record.state.began = now;
+        record.state.status = Status::Paused;
+        record.state.due = None;
+    })
+}
+
+/// The user has begun a turn of their own in a session whose loop was to be woken later: the loop goes on
+/// from the end of that turn.
+pub fn take_up(home: &Home, id: &LoopId) -> Result<Loop> {
+    change(home, id, "taken up by the user's own prompt", |record| {
+        record.state.status = Status::Running;
+        record.state.due = None;
+    })
+}
+
+/// Moves the limits of a live loop.
+pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> {
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    if !record.is_live() {
+        let word = record.standing();
+        bail!(
+            "loop {id} is {word}\nhint: /crew:resume {id} -n +10 goes on with it and moves its limits"
+        );
+    }
+    let limits = changes.apply(&record.contract.limits);
+    if by == By::Agent && !only_narrows(&record.contract.limits, &limits) {
+        bail!(
+            "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"
+        );
+    }
+    if limits.max_iterations > 0 && limits.max_iterations < record.iteration() {
+        let at = record.iteration();
+        bail!("loop {id} is in iteration {at} already\nhint: crew cancel {id} ends it now");
+    }
+    record.contract.limits = limits;
+    let what = format!("limits set by the {}", by.label());
+    let record = held.record(record, |next| Event::Changed {
+        what,
+        limits: Some(next.contract.limits.clone()),
+        state: Box::new(next.state.clone()),
+    })?;
+    let _ = view::write(&record);
+    Ok(record)
+}
+
+/// Leaves a word for the agent, told with its next prompt.
+pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let words = words.join(" ");
+    if words.is_empty() {
+        bail!("there is nothing to tell\nhint: crew tell \"use the existing parser\"");
+    }
+    if words.chars().count() > WORDS_CHARS {
+        bail!("that is longer than {WORDS_CHARS} characters\nhint: write a file and tell its name");
+    }
+    let record = store::load(home, id)?;
+    if !record.is_live() {
+        bail!("loop {id} is {}\nhint: /crew:resume {id} goes on with it", record.standing());
+    }
+    if record.state.words.len() >= WORDS_MAX {
+        bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
+    }
+    change(home, id, "told by the user", |record| record.state.words.push(words))
+}
+
+/// Replaces the state of a live loop under its lock.
+fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    if !record.is_live() {
+        bail!("loop {id} is {} already", record.standing());
+    }
+    change(&mut record);
+    let record = held.record(record, |next| Event::changed(what, next))?;
+    if let Some(session_id) = &record.state.owner.session_id
+        && record.state.due.is_none()
+    {
+        wakes::clear(home, session_id, None);
+    }
+    let _ = view::write(&record);
+    Ok(record)
+}

@@ -1,0 +1,156 @@
+//! The limits a person moves while a loop runs or as it is resumed: `-n 30`, `-n +10`, `--max-duration +2h`.
+
+use std::time::Duration;
+
+use crate::engine::limits::Limits;
+
+/// A limit's new value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    To(u64),
+    By(u64),
+}
+
+/// What is typed after `resume` or `set`: a loop's name, and changes of its limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub name: Option<String>,
+    max_iterations: Option<Change>,
+    failure_threshold: Option<Change>,
+    stall: Option<Change>,
+    max_duration_s: Option<Change>,
+}
+
+impl Changes {
+    /// Whether no limit is moved.
+    pub fn is_empty(&self) -> bool {
+        Self { name: None, ..self.clone() } == Self::default()
+    }
+
+    /// The limits after the changes. "By" on a limit that is none leaves it none.
+    pub fn apply(&self, limits: &Limits) -> Limits {
+        let moved = |limit: u64, change: Option<Change>| match change {
+            None => limit,
+            Some(Change::To(value)) => value,
+            Some(Change::By(_)) if limit == 0 => 0,
+            Some(Change::By(value)) => limit.saturating_add(value),
+        };
+        let small =
+            |limit: u32, change| u32::try_from(moved(u64::from(limit), change)).unwrap_or(u32::MAX);
+        Limits {
+            max_iterations: small(limits.max_iterations, self.max_iterations),
+            failure_threshold: small(limits.failure_threshold, self.failure_threshold),
+            stall: small(limits.stall, self.stall),
+            max_duration_s: moved(limits.max_duration_s, self.max_duration_s),
+            max_wait_s: limits.max_wait_s,
+        }
+    }
+}
+
+/// Whether `new` allows no more than `old` in any of its limits; 0 allows everything.
+pub fn only_narrows(old: &Limits, new: &Limits) -> bool {
+    let narrower = |old: u64, new: u64| old == 0 || (new != 0 && new <= old);
+    narrower(u64::from(old.max_iterations), u64::from(new.max_iterations))
+        && narrower(u64::from(old.failure_threshold), u64::from(new.failure_threshold))
+        && narrower(u64::from(old.stall), u64::from(new.stall))
+        && narrower(old.max_duration_s, new.max_duration_s)
+        && narrower(old.max_wait_s, new.max_wait_s)
+}
+
+/// Reads the words; the error is one line and says the way out.
+pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Changes, String> {
+    let mut changes = Changes::default();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with('-') {
+            if changes.name.replace(word.to_owned()).is_some() {
+                return Err(format!("{word:?} is one loop too many; name one loop"));
+            }
+            continue;
+        }
+        let (flag, value) = match (word.split_once('='), word.strip_prefix("-n")) {
+            (Some((flag, value)), _) => (flag, Some(value)),
+            (None, Some(value)) if !value.is_empty() => ("-n", Some(value)),
+            _ => (word, None),
+        };
+        let place = match flag {
+            "-n" | "--max-iterations" => &mut changes.max_iterations,
+            "--failure-threshold" => &mut changes.failure_threshold,
+            "--stall" => &mut changes.stall,
+            "--max-duration" => &mut changes.max_duration_s,
+            _ => {
+                return Err(format!(
+                    "unknown option `{flag}`: the limits are --max-iterations, --max-duration, \
+                     --failure-threshold and --stall"
+                ));
+            }
+        };
+        let value = value.or_else(|| words.next()).ok_or_else(|| {
+            format!("`{flag}` needs a value: `{flag} 30`, or `{flag} +10` for ten more")
+        })?;
+        *place = Some(change(flag, value)?);
+    }
+    Ok(changes)
+}
+
+fn change(flag: &str, value: &str) -> Result<Change, String> {
+    let (number, more) = value.strip_prefix('+').map_or((value, false), |number| (number, true));
+    let is_duration = flag == "--max-duration" && number != "0";
+    let read = if is_duration {
+        let few_digits = number.len() <= 32;
+        let duration = few_digits.then(|| humantime::parse_duration(number).ok()).flatten();
+        duration.as_ref().map(Duration::as_secs).filter(|seconds| *seconds > 0)
+    } else {
+        number.parse::<u32>().ok().map(u64::from)
+    };
+    let example = if is_duration { "`2h` or `+2h`" } else { "`30` or `+10`" };
+    let read = read.ok_or_else(|| format!("`{flag} {value}` is no limit: write {example}"))?;
+    Ok(if more { Change::By(read) } else { Change::To(read) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(words: &str) -> Result<(u32, u32, u32, u64), String> {
+        let limits = parse(words.split_whitespace())?.apply(&Limits::default());
+        let Limits { max_iterations, failure_threshold, stall, max_duration_s, .. } = limits;
+        Ok((max_iterations, failure_threshold, stall, max_duration_s))
+    }
+
+    #[test]
+    fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
+        let table = [
+            ("", Ok((10, 3, 5, 43_200))),
+            ("-n +10", Ok((20, 3, 5, 43_200))),
+            ("-n30 --stall=0", Ok((30, 3, 0, 43_200))),
+            ("--max-iterations 0 --failure-threshold +1", Ok((0, 4, 5, 43_200))),
+            ("--max-duration +2h", Ok((10, 3, 5, 50_400))),
+            ("-n", Err("`-n` needs a value: `-n 30`, or `-n +10` for ten more")),
+            ("-n ten", Err("`-n ten` is no limit: write `30` or `+10`")),
+            ("--max-duration 5", Err("`--max-duration 5` is no limit: write `2h` or `+2h`")),
+            ("a b", Err("\"b\" is one loop too many; name one loop")),
+        ];
+        for (words, expected) in table {
+            assert_eq!(applied(words), expected.map_err(str::to_owned), "{words}");
+        }
+        assert_eq!(parse(["k3v9", "-n", "5"]).unwrap().name.as_deref(), Some("k3v9"));
+        assert!(parse(["--verify", "true"]).unwrap_err().starts_with("unknown option `--verify`"));
+    }
+
+    #[test]
+    fn narrowing_is_told_from_raising_and_zero_is_the_widest() {
+        let limits = Limits::default();
+        let with = |words: &str| parse(words.split_whitespace()).unwrap().apply(&limits);
+        for (words, expected) in [
+            ("-n 5", true),
+            ("-n 10", true),
+            ("-n 11", false),
+            ("-n 0", false),
+            ("--stall 2", true),
+            ("--max-duration 13h", false),
+        ] {
+            assert_eq!(only_narrows(&limits, &with(words)), expected, "{words}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! When a limit of the model's service is over, from the words the client shows: it names a time of the
+//! user's own clock and no date, or seconds since 1970. A time that cannot be read is no time.
+
+use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveTime, Utc, Weekday};
+use regex::Regex;
+
+/// The furthest reset that is believed: a week's limit ends within eight days.
+const DAYS_MAX: u64 = 8;
+
+/// Reads "resets 3:45pm", "resets Mon 12:00am", "resets at 15:00" or "…|1795000000"; `now` is on the
+/// user's own clock.
+pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    let found = since_1970(message).or_else(|| by_the_clock(message, now))?;
+    let latest = now.with_timezone(&Utc).checked_add_days(Days::new(DAYS_MAX))?;
+    (found <= latest).then_some(found)
+}
+
+fn since_1970(message: &str) -> Option<DateTime<Utc>> {
+    let pattern = Regex::new(r"\|(\d{10})\b").ok()?;
+    let seconds = pattern.captures(message)?.get(1)?.as_str().parse().ok()?;
+    DateTime::from_timestamp(seconds, 0)
+}
+
+fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    let pattern = Regex::new(
+        r"(?i)\bresets?\s+(?:at\s+)?(?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*([ap]m)?\b",
+    )
+    .ok()?;
+    let words = pattern.captures(message)?;
+    let number = |index: usize| words.get(index).and_then(|it| it.as_str().parse::<u32>().ok());
+    let minute = number(3);
+    let half = words.get(4).map(|it| it.as_str().to_ascii_lowercase());
+    let hour = match (number(2)?, half.as_deref()) {
+        (hour @ 1..=12, Some("am")) => hour % 12,
+        (hour @ 1..=12, Some("pm")) => hour % 12 + 12,
+        (hour @ 0..=23, None) if minute.is_some() => hour,
+        _ => return None,
+    };
+    let time = NaiveTime::from_hms_opt(hour, minute.unwrap_or(0), 0)?;
+    let weekday: Option<Weekday> = words.get(1).and_then(|it| it.as_str().parse().ok());
+    (0..=7).find_map(|days| {
+        let date = now.date_naive().checked_add_days(Days::new(days))?;
+        let at = date.and_time(time).and_local_timezone(*now.offset()).single()?;
+        let fits = weekday.is_none_or(|weekday| date.weekday() == weekday);
+        (fits && at > now).then(|| at.with_timezone(&Utc))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_is_the_next_such_time_on_the_users_clock() {
+        // A Saturday, 22:15 in a zone an hour east of Greenwich.
+        let now = DateTime::parse_from_rfc3339("2026-11-21T22:15:00+01:00").unwrap();
+        let table = [
+            ("You've hit your session limit · resets 11:45pm", Some("2026-11-21T22:45:00Z")),
+            ("You've hit your session limit · resets 3pm", Some("2026-11-22T14:00:00Z")),
+            ("weekly limit · resets Mon 12:00am", Some("2026-11-22T23:00:00Z")),
+            ("limit · resets Sat 10pm (Europe/Berlin)", Some("2026-11-28T21:00:00Z")),
+            ("resets at 23:30", Some("2026-11-21T22:30:00Z")),
+            ("Claude AI usage limit reached|1795300000", Some("2026-11-21T22:26:40Z")),
+            ("API Error: 529 Overloaded. Try again.", None),
+            ("resets 25:00", None),
+            ("resets 7", None),
+            ("limit reached|9999999999", None),
+        ];
+        for (message, expected) in table {
+            let found =
+                reset(message, now).map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
+            assert_eq!(found.as_deref(), expected, "{message}");
+        }
+    }
+}

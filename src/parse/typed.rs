@@ -1,0 +1,65 @@
+//! What a person types to crew in the middle of the agent's work, as a message that is nothing else.
+
+/// A message that is crew's to obey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Typed {
+    Pause,
+    Status,
+    Cancel { reason: Option<String> },
+}
+
+/// Reads a message; `None` for everything that is the agent's to read.
+pub fn typed(message: &str) -> Option<Typed> {
+    let message = message.trim();
+    if message.lines().count() != 1 {
+        return None;
+    }
+    let mut words = message.split_whitespace();
+    if words.next() != Some("crew") {
+        return None;
+    }
+    let verb = words.next()?;
+    let rest: Vec<&str> = words.collect();
+    match (verb, rest.is_empty()) {
+        ("pause", true) => Some(Typed::Pause),
+        ("status", true) => Some(Typed::Status),
+        ("cancel", empty) => Some(Typed::Cancel { reason: (!empty).then(|| rest.join(" ")) }),
+        _ => None,
+    }
+}
+
+/// Whether a prompt is the client's own: a wake, or the end of a background task.
+pub fn is_the_clients(prompt: &str) -> bool {
+    prompt.trim_start().starts_with("<task-notification>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_message_that_is_an_order_and_nothing_else_is_obeyed() {
+        let cancel = |reason: &str| Some(Typed::Cancel { reason: Some(reason.to_owned()) });
+        let table = [
+            ("crew pause", Some(Typed::Pause)),
+            (" crew  status ", Some(Typed::Status)),
+            ("crew cancel", Some(Typed::Cancel { reason: None })),
+            ("crew cancel wrong branch", cancel("wrong branch")),
+            ("crew pause please", None),
+            ("please crew pause", None),
+            ("crew pause\nand then", None),
+            ("Crew pause", None),
+            ("crew", None),
+            ("the crew cancels", None),
+        ];
+        for (message, expected) in table {
+            assert_eq!(typed(message), expected, "{message:?}");
+        }
+    }
+
+    #[test]
+    fn a_wakes_own_text_is_not_the_user() {
+        assert!(is_the_clients("<task-notification>\n<summary>Stop hook feedback</summary>"));
+        assert!(!is_the_clients("what is a <task-notification>?"));
+    }
+}
