@@ -5,5 +5,6 @@
 mod child;
 mod client;
 mod loops;
+mod nights;
 mod sandbox;
 mod world;

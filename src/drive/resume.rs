@@ -107,8 +107,9 @@ fn refuse(home: &Home, record: &Loop, session_id: &str) -> Result<()> {
         return Ok(());
     }
     let owner = &record.state.owner;
+    // A command typed here runs only while the agent does not: there is nothing to take it from.
     if owner.session_id.as_deref() == Some(session_id) {
-        bail!("loop {id} is {} in this session already", record.standing());
+        return Ok(());
     }
     let session = owner.session_id.as_deref().unwrap_or("none");
     bail!(

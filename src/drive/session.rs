@@ -213,7 +213,8 @@ fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
     let Some(record) = of_session(home, payload)? else { return Ok(Answer::Silent) };
     if payload.source.as_deref() == Some("compact") {
         let session_id = payload.session_id.as_deref().unwrap_or_default();
-        let goes_on = record.state.status == Status::Running && is_ours(&record, session_id);
+        let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)
+            && is_ours(&record, session_id);
         return Ok(if goes_on { Answer::Reminded(Box::new(record)) } else { Answer::Silent });
     }
     let record = if ending::owner_is_gone(home, &record) {

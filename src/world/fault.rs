@@ -23,6 +23,7 @@ pub const POINTS: [&str; 11] = [
 pub fn point(name: &'static str) -> std::io::Result<()> {
     use std::sync::atomic::{AtomicU32, Ordering};
     static PASSED: [AtomicU32; POINTS.len()] = [const { AtomicU32::new(0) }; POINTS.len()];
+    delay();
     let Some(order) = super::env::text("CREW_FAULT") else { return Ok(()) };
     let Some((place, what)) = order.split_once('=') else { return Ok(()) };
     let (wanted, nth) = place.split_once('#').unwrap_or((place, "1"));
@@ -34,6 +35,16 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     match what.parse() {
         Ok(number) => Err(std::io::Error::from_raw_os_error(number)),
         Err(_) => super::unix::kill_myself(),
+    }
+}
+
+/// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, so that a race shows itself.
+#[cfg(debug_assertions)]
+fn delay() {
+    let most = super::env::text("CREW_DELAY_MS").and_then(|text| text.parse::<u64>().ok());
+    if let Some(most) = most.filter(|most| *most > 0) {
+        let share = super::env::random() % most / POINTS.len() as u64;
+        super::clock::sleep(std::time::Duration::from_millis(share));
     }
 }
 

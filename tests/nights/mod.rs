@@ -1,0 +1,51 @@
+//! What a loop left alone for a night meets, in the real client in a terminal: limits, interruptions,
+//! compaction, closed sessions, background work.
+
+mod interruptions;
+mod waits;
+
+use serde_json::{Value, json};
+
+use crate::client::{Api, Client, Installed, Reply};
+use crate::sandbox::{Sandbox, checkout, poll_until};
+
+fn client<'world>(
+    installed: &'world Installed,
+    sandbox: &'world Sandbox,
+    api: &Api,
+) -> Client<'world> {
+    Client::new(installed, sandbox, api).plugin(checkout())
+}
+
+/// The newest loop of the sandbox; null before there is one.
+fn newest(sandbox: &Sandbox) -> Value {
+    let told = sandbox.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+}
+
+#[track_caller]
+fn await_loop(sandbox: &Sandbox, expected: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let mut last = Value::Null;
+    let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        poll_until(expected, || {
+            last = newest(sandbox);
+            is_so(&last)
+        });
+    }));
+    assert!(looked.is_ok(), "not so: {expected}\n{last:#}");
+    last
+}
+
+#[track_caller]
+fn await_outcome(sandbox: &Sandbox, outcome: &str) -> Value {
+    await_loop(sandbox, &format!("the loop is {outcome}"), |it| it["outcome"] == json!(outcome))
+}
+
+fn said(number: u32) -> Reply {
+    Reply::text(&format!("Working on it, {number}."))
+}
+
+/// Iterations that use a tool each.
+fn work(number: u32) -> Reply {
+    Reply::bash(&format!("echo {number} >> work.txt")).then(said(number))
+}
