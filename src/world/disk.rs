@@ -95,6 +95,11 @@ pub fn names(folder: &Path, limit: usize) -> Vec<String> {
     names.take(limit).collect()
 }
 
+/// Makes an empty file for this user only, to be written to.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
 /// Removes a file; one that is gone already is as good.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {

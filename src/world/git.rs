@@ -94,7 +94,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
         keep: FOR_PARSING,
         with_errors: false,
     };
-    let ended = run(&order, |_| Ok(()), || false).ok()?;
+    let ended = run(&order, None, || false).ok()?;
     let whole = ended.end == End::Exit(0) && !ended.cut;
     whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())
 }
