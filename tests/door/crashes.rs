@@ -76,7 +76,7 @@ fn run_out(door: &Door, id: &str, why: &str) -> u64 {
 #[test]
 fn a_boundary_killed_at_any_write_loses_at_most_itself() {
     let door = Door::of(Sandbox::without_git());
-    kill_everywhere(20, |fault| {
+    kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 3 --stall 0 --gate true --replace");
         let ran = send_until_killed(door.stopping("the killed stop"), fault);
         assert!(!ran.stdout.contains("additionalContext") || !killed(&ran), "{fault}");
@@ -94,7 +94,7 @@ fn a_boundary_killed_at_any_write_loses_at_most_itself() {
 #[test]
 fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
     let door = Door::of(Sandbox::without_git());
-    kill_everywhere(20, |fault| {
+    kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 1 --stall 0 --replace");
         let ran = send_until_killed(door.stopping("the killed stop"), fault);
         assert_readable(&door, fault);
@@ -127,7 +127,7 @@ fn a_start_killed_at_any_write_is_a_loop_or_nothing() {
 #[test]
 fn a_cancel_killed_at_any_write_is_obeyed_from_its_order_on() {
     let door = Door::of(Sandbox::without_git());
-    kill_everywhere(20, |fault| {
+    kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
         let mut command = door.sandbox.command(crew());
         command.args(["cancel", &id]).env("CREW_FAULT", fault);
