@@ -4,6 +4,7 @@
 
 mod crashes;
 mod races;
+mod tamper;
 
 use std::path::PathBuf;
 use std::process::Command;
