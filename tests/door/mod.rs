@@ -289,6 +289,9 @@ fn replay(journal: &[Value]) -> Value {
             continue;
         }
         record["state"] = event["state"].clone();
+        if !event["limits"].is_null() {
+            record["contract"]["limits"] = event["limits"].clone();
+        }
         if !event["elapsed_ms"].is_null() {
             record["elapsed_ms"].as_array_mut().unwrap().push(event["elapsed_ms"].clone());
         }
