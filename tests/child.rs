@@ -152,7 +152,7 @@ impl Stream {
 }
 
 #[expect(unsafe_code, reason = "std has no safe way to start a child in a session of its own")]
-fn in_new_session(command: &mut Command) {
+pub(crate) fn in_new_session(command: &mut Command) {
     // SAFETY: setsid is async-signal-safe, and the closure neither allocates nor locks.
     unsafe {
         command.pre_exec(|| rustix::process::setsid().map(drop).map_err(std::io::Error::from));

@@ -50,8 +50,12 @@ pub struct Boundary {
     pub decision: Decision,
 }
 
-/// Opens a boundary. `None` when another one is open, or the loop is over.
+/// Opens a boundary. `None` when another one is open, or the loop is over, or its start was cut off
+/// before it was recorded.
 pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
+    if !store::is_there(home, id) {
+        return Ok(None);
+    }
     let Some(lock) = store::boundary_lock(home, id)? else { return Ok(None) };
     let held = store::hold(home, id, LOCK_WAIT)?;
     let before = held.load()?;

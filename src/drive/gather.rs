@@ -8,9 +8,10 @@ use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
 use crate::engine::wants::wants;
 use crate::world::clock::{self, Deadline};
+use crate::world::git;
+use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
-use crate::world::{git, groups};
 
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
@@ -61,8 +62,8 @@ fn run(
         keep: FOR_READING,
         with_errors: true,
     };
-    let ended = match process::run(&order, |group| groups::remember(home, &subject.id, group), stop)
-    {
+    let note = groups::note(home, &subject.id).ok();
+    let ended = match process::run(&order, note.as_ref().map(Note::file), stop) {
         Ok(ended) => ended,
         Err(error) => {
             let tail = format!("could not be started: {error}");

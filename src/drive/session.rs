@@ -198,6 +198,7 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
 fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
     if let Some(session_id) = &payload.session_id
         && let Some(id) = read_pointer(&home.session_pointer(session_id))?
+        && store::is_there(home, &id)
     {
         return Ok(Some(store::load(home, &id)?));
     }
@@ -241,6 +242,9 @@ fn session_end(home: &Home, payload: &Payload) -> Result<Answer> {
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else {
         return Ok(Answer::Silent);
     };
+    if !store::is_there(home, &id) {
+        return Ok(Answer::Silent);
+    }
     let record = store::load(home, &id)?;
     if record.is_live() && is_ours(&record, session_id) {
         let reason = payload.reason.as_deref().unwrap_or("other");

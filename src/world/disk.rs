@@ -15,7 +15,7 @@ use super::fault;
 
 /// Reads a file of at most `limit` bytes. `None` when there is none; a larger one is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
+    let file = match open_regular(path) {
         Ok(file) => file,
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error),
@@ -46,7 +46,7 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
 
 /// The end of a file, from `start` on but at most `limit` bytes, and whether something was left out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
-    let mut file = File::open(path)?;
+    let mut file = open_regular(path)?;
     let size = file.metadata()?.len();
     let from = if start <= size { start } else { 0 };
     let cut = size - from > limit;
@@ -54,6 +54,14 @@ pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), cut))
+}
+
+/// A pipe in a file's place would hold its reader up for ever.
+fn open_regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, format!("{} is no file", path.display())))
 }
 
 /// The size of a file; 0 when there is none.
@@ -93,6 +101,11 @@ pub fn names(folder: &Path, limit: usize) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.take(limit).collect()
+}
+
+/// Makes an empty file for this user only, to be written to.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Removes a file; one that is gone already is as good.

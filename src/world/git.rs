@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::disk;
 use super::home::hash;
 use super::process::{End, FOR_PARSING, Order, run};
+use super::{disk, env};
 use crate::engine::handoff::Since;
 use crate::parse::git::{Status, status};
 
@@ -24,16 +24,13 @@ pub fn top(folder: &Path) -> Option<std::path::PathBuf> {
 /// What differs from the commit, every untracked file named; `None` outside git, or when it took too
 /// long or printed too much.
 pub fn look(top: &Path) -> Option<Status> {
-    let filters = filters(top);
-    let mut arguments: Vec<&str> = Vec::new();
-    for setting in &filters {
-        arguments.extend(["-c", setting]);
-    }
-    arguments.extend(["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
-    // A submodule's own configuration would be obeyed inside it; its commit is seen all the same.
-    arguments.push("--ignore-submodules=dirty");
-    Some(status(&git(top, &arguments)?))
+    let arguments =
+        ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
+    Some(status(&git_on_files(top, &arguments)?))
 }
+
+/// A submodule's own configuration would be obeyed inside it; its commit is seen all the same.
+const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
 /// One hash for the state of the working tree: the commit, each path that differs, its size and time.
 pub fn fingerprint(top: &Path) -> Option<String> {
@@ -51,8 +48,8 @@ pub fn fingerprint(top: &Path) -> Option<String> {
 pub fn since(top: &Path, start: &str) -> Since {
     let range = format!("{start}..HEAD");
     let log = git(top, &["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
-    let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", start, "--", ".", OURS];
-    let stat = git(top, &stat);
+    let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start, "--"];
+    let stat = git_on_files(top, &[&stat[..], &[".", OURS]].concat());
     Since {
         commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         diffstat: stat.unwrap_or_default().trim_end().to_owned(),
@@ -62,29 +59,43 @@ pub fn since(top: &Path, start: &str) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
-/// Settings that empty every content filter the configuration names.
-fn filters(top: &Path) -> Vec<String> {
+/// Runs a command of git that reads the files of the working tree: every content filter that the
+/// configuration names is emptied.
+fn git_on_files(top: &Path, arguments: &[&str]) -> Option<String> {
     let pattern = r"^filter\..*\.(clean|process|required)$";
     let names = git(top, &["config", "-z", "--name-only", "--get-regexp", pattern]);
     let names = names.unwrap_or_default();
-    names
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(|name| {
-            let value = if name.ends_with(".required") { "false" } else { "" };
-            format!("{name}={value}")
-        })
-        .collect()
+    let names = names.split('\0').filter(|name| !name.is_empty());
+    run_git(top, arguments, &names.collect::<Vec<_>>())
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    run_git(folder, arguments, &[])
+}
+
+/// Runs git with some of its settings emptied. They go by variables, because a name that holds a `=`
+/// cannot go by `-c`.
+fn run_git(folder: &Path, arguments: &[&str], emptied: &[&str]) -> Option<String> {
     let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
     let arguments: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
-    let variables = [
+    let theirs: usize =
+        env::text("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+    let mut settings = Vec::new();
+    for (index, name) in (theirs..).zip(emptied) {
+        let value = if name.ends_with(".required") { "false" } else { "" };
+        settings.push((format!("GIT_CONFIG_KEY_{index}"), (*name).to_owned()));
+        settings.push((format!("GIT_CONFIG_VALUE_{index}"), value.to_owned()));
+    }
+    let mut variables = vec![
         ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
         ("GIT_TERMINAL_PROMPT", "0".to_owned()),
+        // An object that is missing would be asked for by a program that the configuration names.
+        ("GIT_NO_LAZY_FETCH", "1".to_owned()),
+        ("GIT_ALLOW_PROTOCOL", "none".to_owned()),
         ("LC_ALL", "C".to_owned()),
+        ("GIT_CONFIG_COUNT", (theirs + emptied.len()).to_string()),
     ];
+    variables.extend(settings.iter().map(|(name, value)| (&**name, value.clone())));
     let order = Order {
         program: "git",
         arguments: &arguments,
@@ -94,7 +105,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
         keep: FOR_PARSING,
         with_errors: false,
     };
-    let ended = run(&order, |_| Ok(()), || false).ok()?;
+    let ended = run(&order, None, || false).ok()?;
     let whole = ended.end == End::Exit(0) && !ended.cut;
     whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())
 }

@@ -1,35 +1,47 @@
 //! The process groups a loop's crew has started, on disk, so that a group that outlived its crew can be
 //! ended by the next one.
 
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use super::disk::{self, Durability};
 use super::home::Home;
 use super::unix::{self, GroupSignal};
+use super::{disk, env};
 use crate::engine::looped::LoopId;
 
 /// More groups than a loop can have at once.
 const GROUPS_MAX: usize = 256;
+/// The largest note that is read.
+const NOTE_BYTES: u64 = 4096;
 
-/// Remembers a group by its leader until the returned note is dropped.
-pub fn remember(home: &Home, id: &LoopId, leader: i32) -> io::Result<Note> {
+/// Makes the note of a group that is about to be started; kept until it is dropped.
+pub fn note(home: &Home, id: &LoopId) -> io::Result<Note> {
     let folder = home.loop_file(id, "groups");
     disk::make_private_folder(&folder)?;
-    let started = unix::identity(leader).map_or_else(String::new, |process| process.started);
-    let file = folder.join(leader.to_string());
-    disk::write(&file, started.as_bytes(), Durability::Process)?;
-    Ok(Note(file))
+    let path = folder.join(format!("{:x}", env::random()));
+    let file = disk::create_private(&path)?;
+    Ok(Note { path, file })
 }
 
-/// A remembered group.
+/// A group's note.
 #[derive(Debug)]
 #[must_use]
-pub struct Note(PathBuf);
+pub struct Note {
+    path: PathBuf,
+    file: File,
+}
+
+impl Note {
+    /// Where the group's leader is written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
 
 impl Drop for Note {
     fn drop(&mut self) {
-        let _ = disk::remove(&self.0);
+        let _ = disk::remove(&self.path);
     }
 }
 
@@ -39,10 +51,12 @@ pub fn end_leftovers(home: &Home, id: &LoopId) {
     let folder = home.loop_file(id, "groups");
     for name in disk::names(&folder, GROUPS_MAX) {
         let file = folder.join(&name);
-        if let (Ok(leader), Ok(Some(started))) = (name.parse(), disk::read_text(&file, 256)) {
-            let another = unix::identity(leader).is_some_and(|found| found.started != started);
+        let text = disk::read_text(&file, NOTE_BYTES).ok().flatten().unwrap_or_default();
+        if let Some(leader) = unix::noted_leader(&text) {
+            let another =
+                unix::identity(leader.pid).is_some_and(|found| found.started != leader.started);
             if !another {
-                unix::signal_group(leader, GroupSignal::Kill);
+                unix::signal_group(leader.pid, GroupSignal::Kill);
             }
         }
         let _ = disk::remove(&file);

@@ -2,6 +2,7 @@
 //! and leaves nothing of it behind. Says how it ended, never what to think of that.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -84,12 +85,8 @@ pub struct Ended {
     pub cut: bool,
 }
 
-/// Runs a child to its end. `started` is told the group's id; `stop` is asked now and then.
-pub fn run<T>(
-    order: &Order<'_>,
-    started: impl FnOnce(i32) -> io::Result<T>,
-    stop: impl Fn() -> bool,
-) -> io::Result<Ended> {
+/// Runs a child to its end. `note` is told who leads its group; `stop` is asked now and then.
+pub fn run(order: &Order<'_>, note: Option<&File>, stop: impl Fn() -> bool) -> io::Result<Ended> {
     let (reader, writer) = io::pipe()?;
     let mut command = Command::new(order.program);
     command.args(order.arguments).current_dir(order.folder).stdin(Stdio::null());
@@ -103,20 +100,21 @@ pub fn run<T>(
         command.stderr(Stdio::null());
     }
     command.stdout(writer);
-    unix::lead_a_group(&mut command);
+    unix::lead_a_group(&mut command, note.map(File::try_clone).transpose()?);
     let watch = Stopwatch::start();
     let mut child = command.spawn()?;
     // The command holds the pipe's writing end; while it lives the reader sees no end.
     drop(command);
     let group = child.id().cast_signed();
-    let note = started(group);
+    if let Some(note) = note {
+        unix::note_leader(note, group);
+    }
     let kept = keep(reader, order.keep);
     let end = wait(&mut child, group, Deadline::after(order.within), &stop);
     finish_group(group);
     let elapsed_ms = watch.elapsed_ms();
     let _ = Deadline::after(Duration::from_secs(1))
         .poll(Duration::from_millis(1), || (Arc::strong_count(&kept) == 1).then_some(()));
-    drop(note);
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let output = kept.take();
     Ok(Ended { end: end?, elapsed_ms, output, cut: kept.left_out > 0 })
@@ -134,7 +132,7 @@ pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
         keep: FOR_PARSING,
         with_errors: false,
     };
-    let ended = run(&order, |_| Ok(()), || false).ok()?;
+    let ended = run(&order, None, || false).ok()?;
     (ended.end == End::Exit(0)).then(|| String::from_utf8_lossy(&ended.output).into_owned())
 }
 

@@ -78,6 +78,11 @@ struct Version {
     made_by: String,
 }
 
+/// Whether a loop has a record, sound or not. Without one a pointer to it means nothing.
+pub fn is_there(home: &Home, id: &LoopId) -> bool {
+    disk::exists(&home.loop_file(id, "loop.json"))
+}
+
 /// Reads a record without a lock: what a screen shows. A rename is atomic, so it is whole.
 pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;

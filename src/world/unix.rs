@@ -1,7 +1,10 @@
 //! What only Unix has: process ids, sessions, signals, and the parent's death signal. The one file with
 //! `unsafe` in it, for the step between fork and exec that std does not offer.
 
-use std::io;
+use std::fs::File;
+#[cfg(target_os = "linux")]
+use std::io::Read;
+use std::io::{self, Write};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,24 +31,53 @@ pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Has a child begin a process group of its own and, on Linux, die with the process that starts it.
-pub fn lead_a_group(command: &mut Command) {
+/// Has a child begin a process group of its own. On Linux it also writes who it is into `note` before it
+/// runs anything, so that no crash can leave a group that nobody knows, and dies with the process that
+/// starts it.
+pub fn lead_a_group(command: &mut Command, note: Option<File>) {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
     #[cfg(target_os = "linux")]
     {
         let parent = getpid();
-        let die_with_parent = move || {
+        let prepare = move || {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            if let Some(note) = &note {
+                let mut row = [0; 1024];
+                let length = File::open("/proc/self/stat")?.read(&mut row)?;
+                let _ = (&*note).write(&row[..length]);
+            }
             // The parent may have died between fork and here; then nobody sends the signal.
             if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
         };
         #[expect(unsafe_code, reason = "std's only door to the step between fork and exec")]
-        // SAFETY: the closure makes two system calls and allocates nothing.
+        // SAFETY: the closure makes a few system calls and allocates nothing.
         unsafe {
-            command.pre_exec(die_with_parent);
+            command.pre_exec(prepare);
         }
     }
+    #[cfg(not(target_os = "linux"))]
+    drop(note);
+}
+
+/// Writes who leads a group, where the leader cannot do it itself.
+pub fn note_leader(note: &File, leader: i32) {
+    #[cfg(not(target_os = "linux"))]
+    if let Some(leader) = identity(leader) {
+        let _ = write!(&*note, "{} {}", leader.pid, leader.started);
+    }
+    #[cfg(target_os = "linux")]
+    let _ = (note, leader);
+}
+
+/// The process that a note tells of.
+pub fn noted_leader(text: &str) -> Option<ProcessIdentity> {
+    let (pid, rest) = text.split_once(' ')?;
+    #[cfg(target_os = "linux")]
+    let started = crate::parse::process_table::proc_stat(rest)?.started;
+    #[cfg(not(target_os = "linux"))]
+    let started = rest.to_owned();
+    Some(ProcessIdentity { pid: pid.parse().ok()?, started })
 }
 
 /// Which signal a group gets.

@@ -50,9 +50,8 @@ pub fn write(subject: &Loop) -> io::Result<()> {
     let bytes = subject.contract.task.as_bytes();
     let as_it_should_be =
         disk::read(&task, bytes.len() as u64).is_ok_and(|found| found.as_deref() == Some(bytes));
-    if !as_it_should_be {
-        disk::write(&task, bytes, Durability::Process)?;
-    }
+    let task_written =
+        if as_it_should_be { Ok(()) } else { disk::write(&task, bytes, Durability::Process) };
     let file = folder.join("state.json");
     let existing = match read(&file) {
         Ok(existing) => existing,
@@ -68,14 +67,14 @@ pub fn write(subject: &Loop) -> io::Result<()> {
     };
     let mut text = serde_json::to_vec_pretty(&merged(subject, existing.as_ref()))?;
     text.push(b'\n');
-    disk::write(&file, &text, Durability::Process)
+    disk::write(&file, &text, Durability::Process)?;
+    task_written
 }
 
 /// Writes a handoff page and gives its path.
 pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
     let folder = branch_folder(subject)?.join("handoffs");
-    disk::make_folder(&folder)?;
-    inside(&folder, &subject.place.checkout)?;
+    make_inside(&folder, &subject.place.checkout)?;
     let file = folder.join(name);
     disk::write(&file, page.as_bytes(), Durability::Process)?;
     Ok(file)
@@ -91,17 +90,18 @@ pub fn branch_of(folder: &Path) -> Option<String> {
 
 fn branch_folder(subject: &Loop) -> io::Result<PathBuf> {
     let folder = subject.place.branch_folder();
-    disk::make_folder(&folder)?;
-    inside(&folder, &subject.place.checkout)?;
+    make_inside(&folder, &subject.place.checkout)?;
     Ok(folder)
 }
 
-/// A link that leads out of the checkout is not followed: it may have been put there.
-fn inside(folder: &Path, checkout: &Path) -> io::Result<()> {
-    if disk::real_path(folder)?.starts_with(disk::real_path(checkout)?) {
-        return Ok(());
+/// Makes a folder of the checkout. A link that leads out of it is not followed: it may have been put
+/// there.
+fn make_inside(folder: &Path, checkout: &Path) -> io::Result<()> {
+    let there = folder.ancestors().find(|part| disk::exists(part)).unwrap_or(checkout);
+    if disk::real_path(there)?.starts_with(disk::real_path(checkout)?) {
+        return disk::make_folder(folder);
     }
-    let complaint = format!("{} leads out of the checkout", folder.display());
+    let complaint = format!("{} leads out of the checkout", there.display());
     Err(io::Error::new(io::ErrorKind::PermissionDenied, complaint))
 }
 

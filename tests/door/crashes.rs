@@ -1,0 +1,205 @@
+//! `kill -9` at every write and at any moment: what was recorded is whole, the next hook works, and no
+//! loop ever goes on longer than its limit.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process_group};
+use serde_json::Value;
+
+use super::{Answer, Dice, Door, Event, assert_gone};
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+
+/// Every point a debug build of crew can be made to fail at (`src/world/fault.rs`).
+pub(super) const POINTS: [&str; 11] = [
+    "journal.open",
+    "journal.write",
+    "journal.sync",
+    "write.open",
+    "write.data",
+    "write.sync",
+    "write.rename",
+    "write.folder",
+    "record.between",
+    "record.after",
+    "answer",
+];
+
+/// Kills at the first passing of each point, the second, and so on for as long as `attempt` is killed.
+/// A release build has no such points; there this does nothing.
+fn kill_everywhere(at_least: usize, mut attempt: impl FnMut(&str) -> bool) {
+    let mut kills = 0;
+    for point in POINTS {
+        for nth in 1.. {
+            if !attempt(&format!("{point}#{nth}=kill")) {
+                break;
+            }
+            kills += 1;
+        }
+    }
+    assert!(kills >= at_least || !cfg!(debug_assertions), "only {kills} kills");
+}
+
+fn killed(ran: &Ran) -> bool {
+    ran.status.signal() == Some(Signal::KILL.as_raw())
+}
+
+fn send_until_killed(event: Event<'_>, fault: &str) -> Ran {
+    event.env("CREW_FAULT", fault).start().wait(DEADLINE)
+}
+
+/// The screens work, whatever is left on the disk.
+#[track_caller]
+fn assert_readable(door: &Door, why: &str) -> Vec<Value> {
+    let told = door.sandbox.crew(&["status", "--json"]);
+    assert_eq!((told.code(), told.stderr.as_str()), (0, ""), "{why}");
+    let told = door.sandbox.crew(&["status", "--json", "--all"]).success();
+    serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
+}
+
+/// Stops until the loop is over and gives how often it went on.
+#[track_caller]
+fn run_out(door: &Door, id: &str, why: &str) -> u64 {
+    let mut continued = 0;
+    for stop in 0..200 {
+        let answer = door.stop(&format!("running out, {stop}"));
+        assert!(answer.ran.code() == 0 && answer.ran.stderr.is_empty(), "{why}: {answer:#?}");
+        continued += u64::from(answer.goes_on());
+        if door.record(id)["state"]["status"] == "finished" {
+            return continued;
+        }
+    }
+    panic!("{why}: the loop has no end");
+}
+
+#[test]
+fn a_boundary_killed_at_any_write_loses_at_most_itself() {
+    let door = Door::of(Sandbox::without_git());
+    kill_everywhere(16, |fault| {
+        let id = door.begin("\"go on\" -n 3 --stall 0 --gate true --replace");
+        let ran = send_until_killed(door.stopping("the killed stop"), fault);
+        assert!(!ran.stdout.contains("additionalContext") || !killed(&ran), "{fault}");
+        let loops = assert_readable(&door, fault);
+        assert!(loops.iter().any(|one| one["id"] == *id), "{fault}");
+        let continued = u64::from(!killed(&ran)) + run_out(&door, &id, fault);
+        assert!((1..=2).contains(&continued), "{fault}: {continued}");
+        let state = &door.record(&id)["state"];
+        assert_eq!(state["ending"]["outcome"], "exhausted", "{fault}");
+        assert_eq!(state["completed"], 3, "{fault}");
+        killed(&ran)
+    });
+}
+
+#[test]
+fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
+    let door = Door::of(Sandbox::without_git());
+    kill_everywhere(16, |fault| {
+        let id = door.begin("\"go on\" -n 1 --stall 0 --replace");
+        let ran = send_until_killed(door.stopping("the killed stop"), fault);
+        assert_readable(&door, fault);
+        door.stop("the next one").assert_lets_go();
+        let state = &door.record(&id)["state"];
+        assert_eq!(state["ending"]["outcome"], "exhausted", "{fault}");
+        assert_eq!(state["completed"], 1, "{fault}");
+        killed(&ran)
+    });
+}
+
+#[test]
+fn a_start_killed_at_any_write_is_a_loop_or_nothing() {
+    kill_everywhere(25, |fault| {
+        let door = Door::of(Sandbox::without_git());
+        let typed = "\"go on\" -n 2 --stall 0";
+        let ran = send_until_killed(door.command(typed), fault);
+        let loops = assert_readable(&door, fault);
+        let answer = door.stop("the stop after").assert_lets_go_unless(!loops.is_empty());
+        assert_eq!(answer.ran.stderr, "", "{fault}");
+        let again = door.command(typed).with("prompt_id", "p-2").send();
+        assert_eq!(again.goes_on(), loops.is_empty(), "{fault}: {again:#?}");
+        let id = assert_readable(&door, fault)[0]["id"].as_str().unwrap().to_owned();
+        assert!(u64::from(answer.goes_on()) + run_out(&door, &id, fault) <= 1, "{fault}");
+        assert_eq!(door.record(&id)["state"]["completed"], 2, "{fault}");
+        killed(&ran)
+    });
+}
+
+#[test]
+fn a_cancel_killed_at_any_write_is_obeyed_from_its_order_on() {
+    let door = Door::of(Sandbox::without_git());
+    kill_everywhere(16, |fault| {
+        let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
+        let mut command = door.sandbox.command(crew());
+        command.args(["cancel", &id]).env("CREW_FAULT", fault);
+        let ran = Running::start(command, None).wait(DEADLINE);
+        let ordered = door.file(&id, "cancel").exists();
+        assert_readable(&door, fault);
+        assert_eq!(door.stop("the stop after").goes_on(), !ordered, "{fault}");
+        door.sandbox.crew(&["cancel", &id]).success();
+        door.stop("the stop after the cancel").assert_silent();
+        assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled", "{fault}");
+        killed(&ran)
+    });
+}
+
+#[test]
+fn hooks_killed_at_any_moment_leave_a_sound_loop_and_no_process() {
+    const SEED: u64 = 0x5eed_0002;
+    let door = Door::of(Sandbox::without_git());
+    // A check that is cut off leaves a process behind.
+    let check = "sleep 300 & echo $! >> pids; sleep 0.004; kill $!; wait $!; true";
+    let id = door.begin(&format!("\"go on\" -n 120 --stall 0 --gate '{check}'"));
+    let mut dice = Dice(SEED);
+    let mut continued = 0;
+    let mut kills = 0;
+    for round in 0..200 {
+        let hook = door.stopping(&format!("killed stop {round}")).start();
+        std::thread::sleep(Duration::from_micros(dice.below(30_000)));
+        kill_process_group(hook.pid(), Signal::KILL).ok();
+        let ran = hook.wait(DEADLINE);
+        kills += u64::from(killed(&ran));
+        continued += u64::from(ran.stdout.contains("additionalContext"));
+        assert!(killed(&ran) || ran.code() == 0, "seed {SEED:#x}, round {round}: {ran:#?}");
+        let status = door.status(&id);
+        assert!(status["completed_iterations"].is_u64(), "seed {SEED:#x}, round {round}");
+    }
+    println!("{kills} of 200 hooks were killed, {continued} had answered");
+    let why = format!("seed {SEED:#x}");
+    continued += run_out(&door, &id, &why);
+    assert!(continued < 120, "{why}: went on {continued} times");
+    assert_eq!(door.record(&id)["state"]["completed"], 120, "{why}");
+    assert_gone(&std::fs::read_to_string(door.sandbox.file("pids")).unwrap());
+}
+
+#[test]
+fn a_check_whose_hook_was_killed_is_ended_by_the_next_who_looks() {
+    let door = Door::of(Sandbox::without_git());
+    let check = "sleep 300 & echo $$ $! > pids; wait";
+    let pids = door.sandbox.file("pids");
+    for ended_by in ["a cancel", "a session's end", "a new start"] {
+        let typed = format!("\"go on\" -n 9 --stall 0 --gate '{check}'");
+        let id = door.begin(&typed);
+        let hook = door.stopping("the killed stop").start();
+        poll_until("the check's ids", || std::fs::read(&pids).is_ok_and(|text| !text.is_empty()));
+        kill_process_group(hook.pid(), Signal::KILL).unwrap();
+        drop(hook);
+        match ended_by {
+            "a cancel" => drop(door.sandbox.crew(&["cancel", &id]).success()),
+            "a session's end" => {
+                door.event("SessionEnd").with("reason", "other").send().assert_silent()
+            }
+            _ => drop(door.begin("\"go on\" --replace")),
+        }
+        assert_gone(&std::fs::read_to_string(&pids).unwrap());
+        std::fs::remove_file(&pids).unwrap();
+        assert_eq!(door.record(&id)["state"]["completed"], 0, "{ended_by}");
+    }
+}
+
+impl Answer {
+    /// As `assert_lets_go`, where the loop is not known to be there.
+    #[track_caller]
+    fn assert_lets_go_unless(self, there_is_a_loop: bool) -> Self {
+        if there_is_a_loop { self } else { self.assert_lets_go() }
+    }
+}

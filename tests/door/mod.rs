@@ -1,0 +1,313 @@
+//! The hook's door under torture: events of the client, one after another or all at once, from a
+//! careless agent, into a broken world. The test process is the client that owns the loops. No
+//! companion runs here, so the client's cap is off.
+
+mod crashes;
+mod races;
+mod tamper;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, poll_until};
+
+/// The session the events come from unless they say otherwise.
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+/// Another session of the same client.
+const OTHER_SESSION: &str = "00000000-0000-4000-8000-000000000002";
+
+/// A world whose client has crew's hooks.
+#[derive(Debug)]
+struct Door {
+    sandbox: Sandbox,
+}
+
+impl Door {
+    fn new() -> Self {
+        Self::of(Sandbox::new())
+    }
+
+    fn of(sandbox: Sandbox) -> Self {
+        Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
+    }
+
+    /// An event to be sent.
+    fn event(&self, name: &str) -> Event<'_> {
+        let payload = json!({
+            "hook_event_name": name,
+            "session_id": SESSION,
+            "transcript_path": self.sandbox.home().join(".claude/projects/repo/session.jsonl"),
+            "cwd": self.sandbox.repository(),
+        });
+        Event { door: self, payload, environment: Vec::new(), wrapper: &[] }
+    }
+
+    /// `/crew:loop` with these arguments, to be typed.
+    fn command(&self, arguments: &str) -> Event<'_> {
+        self.event("UserPromptExpansion")
+            .with("command_name", "crew:loop")
+            .with("command_args", arguments)
+            .with("prompt_id", "p-0")
+    }
+
+    /// Starts a loop and gives its id.
+    #[track_caller]
+    fn begin(&self, arguments: &str) -> String {
+        let answer = self.command(arguments).send();
+        let line = answer.line();
+        let id = line.strip_prefix("loop ").and_then(|rest| rest.split_once(':'));
+        id.unwrap_or_else(|| panic!("no start: {answer:#?}")).0.to_owned()
+    }
+
+    /// The agent stops after these words, to be told.
+    fn stopping(&self, words: &str) -> Event<'_> {
+        self.event("Stop")
+            .with("stop_hook_active", true)
+            .with("prompt_id", "p-1")
+            .with("last_assistant_message", words)
+    }
+
+    /// The agent stops after these words.
+    #[track_caller]
+    fn stop(&self, words: &str) -> Answer {
+        self.stopping(words).send()
+    }
+
+    /// A file of a loop in crew's home.
+    fn file(&self, id: &str, name: &str) -> PathBuf {
+        self.sandbox.crew_home().join("loops").join(id).join(name)
+    }
+
+    /// What `loop.json` holds.
+    #[track_caller]
+    fn record(&self, id: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.file(id, "loop.json")).unwrap()).unwrap()
+    }
+
+    /// The lines of the journal that can be read.
+    fn journal(&self, id: &str) -> Vec<Value> {
+        let bytes = std::fs::read(self.file(id, "journal.jsonl")).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// What the journal remarks without a change of state, each with its line feed.
+    fn remarks(&self, id: &str) -> String {
+        let journal = self.journal(id);
+        let remarks = journal.iter().filter_map(|line| line["event"]["what"].as_str());
+        remarks.fold(String::new(), |all, what| all + what + "\n")
+    }
+
+    /// What `crew status --json` says of a loop.
+    #[track_caller]
+    fn status(&self, id: &str) -> Value {
+        let told = self.sandbox.crew(&["status", "--json", id]).success();
+        serde_json::from_str::<Value>(&told).unwrap()["loops"][0].clone()
+    }
+
+    /// The view in the checkout, on branch `main`.
+    fn view_file(&self) -> PathBuf {
+        self.sandbox.file(".claude/branches/main/state.json")
+    }
+
+    #[track_caller]
+    fn view(&self) -> Value {
+        serde_json::from_slice(&std::fs::read(self.view_file()).unwrap()).unwrap()
+    }
+
+    /// The handoff pages in the checkout, on branch `main`.
+    fn handoffs(&self) -> Vec<PathBuf> {
+        let folder = self.sandbox.file(".claude/branches/main/handoffs");
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+/// One event of the client, to be sent to `crew hook`.
+#[derive(Debug)]
+struct Event<'door> {
+    door: &'door Door,
+    payload: Value,
+    environment: Vec<(String, String)>,
+    wrapper: &'static [&'static str],
+}
+
+impl Event<'_> {
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.payload[key] = value.into();
+        self
+    }
+
+    fn without(mut self, key: &str) -> Self {
+        self.payload.as_object_mut().unwrap().remove(key);
+        self
+    }
+
+    fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sends it through a process that starts the hook in yet another session: another client.
+    #[cfg(target_os = "linux")]
+    fn from_another_client(mut self) -> Self {
+        self.wrapper = &["setsid", "--fork", "--wait"];
+        self
+    }
+
+    fn hook(&self) -> Command {
+        let sandbox = &self.door.sandbox;
+        let mut command = match self.wrapper {
+            [] => sandbox.command(crew()),
+            [program, arguments @ ..] => {
+                let mut command = sandbox.command(program);
+                command.args(arguments).arg(crew());
+                command
+            }
+        };
+        command
+            .arg("hook")
+            .env("CLAUDECODE", "1")
+            .env("CLAUDE_PROJECT_DIR", sandbox.repository())
+            .env("CLAUDE_PLUGIN_ROOT", checkout())
+            .env("CLAUDE_PLUGIN_DATA", plugin_data(sandbox))
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Sends it and leaves the hook running.
+    fn start(self) -> Running {
+        Running::start(self.hook(), Some(self.payload.to_string().into_bytes()))
+    }
+
+    /// Sends it and hears the answer.
+    #[track_caller]
+    fn send(self) -> Answer {
+        Answer::of(self.start().wait(DEADLINE))
+    }
+
+    /// Sends these bytes in its place.
+    #[track_caller]
+    fn send_raw(self, bytes: &[u8]) -> Answer {
+        Answer::of(Running::start(self.hook(), Some(bytes.to_vec())).wait(DEADLINE))
+    }
+}
+
+/// The folder the client keeps for the plugin.
+fn plugin_data(sandbox: &Sandbox) -> PathBuf {
+    sandbox.home().join(".claude/plugins/data/crew-inline")
+}
+
+/// What a hook said.
+#[derive(Debug)]
+struct Answer {
+    ran: Ran,
+    json: Value,
+}
+
+impl Answer {
+    #[track_caller]
+    fn of(ran: Ran) -> Self {
+        let json = match ran.stdout.as_str() {
+            "" => Value::Null,
+            text => serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {ran:#?}")),
+        };
+        Self { ran, json }
+    }
+
+    /// What the agent is given to go on with; empty when it is let go.
+    fn context(&self) -> &str {
+        self.json["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default()
+    }
+
+    /// What the user reads.
+    fn line(&self) -> &str {
+        self.json["systemMessage"].as_str().unwrap_or_default()
+    }
+
+    /// Why a command was not sent on.
+    fn refusal(&self) -> &str {
+        self.json["reason"].as_str().unwrap_or_default()
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.context().is_empty()
+    }
+
+    #[track_caller]
+    fn assert_goes_on(self) -> Self {
+        assert!(self.ran.code() == 0 && self.goes_on(), "{self:#?}");
+        self
+    }
+
+    /// The stop was let through, with at most one line for the log.
+    #[track_caller]
+    fn assert_lets_go(self) -> Self {
+        let quiet = self.ran.code() == 0 && self.ran.stderr.lines().count() <= 1;
+        assert!(quiet && !self.goes_on() && self.json["decision"].is_null(), "{self:#?}");
+        self
+    }
+
+    /// Nothing at all was said.
+    #[track_caller]
+    fn assert_silent(self) {
+        let said = (self.ran.code(), self.ran.stdout.as_str(), self.ran.stderr.as_str());
+        assert_eq!(said, (0, "", ""));
+    }
+}
+
+/// Waits for the end of processes that a check has named. Where nobody reaps an orphan it stays as a
+/// zombie, which is an end too.
+#[track_caller]
+fn assert_gone(pids: &str) {
+    for pid in pids.split_whitespace() {
+        let id = Pid::from_raw(pid.parse().unwrap()).unwrap();
+        poll_until(&format!("the end of process {pid}"), || {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            test_kill_process(id).is_err() || stat.contains(") Z ")
+        });
+    }
+}
+
+/// The record that a journal amounts to: of several lines with one generation the last counts.
+fn replay(journal: &[Value]) -> Value {
+    let changes: Vec<&Value> =
+        journal.iter().filter(|line| line["event"]["kind"] != "noted").collect();
+    let generation = |line: &Value| line["generation"].as_u64().unwrap();
+    let mut record = Value::Null;
+    for (index, line) in changes.iter().enumerate() {
+        if changes[index + 1..].iter().any(|later| generation(later) <= generation(line)) {
+            continue;
+        }
+        let event = &line["event"];
+        if event["kind"] == "started" {
+            record = event["record"].clone();
+            continue;
+        }
+        record["state"] = event["state"].clone();
+        if !event["limits"].is_null() {
+            record["contract"]["limits"] = event["limits"].clone();
+        }
+        if !event["elapsed_ms"].is_null() {
+            record["elapsed_ms"].as_array_mut().unwrap().push(event["elapsed_ms"].clone());
+        }
+    }
+    record
+}
+
+/// Numbers that look random and are the same at every run (xorshift).
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}

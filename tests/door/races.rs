@@ -1,0 +1,179 @@
+//! Many hooks and cancels at once: each boundary is recorded whole, counted once, and nothing goes
+//! on after a cancel.
+
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
+use std::vec::Drain;
+
+use serde_json::Value;
+
+use super::{Answer, Dice, Door, Event, replay};
+use crate::child::{Ran, in_new_session};
+use crate::sandbox::{DEADLINE, Sandbox, crew};
+
+const ROUNDS: u64 = 50;
+const PROCESSES: u64 = 100;
+/// Far above what any hook may take, also on a machine that does other work.
+const TOO_SLOW: Duration = Duration::from_secs(10);
+
+/// One of many processes at once: what it said, when it was given its input, how long it then took.
+struct Shot {
+    ran: Ran,
+    given: Instant,
+    took: Duration,
+}
+
+/// When a process is given its input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Input {
+    /// As soon as it is started, one after the other.
+    AtOnce,
+    /// When all are started: they all wait, and then run together.
+    Together,
+}
+
+/// Starts all of them as fast as the machine can and waits for each on a thread of its own, because
+/// a hundred polling waits would be the load that is measured.
+fn at_once(commands: Vec<(Command, String)>, input: Input) -> Vec<Shot> {
+    let (sender, receiver) = mpsc::channel();
+    let count = commands.len();
+    let mut waiting = Vec::new();
+    for (index, (mut command, text)) in commands.into_iter().enumerate() {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        in_new_session(&mut command);
+        waiting.push((index, command.spawn().unwrap(), text));
+        if input == Input::AtOnce {
+            give(waiting.drain(..), &sender);
+        }
+    }
+    give(waiting.drain(..), &sender);
+    let mut shots: Vec<(usize, Shot)> =
+        (0..count).map(|_| receiver.recv_timeout(DEADLINE).expect("a process hangs")).collect();
+    shots.sort_by_key(|(index, _)| *index);
+    shots.into_iter().map(|(_, shot)| shot).collect()
+}
+
+fn give(waiting: Drain<'_, (usize, Child, String)>, sender: &Sender<(usize, Shot)>) {
+    for (index, mut child, text) in waiting {
+        let given = Instant::now();
+        // A process that does not read its input may be gone already.
+        child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+            let took = given.elapsed();
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            let ran = Ran { status, stdout: text(stdout), stderr: text(stderr) };
+            sender.send((index, Shot { ran, given, took })).ok();
+        });
+    }
+}
+
+/// A hook and the event it is to be given.
+fn hook(event: &Event<'_>) -> (Command, String) {
+    (event.hook(), event.payload.to_string())
+}
+
+fn counted(journal: &[Value]) -> usize {
+    journal.iter().filter(|line| !line["event"]["elapsed_ms"].is_null()).count()
+}
+
+/// What must hold for every loop, however many processes were at it.
+fn assert_sound(door: &Door, id: &str, why: &str) {
+    let journal = door.journal(id);
+    let record = door.record(id);
+    let generations: Vec<u64> = journal
+        .iter()
+        .filter(|line| line["event"]["kind"] != "noted")
+        .map(|line| line["generation"].as_u64().unwrap())
+        .collect();
+    assert!(generations.is_sorted_by(|one, next| one < next), "{why}: {generations:?}");
+    assert_eq!(replay(&journal), record, "{why}");
+    assert_eq!(record["state"]["completed"], counted(&journal), "{why}");
+}
+
+/// One loop, a hundred processes, one of them a cancel. Gives the longest time one of them took.
+fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration {
+    let id = door.begin("\"go on\" -n 1000 --stall 0");
+    let cancel_at = usize::try_from(dice.below(PROCESSES)).unwrap();
+    let mut commands: Vec<(Command, String)> = (0..PROCESSES)
+        // Every fourth is a second report of the stop before it.
+        .map(|n| hook(&door.stopping(&format!("stop {}", n - u64::from(n % 4 == 3)))))
+        .collect();
+    commands[cancel_at].0 = door.sandbox.command(crew());
+    commands[cancel_at].0.args(["cancel", &id]);
+    let shots = at_once(commands, input);
+    let why = format!("round {round}, {input:?}, cancel at {cancel_at}");
+    let cancelled = shots[cancel_at].given + shots[cancel_at].took;
+    let mut going_on = 0;
+    let mut slowest = Duration::ZERO;
+    for (index, shot) in shots.into_iter().enumerate() {
+        slowest = slowest.max(shot.took);
+        let quiet = shot.ran.code() == 0 && shot.ran.stderr.is_empty();
+        assert!(quiet, "{why}: {:#?}", shot.ran);
+        if index != cancel_at && Answer::of(shot.ran).goes_on() {
+            going_on += 1;
+            assert!(shot.given < cancelled, "{why}: a stop after the cancel goes on");
+        }
+    }
+    door.stop("after the cancel").assert_silent();
+    assert_sound(door, &id, &why);
+    let journal = door.journal(&id);
+    let continued = journal.iter().filter(|line| line["event"]["decision"] == "continue").count();
+    // The one whose record the cancel came after stays silent.
+    assert!((going_on..=going_on + 1).contains(&continued), "{why}: {going_on} of {continued}");
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled", "{why}");
+    slowest
+}
+
+#[test]
+fn a_hundred_hooks_and_cancels_at_once_lose_nothing_and_count_nothing_twice() {
+    let door = Door::of(Sandbox::without_git());
+    let mut dice = Dice(0x5eed_0001);
+    let begun = Instant::now();
+    let slowest = (0..ROUNDS)
+        .map(|round| {
+            let input = if round % 2 == 0 { Input::AtOnce } else { Input::Together };
+            one_round(&door, &mut dice, round, input)
+        })
+        .max()
+        .unwrap();
+    println!(
+        "{ROUNDS} rounds of {PROCESSES} in {:?}, the slowest took {slowest:?}",
+        begun.elapsed()
+    );
+    assert!(slowest < TOO_SLOW, "{slowest:?}");
+}
+
+#[test]
+fn a_plugin_loaded_twice_counts_each_boundary_once() {
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 1000 --stall 0");
+    for boundary in 1..=30_u64 {
+        let event = door.stopping(&format!("stop {boundary}"));
+        let shots = at_once(vec![hook(&event), hook(&event)], Input::Together);
+        let answers: Vec<Answer> = shots.into_iter().map(|shot| Answer::of(shot.ran)).collect();
+        let going_on = answers.iter().filter(|answer| answer.goes_on()).count();
+        assert_eq!(going_on, 1, "boundary {boundary}: {answers:#?}");
+        assert_eq!(door.record(&id)["state"]["completed"], boundary);
+    }
+    assert_sound(&door, &id, "a plugin loaded twice");
+}
+
+#[test]
+fn a_command_heard_twice_starts_one_loop_and_neither_is_refused() {
+    for round in 0..10 {
+        let door = Door::new();
+        let event = door.command("\"go on\" --verify true");
+        let shots = at_once(vec![hook(&event), hook(&event)], Input::Together);
+        let answers: Vec<Answer> = shots.into_iter().map(|shot| Answer::of(shot.ran)).collect();
+        let why = format!("round {round}: {answers:#?}");
+        assert!(answers.iter().all(|answer| answer.json["decision"].is_null()), "{why}");
+        assert_eq!(answers.iter().filter(|answer| answer.goes_on()).count(), 1, "{why}");
+        let told = door.sandbox.crew(&["status", "--all", "--json"]).success();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["loops"].as_array().unwrap().len(), 1, "{why}");
+    }
+}
