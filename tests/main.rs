@@ -4,6 +4,7 @@
 
 mod child;
 mod client;
+mod demo;
 mod loops;
 mod sandbox;
 mod world;
