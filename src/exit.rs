@@ -10,6 +10,8 @@ pub enum Exit {
     Usage,
     /// Only the companion's: it starts a turn in the client.
     Wake,
+    /// By the user, at the keyboard or with a signal.
+    Interrupted,
 }
 
 impl From<Exit> for ExitCode {
@@ -18,6 +20,7 @@ impl From<Exit> for ExitCode {
             Exit::Success => 0,
             Exit::Error => 1,
             Exit::Usage | Exit::Wake => 2,
+            Exit::Interrupted => 130,
         })
     }
 }

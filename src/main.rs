@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod demo;
 mod drive;
 mod engine;
 mod exit;

@@ -4,6 +4,7 @@
 
 mod child;
 mod client;
+mod demo;
 mod door;
 mod loops;
 mod nights;

@@ -2,9 +2,17 @@
 
 use anyhow::Result;
 
+use super::print;
+use crate::demo::{self, Played};
 use crate::exit::Exit;
 
-/// Runs the demo.
+/// Plays the demo, each scene as it happens.
 pub fn demo() -> Result<Exit> {
-    anyhow::bail!("the demo is being built")
+    Ok(match demo::play(print::out)? {
+        Played::ToTheEnd => Exit::Success,
+        Played::Interrupted => {
+            print::err("crew: interrupted; nothing of the demo is left");
+            Exit::Interrupted
+        }
+    })
 }

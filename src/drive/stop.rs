@@ -143,8 +143,7 @@ pub fn is_ours(record: &Loop, session_id: &str) -> bool {
 /// hooks of a stop together. A later stop comes at least one answer of the model later.
 fn is_same_stop(record: &Loop, digest: &str) -> bool {
     let Some(mark) = &record.state.session.last_stop else { return false };
-    let before = unix::started_ms().is_some_and(|started| started <= mark.recorded_ms);
-    mark.digest == digest && before
+    mark.digest == digest && unix::started_ms().is_some_and(|started| started <= mark.recorded_ms)
 }
 
 fn digest(payload: &Payload) -> String {

@@ -1,7 +1,11 @@
 //! The client's transcript, one JSON object a line, read from its end only. Its format is the client's
 //! own and changes: a line that is not understood is passed over, and what cannot be found is absent.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
 
 /// Whether the agent used a tool after the line that holds `marker`, crew's own first line of the prompt
 /// now being answered. Where the marker is not in `tail`, every line counts if `cut` says that the tail
@@ -13,9 +17,7 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
         None if cut => tail,
         _ => return false,
     };
-    after.lines().filter_map(assistant_content).any(|content| {
-        content.iter().any(|block| block.get("type").and_then(Value::as_str) == Some("tool_use"))
-    })
+    after.lines().filter_map(of_assistant).any(|content| content.used_a_tool)
 }
 
 /// The text the agent ended with: the last text block after the last line that came from the other
@@ -23,9 +25,8 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
 pub fn final_text(tail: &str) -> Option<String> {
     let mut text = None;
     for line in tail.lines() {
-        if let Some(content) = assistant_content(line) {
-            let said = content.iter().rev().find_map(|block| block.get("text")?.as_str());
-            text = said.map(str::to_owned).or(text);
+        if let Some(content) = of_assistant(line) {
+            text = content.last_text.or(text);
         } else if line.contains("\"type\":\"user\"") {
             text = None;
         }
@@ -37,31 +38,82 @@ pub fn final_text(tail: &str) -> Option<String> {
 /// nothing else. The same words in a file or a tool's output are not one.
 pub fn interrupted(tail: &str) -> bool {
     tail.lines().filter(|line| line.contains(INTERRUPTED)).any(|line| {
-        let Ok(value) = serde_json::from_str::<Value>(line) else { return false };
-        let content = &value["message"]["content"];
-        let text = match content.as_array().map(Vec::as_slice) {
-            Some([only]) => only["text"].as_str(),
-            _ => content.as_str(),
-        };
-        value["type"] == "user" && text.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
+        let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
+        let content = line.message.content;
+        let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
+        line.kind == "user" && only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
     })
 }
 
 /// How the client's mark of an interruption begins; it goes on with "]" or " for tool use]".
 const INTERRUPTED: &str = "[Request interrupted by user";
 
-fn assistant_content(line: &str) -> Option<Vec<Value>> {
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(rename = "isSidechain")]
+    is_sidechain: Option<bool>,
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Content,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    text: Option<String>,
+}
+
+/// What matters of a message's content. Its blocks are not kept: a line may hold very many values, and in
+/// memory each is many times as large as its text.
+#[derive(Default)]
+struct Content {
+    /// The content itself, where it is one text.
+    plain: Option<String>,
+    blocks: usize,
+    used_a_tool: bool,
+    last_text: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(Self::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Content {
+    type Value = Self;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a text or the blocks of a message")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self, E> {
+        Ok(Self { plain: Some(text.to_owned()), ..self })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut source: A) -> Result<Self, A::Error> {
+        while let Some(block) = source.next_element::<Block<'_>>()? {
+            self.blocks += 1;
+            self.used_a_tool |= block.kind == "tool_use";
+            self.last_text = block.text.or(self.last_text);
+        }
+        Ok(self)
+    }
+}
+
+fn of_assistant(line: &str) -> Option<Content> {
     if !line.contains("\"assistant\"") {
         return None;
     }
-    let mut value: Value = serde_json::from_str(line).ok()?;
-    let own = value.get("type")?.as_str()? == "assistant"
-        && value.get("isSidechain").and_then(Value::as_bool) != Some(true);
-    let content = value.get_mut("message")?.get_mut("content")?.take();
-    match content {
-        Value::Array(blocks) if own => Some(blocks),
-        _ => None,
-    }
+    let line: Line<'_> = serde_json::from_str(line).ok()?;
+    let own = line.kind == "assistant" && line.is_sidechain != Some(true);
+    own.then_some(line.message.content)
 }
 
 #[cfg(test)]

@@ -96,6 +96,31 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 
+/// What every scratch folder's name begins with.
+const SCRATCH: &str = "crew-scratch-";
+
+/// Makes a new folder for this user only, and gives its real path. One that is there already, or a link
+/// in its place, is an error: the folder above it is everybody's.
+pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
+    let folder = real_path(parent)?.join(format!("{SCRATCH}{name:016x}"));
+    fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
+}
+
+/// Removes a scratch folder with all that is in it, and no other folder. Something that is still writing
+/// in there is given a moment to end.
+pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with(SCRATCH) {
+        return Err(io::Error::other(format!("{} is no scratch folder", folder.display())));
+    }
+    let remove = || (fs::remove_dir_all(folder).is_ok() || !exists(folder)).then_some(());
+    match Deadline::after(Duration::from_secs(2)).poll(Duration::from_millis(20), remove) {
+        Some(()) => Ok(()),
+        None => fs::remove_dir_all(folder),
+    }
+}
+
 /// The names in a folder, at most `limit` of them; none when it is not there.
 pub fn names(folder: &Path, limit: usize) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };

@@ -31,6 +31,16 @@ pub fn current_folder() -> std::io::Result<PathBuf> {
     std::env::current_dir()
 }
 
+/// The folder for what need not stay.
+pub fn temporary_folder() -> PathBuf {
+    std::env::temp_dir()
+}
+
+/// This very program's file.
+pub fn program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
 /// The name this program was called by, and its first two arguments; empty where there are none.
 pub fn call() -> (String, String, String) {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

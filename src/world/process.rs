@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -54,7 +54,7 @@ pub struct Order<'a> {
     pub program: &'a str,
     pub arguments: &'a [&'a str],
     pub folder: &'a Path,
-    /// Added to this process's environment, less what makes a nested session.
+    /// Added to the child's environment: this process's, less what makes a nested session.
     pub variables: &'a [(&'a str, String)],
     pub within: Duration,
     pub keep: Keep,
@@ -87,12 +87,36 @@ pub struct Ended {
 
 /// Runs a child to its end. `note` is told who leads its group; `stop` is asked now and then.
 pub fn run(order: &Order<'_>, note: Option<&File>, stop: impl Fn() -> bool) -> io::Result<Ended> {
-    let (reader, writer) = io::pipe()?;
     let mut command = Command::new(order.program);
-    command.args(order.arguments).current_dir(order.folder).stdin(Stdio::null());
+    command.stdin(Stdio::null());
     for name in NESTED_SESSION {
         command.env_remove(name);
     }
+    unix::lead_a_group(&mut command, note.map(File::try_clone).transpose()?);
+    finish(command, order, note, stop)
+}
+
+/// Runs a child the way the client runs a hook: in a session of its own, with `input` to read. Nothing of
+/// this process's environment is passed on.
+pub fn run_apart(order: &Order<'_>, input: &[u8], stop: impl Fn() -> bool) -> io::Result<Ended> {
+    let (reader, mut writer) = io::pipe()?;
+    let mut command = Command::new(order.program);
+    command.env_clear().stdin(reader);
+    unix::lead_a_session(&mut command);
+    let input = input.to_vec();
+    // On a thread: a child that reads late must not keep us from our deadline.
+    thread::spawn(move || writer.write_all(&input));
+    finish(command, order, None, stop)
+}
+
+fn finish(
+    mut command: Command,
+    order: &Order<'_>,
+    note: Option<&File>,
+    stop: impl Fn() -> bool,
+) -> io::Result<Ended> {
+    let (reader, writer) = io::pipe()?;
+    command.args(order.arguments).current_dir(order.folder);
     command.envs(order.variables.iter().map(|(name, value)| (name, value)));
     if order.with_errors {
         command.stderr(writer.try_clone()?);
@@ -100,7 +124,6 @@ pub fn run(order: &Order<'_>, note: Option<&File>, stop: impl Fn() -> bool) -> i
         command.stderr(Stdio::null());
     }
     command.stdout(writer);
-    unix::lead_a_group(&mut command, note.map(File::try_clone).transpose()?);
     let watch = Stopwatch::start();
     let mut child = command.spawn()?;
     // The command holds the pipe's writing end; while it lives the reader sees no end.

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpid, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::engine::owner::ProcessIdentity;
@@ -18,7 +18,7 @@ use crate::parse::process_table::Row;
 /// Ends this process at once, as a crash would.
 #[cfg(debug_assertions)]
 pub fn kill_myself() -> ! {
-    let _ = kill_process(getpid(), Signal::KILL);
+    let _ = rustix::process::kill_process(getpid(), Signal::KILL);
     std::process::abort()
 }
 
@@ -39,25 +39,42 @@ pub fn lead_a_group(command: &mut Command, note: Option<File>) {
     command.process_group(0);
     #[cfg(target_os = "linux")]
     {
-        let parent = getpid();
-        let prepare = move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            if let Some(note) = &note {
-                let mut row = [0; 1024];
-                let length = File::open("/proc/self/stat")?.read(&mut row)?;
-                let _ = (&*note).write(&row[..length]);
-            }
-            // The parent may have died between fork and here; then nobody sends the signal.
-            if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
-        };
-        #[expect(unsafe_code, reason = "std's only door to the step between fork and exec")]
-        // SAFETY: the closure makes a few system calls and allocates nothing.
-        unsafe {
-            command.pre_exec(prepare);
+        before_exec(command, die_with(getpid()));
+        if let Some(note) = note {
+            before_exec(command, move || sign(&note));
         }
     }
     #[cfg(not(target_os = "linux"))]
     drop(note);
+}
+
+/// The same with a session of its own, which makes the group.
+pub fn lead_a_session(command: &mut Command) {
+    before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
+    #[cfg(target_os = "linux")]
+    before_exec(command, die_with(getpid()));
+}
+
+#[cfg(target_os = "linux")]
+fn die_with(parent: Pid) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+    move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died between fork and here; then nobody sends the signal.
+        if rustix::process::getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+}
+
+/// Writes who this process is, as the system tells it.
+#[cfg(target_os = "linux")]
+fn sign(note: &File) -> io::Result<()> {
+    let mut row = [0; 1024];
+    let length = File::open("/proc/self/stat")?.read(&mut row)?;
+    let _ = (&*note).write(&row[..length]);
+    Ok(())
 }
 
 /// Writes who leads a group, where the leader cannot do it itself.
@@ -78,6 +95,19 @@ pub fn noted_leader(text: &str) -> Option<ProcessIdentity> {
     #[cfg(not(target_os = "linux"))]
     let started = rest.to_owned();
     Some(ProcessIdentity { pid: pid.parse().ok()?, started })
+}
+
+/// `step` runs between fork and exec: it may make system calls, and neither allocate nor lock.
+fn before_exec(
+    command: &mut Command,
+    step: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
+    use std::os::unix::process::CommandExt;
+    #[expect(unsafe_code, reason = "std's only door to the step between fork and exec")]
+    // SAFETY: the steps of this file make system calls, and neither allocate nor lock.
+    unsafe {
+        command.pre_exec(step);
+    }
 }
 
 /// Which signal a group gets.

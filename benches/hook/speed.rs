@@ -1,0 +1,204 @@
+//! How long a stop takes: without a loop of ours, with one, and with much on disk. Every row's sides take
+//! turns in one run (A B A B …), so what else the machine does meets all of them alike.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::call::{Call, together};
+use crate::figures::{Row, Samples};
+use crate::site::{OWNER, STRANGER, Site, assert_silent, assert_went_on};
+use crate::transcript;
+
+/// How often each side of a row is called.
+const RUNS: usize = 120;
+/// Sessions and archived loops on a disk that has seen much.
+const MANY: usize = 10_000;
+/// A loop whose limits no measurement reaches.
+pub const ENDLESS: &str = "--max-iterations 1000000 --stall 0";
+
+/// A small and a large transcript.
+#[derive(Debug)]
+pub struct Transcripts {
+    pub small: PathBuf,
+    pub large: PathBuf,
+}
+
+impl Transcripts {
+    pub fn write(folder: &Path) -> Self {
+        let [small, large] = ["small.jsonl", "large.jsonl"].map(|name| folder.join(name));
+        transcript::write(&small, 100 << 10);
+        transcript::write(&large, 1 << 30);
+        Self { small, large }
+    }
+}
+
+/// Stops of a session that has no loop.
+pub fn idle(folder: &Path, noop: &Path) -> Vec<Row> {
+    let site = Site::new(folder, "idle");
+    let hook = site.stop(STRANGER, "done", Path::new("none.jsonl"));
+    let floor = Call { program: noop.into(), arguments: Vec::new(), ..hook.clone() };
+    let companion = Call { arguments: vec!["hook".into(), "--companion".into()], ..hook.clone() };
+    let pair = [hook.clone(), companion];
+    let [mut floors, mut hooks, mut pairs] = [const { Samples::new() }; 3];
+    for _ in 0..RUNS {
+        floors.add(floor.run().elapsed);
+        let told = hook.run();
+        assert_silent(&told);
+        hooks.add(told.elapsed);
+        // The later one's time covers both.
+        pairs.add(together(&pair)[1].elapsed);
+    }
+    let beside = ("a program that only reads its input", &floors);
+    vec![
+        Row::ratio("stop, no loop of ours", &hooks, beside, 1.5),
+        Row::ratio("stop and companion started together, no loop of ours", &pairs, beside, 2.5),
+    ]
+}
+
+/// Boundaries of a running loop.
+pub fn active(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
+    let site = Site::new(folder, "active");
+    site.begin(ENDLESS);
+    let with_stall = Site::new(folder, "stall");
+    with_stall.begin("--max-iterations 1000000");
+    let loop_folder = site.loop_folder();
+    let idle = site.stop(STRANGER, "done", &transcripts.small);
+    let shell = shell_hook(&with_stall, &transcripts.small);
+    let [mut idles, mut writes, mut small, mut large] = [const { Samples::new() }; 4];
+    let [mut stalls, mut shells] = [const { Samples::new() }; 2];
+    let boundary = |site: &Site, words: String, transcript: &Path| {
+        let told = site.stop(OWNER, &words, transcript).run();
+        assert_went_on(&told);
+        told.elapsed
+    };
+    for run in 0..RUNS {
+        idles.add(idle.run().elapsed);
+        writes.add(durable_write(&loop_folder));
+        small.add(boundary(&site, format!("small {run}"), &transcripts.small));
+        large.add(boundary(&site, format!("large {run}"), &transcripts.large));
+        // Progress, or the loop would stall.
+        fs::write(with_stall.repository().join("src/part_0.txt"), run.to_string()).unwrap();
+        stalls.add(boundary(&with_stall, format!("stall {run}"), &transcripts.small));
+        if let Some(shell) = &shell {
+            let told = shell.run();
+            assert!(told.success && told.output.contains("systemMessage"), "{told:?}");
+            shells.add(told.elapsed);
+        }
+    }
+    let bound = idles.median() + 4.0 * writes.median();
+    let mut rows = vec![
+        Row {
+            what: "boundary of a running loop, no checks, `--stall 0`".into(),
+            measured: format!("{:.2} ms", small.median()),
+            beside: format!(
+                "idle stop {:.2} ms, durable write {:.2} ms",
+                idles.median(),
+                writes.median()
+            ),
+            result: format!("{:.2} ms", small.median()),
+            bound: format!("≤ {bound:.2} ms: an idle stop + 4 durable writes"),
+            holds: Some(small.median() <= bound),
+        },
+        Row::ratio("the same, transcript of 1 GB", &large, ("transcript of 100 kB", &small), 1.2),
+        Row::comparison(
+            "the same with the stall rule on, in a repository of 200 files",
+            &stalls,
+            ("`--stall 0`", &small),
+        ),
+    ];
+    if shell.is_some() {
+        let beside = ("`--stall 0`", &small);
+        rows.push(Row::comparison("a stop hook in bash and jq, 100 kB", &shells, beside));
+    }
+    rows
+}
+
+/// Stops where 10,000 sessions have left their loops.
+pub fn archive(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
+    let empty = Site::new(folder, "empty");
+    let full = Site::new(folder, "full");
+    full.begin("--max-iterations 1");
+    let told = full.stop(OWNER, "the only one", &transcripts.small).run();
+    assert!(told.output.contains("exhausted"), "{told:?}");
+    fill(&full);
+    empty.begin(ENDLESS);
+    full.begin(ENDLESS);
+    let idle = |site: &Site| site.stop(STRANGER, "done", &transcripts.small);
+    let idles = [idle(&empty), idle(&full)];
+    let [mut idle_empty, mut idle_full, mut active_empty, mut active_full] =
+        [const { Samples::new() }; 4];
+    for run in 0..RUNS {
+        idle_empty.add(idles[0].run().elapsed);
+        idle_full.add(idles[1].run().elapsed);
+        for (site, samples) in [(&empty, &mut active_empty), (&full, &mut active_full)] {
+            let told = site.stop(OWNER, &format!("run {run}"), &transcripts.small).run();
+            assert_went_on(&told);
+            samples.add(told.elapsed);
+        }
+    }
+    let beside = "an empty home";
+    vec![
+        Row::ratio(
+            "stop, no loop of ours, 10,000 sessions and archived loops on disk",
+            &idle_full,
+            (beside, &idle_empty),
+            1.2,
+        ),
+        Row::ratio(
+            "boundary of a running loop, with the same on disk",
+            &active_full,
+            (beside, &active_empty),
+            1.2,
+        ),
+    ]
+}
+
+/// Copies the site's ended loop many times, each with a session of its own.
+fn fill(site: &Site) {
+    let ended = site.loop_folder();
+    let id = ended.file_name().unwrap().to_str().unwrap();
+    let files = ["loop.json", "journal.jsonl", "result.json"];
+    let texts = files.map(|name| fs::read_to_string(ended.join(name)).unwrap());
+    for number in 0..MANY {
+        let other = format!("z{number:07}");
+        let folder = ended.with_file_name(&other);
+        fs::create_dir(&folder).unwrap();
+        for (name, text) in files.iter().zip(&texts) {
+            fs::write(folder.join(name), text.replace(id, &other)).unwrap();
+        }
+        let session = site.crew_home().join(format!("sessions/session-{number}"));
+        fs::write(session, format!("{other}\n")).unwrap();
+    }
+}
+
+/// What one durable replacement of a 4 kB file costs here.
+fn durable_write(folder: &Path) -> Duration {
+    let (temporary, file) = (folder.join(".bench.tmp"), folder.join("bench"));
+    let begin = Instant::now();
+    let mut written = File::create(&temporary).unwrap();
+    written.write_all(&[b'x'; 4096]).unwrap();
+    written.sync_all().unwrap();
+    fs::rename(&temporary, &file).unwrap();
+    File::open(folder).unwrap().sync_all().unwrap();
+    begin.elapsed()
+}
+
+/// A stop of the comparison's hook; `None` where its tools are missing.
+fn shell_hook(site: &Site, transcript: &Path) -> Option<Call> {
+    let tools = site.call("sh", &["-c", "command -v bash jq perl >/dev/null"]);
+    if !tools.run().success {
+        return None;
+    }
+    let state =
+        "---\niteration: 1\nmax_iterations: 0\ncompletion_promise: COMPLETE\n---\nBuild it\n";
+    fs::create_dir_all(site.repository().join(".claude")).unwrap();
+    fs::write(site.repository().join(".claude/loop.local.md"), state).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/bash_jq.sh");
+    let mut call = site.call("bash", &[script]);
+    call.input = json!({ "transcript_path": transcript }).to_string();
+    Some(call)
+}

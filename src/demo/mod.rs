@@ -1,0 +1,95 @@
+//! The demo: a whole loop in a scratch repository, with a scripted agent in the place of the model and
+//! crew's real hooks in the place they have in the client. It shows what a person would see there, and
+//! refuses to end well when the loop did not.
+
+mod agent;
+mod scratch;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use agent::{COMMAND, TURNS};
+use scratch::Scratch;
+
+const OPENING: &str = "\
+A shell library with two faults, its tests, and an agent that follows a script instead of a model. Everything
+else is real: the hooks, the checks, the loop. All of it lives in a temporary folder that is removed at the end.
+
+";
+
+const CLOSING: &str = "\
+The temporary folder is gone. In a repository of yours, in Claude Code:
+  /crew:loop \"task\" --verify \"your test command\"
+";
+
+/// How a demo ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Played {
+    ToTheEnd,
+    /// Somebody asked it to stop.
+    Interrupted,
+}
+
+/// Plays the demo; each scene is given to `show` when it has happened. Nothing of it is left, whatever
+/// happens in it.
+pub fn play(show: impl Fn(&str)) -> Result<Played> {
+    let scratch = Scratch::make()?;
+    let played = perform(&scratch, &show);
+    let interrupted = scratch.interrupted();
+    scratch.remove()?;
+    if interrupted {
+        return Ok(Played::Interrupted);
+    }
+    played?;
+    show(CLOSING);
+    Ok(Played::ToTheEnd)
+}
+
+fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
+    scratch.furnish()?;
+    show(OPENING);
+    show(&format!("> /crew:loop {COMMAND}\n\n"));
+    let typed = json!({ "command_name": "crew:loop", "command_args": COMMAND });
+    let begun = scratch.hook("UserPromptExpansion", typed)?;
+    if let Some(reason) = begun["reason"].as_str() {
+        bail!("the loop did not start: {reason}");
+    }
+    show(&told(&begun)?);
+    let mut page = None;
+    for (iteration, turn) in (1..).zip(&TURNS) {
+        scratch.act(turn)?;
+        let says = indented(turn.says, "    ");
+        show(&format!("* iteration {iteration}: {}\n{says}\n", turn.does));
+        let stop = json!({ "last_assistant_message": turn.says, "stop_hook_active": false });
+        let answer = scratch.hook("Stop", stop)?;
+        show(&told(&answer)?);
+        let Some(prompt) = answer["hookSpecificOutput"]["additionalContext"].as_str() else {
+            page = answer["systemMessage"].as_str().map(str::to_owned);
+            break;
+        };
+        if let Some(refusal) = refusal(prompt) {
+            show(&format!("  what the agent reads:\n{}\n\n", indented(refusal, "    | ")));
+        }
+    }
+    if !page.is_some_and(|page| page.contains(": completed, checked")) {
+        bail!("the loop did not end as completed and checked");
+    }
+    Ok(())
+}
+
+/// The words of an answer that are for the person, as the client shows them: under the agent's.
+fn told(answer: &Value) -> Result<String> {
+    let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
+    Ok(indented(words, "  ") + "\n\n")
+}
+
+/// The part of a prompt that tells of a refused claim.
+fn refusal(prompt: &str) -> Option<&str> {
+    prompt.split("\n\n").find(|part| part.contains("claim was refused"))
+}
+
+fn indented(text: &str, margin: &str) -> String {
+    let lines: Vec<String> =
+        text.lines().map(|line| format!("{margin}{line}").trim_end().to_owned()).collect();
+    lines.join("\n")
+}

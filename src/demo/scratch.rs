@@ -1,0 +1,169 @@
+//! The demo's world: one scratch folder with a repository, a home and the client's data in it, and the
+//! doors to git and to crew's own hooks. Nothing of the user's environment but `PATH` enters it, and the
+//! folder goes when the value does.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use super::agent::{BROKEN, LIBRARY, TESTS, TESTS_TEXT, Turn};
+use crate::world::disk::{self, Durability};
+use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::{env, unix};
+
+/// The longest any child of the demo may take; each needs some milliseconds.
+const WITHIN: Duration = Duration::from_secs(60);
+/// Where programs are found when the environment does not say.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The largest library the agent can have made.
+const LIBRARY_BYTES: u64 = 64 << 10;
+
+/// The scratch folder and the ways to act in it.
+#[derive(Debug)]
+pub struct Scratch {
+    root: PathBuf,
+    variables: Vec<(&'static str, String)>,
+    crew: String,
+    ended: Arc<AtomicBool>,
+}
+
+impl Scratch {
+    /// Makes the folder.
+    pub fn make() -> Result<Self> {
+        // Before the folder is there, so that no signal can leave it behind.
+        let ended = unix::end_requested()?;
+        let crew = text(&env::program().context("cannot tell which program this is")?)?;
+        let parent = env::temporary_folder();
+        let root = disk::make_scratch_folder(&parent, env::random())
+            .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
+        let mut scratch = Self { root, variables: Vec::new(), crew, ended };
+        scratch.variables = variables(&scratch.root)?;
+        Ok(scratch)
+    }
+
+    /// Puts the repository in it, with one commit.
+    pub fn furnish(&self) -> Result<()> {
+        for folder in ["home", "tmp", "client", "numbers"] {
+            disk::make_private_folder(&self.root.join(folder))?;
+        }
+        self.write(LIBRARY, BROKEN)?;
+        self.write(TESTS, TESTS_TEXT)?;
+        self.git(&["init", "--quiet", "--template="])?;
+        // Not `init --initial-branch`, which git before 2.28 does not know.
+        self.git(&["symbolic-ref", "HEAD", "refs/heads/main"])?;
+        self.git(&["add", "--all"])?;
+        self.git(&["commit", "--quiet", "--message", "Begin"])
+    }
+
+    /// Whether somebody has asked the demo to end.
+    pub fn interrupted(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Removes the folder; what is dropped without this removes it too, and cannot say that it failed.
+    pub fn remove(self) -> Result<()> {
+        disk::remove_scratch_folder(&self.root)
+            .with_context(|| format!("cannot remove {}", self.root.display()))
+    }
+
+    /// Does what the agent does in an iteration.
+    pub fn act(&self, turn: &Turn) -> Result<()> {
+        let library = disk::read_text(&self.repository().join(LIBRARY), LIBRARY_BYTES)?;
+        let library = library.with_context(|| format!("{LIBRARY} is gone"))?;
+        self.write(LIBRARY, &library.replace(turn.from, turn.to))?;
+        if turn.commits {
+            self.git(&["commit", "--quiet", "--all", "--message", "Mend sum and largest"])?;
+        }
+        Ok(())
+    }
+
+    /// Sends one event of the client through `crew hook` and gives its answer.
+    pub fn hook(&self, event: &str, mut fields: Value) -> Result<Value> {
+        let repository = text(&self.repository())?;
+        fields["hook_event_name"] = json!(event);
+        fields["session_id"] = json!("00000000-0000-4000-8000-0000000000de");
+        fields["prompt_id"] = json!("the-demos-prompt");
+        fields["transcript_path"] = json!(self.root.join("client/transcript.jsonl"));
+        fields["permission_mode"] = json!("default");
+        fields["cwd"] = json!(repository);
+        let answer = self.run(&self.crew, &["hook"], fields.to_string().as_bytes())?;
+        serde_json::from_str(&answer)
+            .with_context(|| format!("the {event} hook answered no JSON: {}", answer.trim()))
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.root.join("numbers")
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.repository().join(name);
+        disk::write(&path, text.as_bytes(), Durability::Process)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<()> {
+        self.run("git", arguments, b"").map(drop)
+    }
+
+    fn run(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<String> {
+        let order = Order {
+            program,
+            arguments,
+            folder: &self.repository(),
+            variables: &self.variables,
+            within: WITHIN,
+            keep: FOR_READING,
+            with_errors: true,
+        };
+        let ended = process::run_apart(&order, input, || self.interrupted());
+        let ended = match ended {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                bail!("cannot find {program}\nhint: the demo needs git and sh on the PATH")
+            }
+            other => other.with_context(|| format!("cannot run {program}"))?,
+        };
+        let output = String::from_utf8_lossy(&ended.output).into_owned();
+        match ended.end {
+            End::Exit(0) => Ok(output),
+            how => bail!("{program} {}: {how:?}: {}", arguments.join(" "), output.trim()),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = disk::remove_scratch_folder(&self.root);
+    }
+}
+
+/// All that a child finds in its environment: what the client gives its hooks, and a git that knows
+/// neither the user nor the machine.
+fn variables(root: &Path) -> Result<Vec<(&'static str, String)>> {
+    let root = text(root)?;
+    let path = env::text("PATH").unwrap_or_else(|| PATH.to_owned());
+    Ok(vec![
+        ("PATH", path),
+        ("HOME", format!("{root}/home")),
+        ("TMPDIR", format!("{root}/tmp")),
+        ("CREW_HOME", format!("{root}/home/.local/state/crew")),
+        ("CLAUDECODE", "1".to_owned()),
+        ("CLAUDE_PLUGIN_DATA", format!("{root}/client")),
+        ("CLAUDE_PROJECT_DIR", format!("{root}/numbers")),
+        ("LC_ALL", "C".to_owned()),
+        ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+        ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+        ("GIT_AUTHOR_NAME", "A Demo".to_owned()),
+        ("GIT_AUTHOR_EMAIL", "demo@example.invalid".to_owned()),
+        ("GIT_COMMITTER_NAME", "A Demo".to_owned()),
+        ("GIT_COMMITTER_EMAIL", "demo@example.invalid".to_owned()),
+    ])
+}
+
+fn text(path: &Path) -> Result<String> {
+    let text = path.to_str().with_context(|| format!("{} is no Unicode", path.display()))?;
+    Ok(text.to_owned())
+}
