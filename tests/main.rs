@@ -6,4 +6,5 @@ mod child;
 mod client;
 mod loops;
 mod sandbox;
+mod tidy;
 mod world;
