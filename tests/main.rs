@@ -4,6 +4,8 @@
 
 mod child;
 mod client;
+mod faults;
+mod launcher;
 mod loops;
 mod sandbox;
 mod tidy;

@@ -13,13 +13,14 @@ use crate::sandbox::checkout;
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Which rooms each room may name. What is not listed is the frame around them.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("engine", &["engine"]),
     ("parse", &["parse", "engine"]),
     ("report", &["report", "engine"]),
     ("world", &["world", "engine", "parse"]),
     ("drive", &["drive", "engine", "parse", "world"]),
-    ("cmd", &["cmd", "drive", "engine", "parse", "report", "world", "cli", "exit"]),
+    ("demo", &["demo", "world"]),
+    ("cmd", &["cmd", "demo", "drive", "engine", "parse", "report", "world", "cli", "exit"]),
 ];
 
 /// A text file of the checkout, by its path from the root.
@@ -67,11 +68,9 @@ fn from_root(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn source(room: &str) -> Vec<File> {
-    let is_source = |file: &File| file.path.ends_with(".rs") && file.path.starts_with(room);
-    let files: Vec<File> = tree().into_iter().filter(is_source).collect();
-    assert!(!files.is_empty(), "no source in {room}");
-    files
+fn source(folder: &str) -> Vec<File> {
+    let is_source = |file: &File| file.path.ends_with(".rs") && file.path.starts_with(folder);
+    tree().into_iter().filter(is_source).collect()
 }
 
 fn pattern(pattern: &str) -> Regex {
@@ -116,6 +115,18 @@ fn each_room_names_only_the_rooms_it_may_know() {
 }
 
 #[test]
+fn every_folder_of_the_source_is_a_room_of_the_architecture() {
+    let architecture = read("ARCHITECTURE.md");
+    for file in source("src/") {
+        let Some((room, _)) = file.path["src/".len()..].split_once('/') else { continue };
+        let listed = ARROWS.iter().any(|(name, _)| *name == room);
+        assert!(listed, "{}: give the room {room} its arrows in tests/tidy.rs", file.path);
+        let told = architecture.contains(&format!("\n| `{room}` |"));
+        assert!(told, "{}: give the room {room} its row in ARCHITECTURE.md", file.path);
+    }
+}
+
+#[test]
 fn the_engine_is_pure() {
     let mut complaints = Vec::new();
     let impure = pattern(
@@ -138,7 +149,7 @@ fn the_engine_is_pure() {
 fn no_file_and_no_function_is_too_long() {
     let mut complaints = Vec::new();
     let opens = pattern(r"^(\s*)(?:pub(?:\(\w+\))? )?(?:const |async |unsafe )*fn (\w+)");
-    for file in tree().iter().filter(|file| file.path.ends_with(".rs")) {
+    for file in source("") {
         let lines: Vec<&str> = file.text.lines().collect();
         if lines.len() > FILE_LINES_MAX {
             complaints.push(format!("{} has {} lines", file.path, lines.len()));
@@ -166,13 +177,13 @@ fn no_file_and_no_function_is_too_long() {
 
 #[test]
 fn every_source_file_opens_with_what_it_is_for() {
-    let files = tree();
+    let files = source("");
     let siblings: BTreeSet<&str> = files
         .iter()
         .flat_map(|file| found(r#"#\[path = "(\w+\.rs)"\]\s*mod tests;"#, &file.text))
         .collect();
     let mut complaints = Vec::new();
-    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+    for file in &files {
         let name = file.path.rsplit('/').next().unwrap();
         if siblings.contains(name) && !name.ends_with("_tests.rs") {
             complaints.push(format!("{}: a file of tests is named *_tests.rs", file.path));
@@ -188,7 +199,7 @@ fn every_source_file_opens_with_what_it_is_for() {
 #[test]
 fn unsafe_code_is_in_one_file_of_the_source_and_one_of_the_tests() {
     let code = format!(r"\b{}\s*(\{{|fn|impl)", "unsafe");
-    let files: Vec<File> = tree().into_iter().filter(|file| file.path.ends_with(".rs")).collect();
+    let files = source("");
     let with: Vec<&str> = files
         .iter()
         .filter(|file| pattern(&code).is_match(&file.text))
@@ -289,10 +300,10 @@ fn the_readme_names_every_option_of_the_help_and_the_grammar_knows_it() {
 fn every_crate_has_its_line_in_the_architecture() {
     let manifest = read("Cargo.toml");
     let dependencies = between(&manifest, "[dependencies]", "[profile");
-    let crates = found(r"(?m)^([a-z0-9-]+) = ", dependencies);
+    let crates = found(r"(?m)^([a-z0-9_-]+) = ", dependencies);
     let architecture = read("ARCHITECTURE.md");
     let (_, page) = architecture.split_once("## The crates").unwrap();
-    let explained = found(r"(?m)^\| `([a-z0-9-]+)` \|", page);
+    let explained = found(r"(?m)^\| `([a-z0-9_-]+)` \|", page);
     assert_eq!(crates, explained, "Cargo.toml (left) and ARCHITECTURE.md (right) differ");
 }
 
@@ -302,4 +313,50 @@ fn pages_stay_short_enough_to_be_read() {
         let length = read(page).lines().count();
         assert!(length <= lines, "{page} has {length} lines, at most {lines} are read");
     }
+}
+
+/// Where a test named in `FAULTS.md` must stand: `engine::judge::tests` is `src/engine/judge…`,
+/// `loops` is `tests/loops…`.
+fn file_of(modules: &str) -> String {
+    let mut folders: Vec<&str> = modules.split("::").collect();
+    let is_unit = ARROWS.iter().any(|(room, _)| *room == folders[0]) && folders.len() > 1;
+    if is_unit && folders.last() == Some(&"tests") {
+        folders.pop();
+    }
+    format!("{}/{}", if is_unit { "src" } else { "tests" }, folders.join("/"))
+}
+
+#[test]
+fn every_known_fault_has_its_row_and_every_test_named_there_exists() {
+    let faults = read("tests/FAULTS.md");
+    let expected = [("C", 30), ("B", 20), ("I", 12)];
+    let expected: Vec<String> = expected
+        .into_iter()
+        .flat_map(|(kind, count)| (1..=count).map(move |n| format!("{kind}{n}")))
+        .collect();
+    let rows: Vec<regex::Captures<'_>> =
+        pattern(r"(?m)^\| ([CBI]\d+) \| [^|]+ \| ([^|]+) \|$").captures_iter(&faults).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row.get(1).unwrap().as_str()).collect();
+    assert_eq!(names, expected, "the rows of tests/FAULTS.md");
+    let files = source("");
+    let named = pattern(r"`((?:\w+::)+)(\w+)`");
+    let mut complaints = Vec::new();
+    for row in rows {
+        let (name, cover) = (&row[1], &row[2]);
+        let tests: Vec<_> = named.captures_iter(cover).collect();
+        let excused = cover.contains("by construction: ") || cover.contains("later: ");
+        if tests.is_empty() && !excused {
+            complaints.push(format!("{name} names no test, no reason and no later work"));
+        }
+        for test in tests {
+            let place = file_of(test[1].trim_end_matches("::"));
+            let function = format!("fn {}(", &test[2]);
+            let stands =
+                |file: &File| file.path.starts_with(&place) && file.text.contains(&function);
+            if !files.iter().any(stands) {
+                complaints.push(format!("{name}: there is no {function}…) in {place}*"));
+            }
+        }
+    }
+    none(&complaints, "tests/FAULTS.md and the tests differ");
 }
