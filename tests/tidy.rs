@@ -69,7 +69,9 @@ fn from_root(path: &Path) -> String {
 }
 
 fn source(folder: &str) -> Vec<File> {
-    let is_source = |file: &File| file.path.ends_with(".rs") && file.path.starts_with(folder);
+    let is_source = |file: &File| {
+        Path::new(&file.path).extension() == Some("rs".as_ref()) && file.path.starts_with(folder)
+    };
     tree().into_iter().filter(is_source).collect()
 }
 
