@@ -329,6 +329,20 @@ fn the_end_of_a_session_interrupts_its_loop_and_the_next_one_is_told_once() {
 }
 
 #[test]
+fn a_subagents_stop_and_a_compaction_leave_the_loop_as_it_is() {
+    let client = Client::new();
+    client.begin("\"Build it\" --stall 0");
+    for event in ["Stop", "StopFailure"] {
+        let subagents = json!({"hook_event_name": event, "agent_id": "a-1", "error": "billing_error",
+                               "last_assistant_message": CLAIM});
+        assert_eq!(client.send(subagents), Value::Null, "{event}");
+    }
+    client.send(json!({"hook_event_name": "SessionStart", "source": "compact"}));
+    assert_eq!(client.standing(), stands("running", 0));
+    assert!(client.goes_on("On it."));
+}
+
+#[test]
 fn a_check_knows_its_loop_and_nothing_of_the_session() {
     let client = Client::new();
     client.begin("\"Build it\" --gate \"cat; env > ../seen\"");
