@@ -256,7 +256,7 @@ fn every_event_the_door_answers_is_hooked_and_every_hook_is_answered() {
 }
 
 #[test]
-fn every_command_is_known_to_the_door_and_named_in_the_help() {
+fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_readme() {
     let files = tree();
     let in_folder = files.iter().filter_map(|file| file.path.strip_prefix("commands/"));
     let commands: BTreeSet<&str> = in_folder.map(|name| name.trim_end_matches(".md")).collect();
@@ -266,6 +266,9 @@ fn every_command_is_known_to_the_door_and_named_in_the_help() {
     let help = read("src/report/help.rs");
     let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
     assert_eq!(commands, told, "commands/ (left) and report/help.rs (right) differ");
+    let readme = read("README.md");
+    let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &readme);
+    assert_eq!(commands, told, "commands/ (left) and README.md (right) differ");
 }
 
 #[test]
