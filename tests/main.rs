@@ -2,11 +2,15 @@
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
+mod breaks;
 mod child;
 mod client;
 mod demo;
 mod door;
+mod faults;
+mod launcher;
 mod loops;
 mod nights;
 mod sandbox;
+mod tidy;
 mod world;

@@ -10,6 +10,7 @@ use crate::sandbox::checkout;
 mod api;
 mod harness;
 mod http;
+mod plugin;
 mod probe;
 mod reply;
 mod request;

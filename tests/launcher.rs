@@ -1,0 +1,55 @@
+//! The launcher of a checkout that is used as a plugin: it finds the binary, and where there is none it
+//! says so without standing in the way.
+
+use serde_json::{Value, json};
+
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, write_executable};
+
+/// Runs the line of `hooks.json` as the client does, from a plugin in a folder with a blank in its name
+/// that was copied without execute bits.
+fn launch(sandbox: &Sandbox, binary: Option<&str>, payload: &Value) -> String {
+    let plugin = sandbox.root().join("my plugins/crew");
+    std::fs::create_dir_all(plugin.join("bin")).unwrap();
+    let script = std::fs::read_to_string(checkout().join("bin/launch")).unwrap();
+    std::fs::write(plugin.join("bin/launch"), script).unwrap();
+    let hooks = std::fs::read_to_string(checkout().join("hooks/hooks.json")).unwrap();
+    let hooks: Value = serde_json::from_str(&hooks).unwrap();
+    let line = hooks["hooks"]["SessionStart"][0]["hooks"][0]["command"].as_str().unwrap();
+    let mut command = sandbox.command("/bin/sh");
+    command.args(["-c", line]).env("CLAUDE_PLUGIN_ROOT", &plugin);
+    command.env("PATH", sandbox.root().join("bin")).envs(binary.map(|it| ("CREW_BIN", it)));
+    for program in ["sh", "cat"] {
+        write_executable(
+            &sandbox.root().join("bin").join(program),
+            &format!("#!/bin/sh\nexec /bin/{program} \"$@\"\n"),
+        );
+    }
+    Running::start(command, Some(payload.to_string().into_bytes())).wait(DEADLINE).success()
+}
+
+#[test]
+fn the_launcher_needs_no_execute_bit_and_bears_blanks_in_its_path() {
+    let sandbox = Sandbox::new();
+    let help = json!({"hook_event_name": "UserPromptExpansion", "command_name": "crew:help"});
+    let said = launch(&sandbox, crew().to_str(), &help);
+    assert!(said.contains("crew keeps the agent working"), "{said}");
+    let stop = json!({"hook_event_name": "Stop", "session_id": "s-1"});
+    assert_eq!(launch(&sandbox, crew().to_str(), &stop), "");
+}
+
+#[test]
+fn without_a_binary_stops_pass_in_silence_and_commands_say_what_to_do() {
+    let sandbox = Sandbox::new();
+    for (payload, expected) in [
+        (json!({"hook_event_name":"Stop"}), ""),
+        (json!({"hook_event_name":"SessionStart"}), "cargo build --release"),
+        (
+            json!({"hook_event_name":"UserPromptExpansion","command_name":"crew:loop"}),
+            "cargo build --release",
+        ),
+    ] {
+        let said = launch(&sandbox, None, &payload);
+        assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{said}");
+    }
+}
