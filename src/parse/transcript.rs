@@ -7,17 +7,29 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-/// Whether the agent used a tool after the line that holds `marker`, crew's own first line of the prompt
-/// now being answered. Where the marker is not in `tail`, every line counts if `cut` says that the tail
-/// begins in the middle of this iteration, and none does otherwise: a tool call that cannot be placed
-/// must not hide a reply without one from the client's cap.
+/// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that holds
+/// `marker`, crew's own first line of the prompt, or with the last prompt of the user's. Where neither is in
+/// `tail`, every line counts if `cut` says that the tail begins in the middle of this iteration, and none
+/// does otherwise: a tool call that cannot be placed must not hide a reply without one from the client's cap.
 pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
-    let after = match tail.rfind(marker).map(|place| tail[place..].split_once('\n')) {
-        Some(Some((_, after))) => after,
-        None if cut => tail,
-        _ => return false,
+    let lines: Vec<&str> = tail.lines().collect();
+    let begin = lines.iter().rposition(|line| line.contains(marker) || is_a_prompt(line));
+    let turn = match begin {
+        Some(begin) => &lines[begin + 1..],
+        None if cut => &lines[..],
+        None => return false,
     };
-    after.lines().filter_map(of_assistant).any(|content| content.used_a_tool)
+    turn.iter().filter_map(|line| of_assistant(line)).any(|content| content.used_a_tool)
+}
+
+/// A line of the user's that answers no tool.
+fn is_a_prompt(line: &str) -> bool {
+    if !line.contains("\"user\"") {
+        return false;
+    }
+    let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
+    let content = line.message.content;
+    line.kind == "user" && line.is_sidechain != Some(true) && !content.answers_a_tool
 }
 
 /// The text the agent ended with: the last text block after the last line that came from the other
@@ -77,6 +89,7 @@ struct Content {
     plain: Option<String>,
     blocks: usize,
     used_a_tool: bool,
+    answers_a_tool: bool,
     last_text: Option<String>,
 }
 
@@ -101,6 +114,7 @@ impl<'de> Visitor<'de> for Content {
         while let Some(block) = source.next_element::<Block<'_>>()? {
             self.blocks += 1;
             self.used_a_tool |= block.kind == "tool_use";
+            self.answers_a_tool |= block.kind == "tool_result";
             self.last_text = block.text.or(self.last_text);
         }
         Ok(self)
@@ -126,6 +140,7 @@ mod tests {
         r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash"}]}}"#;
     const TEXT: &str =
         r#"{"type":"assistant","message":{"content":[{"type":"text","text":"hm"}]}}"#;
+    const ASKED: &str = r#"{"type":"user","message":{"content":"how far are you?"}}"#;
     const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result"}]}}"#;
     const SIDE: &str =
         r#"{"type":"assistant","isSidechain":true,"message":{"content":[{"type":"tool_use"}]}}"#;
@@ -139,6 +154,8 @@ mod tests {
             (vec![PROMPT, SIDE, TEXT], false, false),
             (vec![TOOL, RESULT, TEXT], false, false),
             (vec![TOOL, RESULT, TEXT], true, true),
+            (vec![TOOL, RESULT, ASKED, TEXT], true, false),
+            (vec![PROMPT, TEXT, ASKED, TOOL, RESULT, TEXT], false, true),
             (vec!["junk", "{\"type\":\"assistant\"}"], true, false),
         ];
         for (lines, cut, expected) in table {

@@ -32,7 +32,7 @@ pub(super) struct Message {
 enum Block {
     Text(String),
     Thinking(String),
-    Bash(String),
+    Bash { command: String, in_background: bool },
 }
 
 impl Reply {
@@ -57,7 +57,12 @@ impl Reply {
 
     /// A call of the Bash tool. What is said to its result is the next reply, or `then`.
     pub(crate) fn bash(command: &str) -> Self {
-        Self::new(vec![Block::Bash(command.into())])
+        Self::new(vec![Block::Bash { command: command.into(), in_background: false }])
+    }
+
+    /// The same, left to run in the background.
+    pub(crate) fn background(command: &str) -> Self {
+        Self::new(vec![Block::Bash { command: command.into(), in_background: true }])
     }
 
     /// An HTTP error of the API's shape.
@@ -73,7 +78,7 @@ impl Reply {
 
     /// A call of the Bash tool after what was said.
     pub(crate) fn and_bash(self, command: &str) -> Self {
-        self.and(Block::Bash(command.into()))
+        self.and(Block::Bash { command: command.into(), in_background: false })
     }
 
     fn and(mut self, block: Block) -> Self {
@@ -182,13 +187,13 @@ impl Message {
 
     /// The ids of its tool calls, made from the message's own.
     pub(super) fn tool_calls(&self, id: &str) -> Vec<String> {
-        let calls = |block: &Block| matches!(block, Block::Bash(_));
+        let calls = |block: &Block| matches!(block, Block::Bash { .. });
         let indexed = self.blocks.iter().enumerate();
         indexed.filter(|(_, block)| calls(block)).map(|(index, _)| call_id(id, index)).collect()
     }
 
     fn stop_reason(&self) -> &'static str {
-        let calls = self.blocks.iter().any(|block| matches!(block, Block::Bash(_)));
+        let calls = self.blocks.iter().any(|block| matches!(block, Block::Bash { .. }));
         self.stop_reason.unwrap_or(if calls { "tool_use" } else { "end_turn" })
     }
 
@@ -207,9 +212,9 @@ impl Block {
             Self::Thinking(text) => {
                 json!({"type": "thinking", "thinking": text, "signature": "scripted"})
             }
-            Self::Bash(command) => {
+            Self::Bash { command, in_background } => {
                 json!({"type": "tool_use", "id": call_id(id, index), "name": "Bash",
-                    "input": bash_input(command)})
+                    "input": bash_input(command, *in_background)})
             }
         }
     }
@@ -218,7 +223,7 @@ impl Block {
         match self {
             Self::Text(_) => json!({"type": "text", "text": ""}),
             Self::Thinking(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            Self::Bash(_) => {
+            Self::Bash { .. } => {
                 json!({"type": "tool_use", "id": call_id(id, index), "name": "Bash", "input": {}})
             }
         }
@@ -235,16 +240,20 @@ impl Block {
                 json!({"type": "thinking_delta", "thinking": text}),
                 json!({"type": "signature_delta", "signature": "scripted"}),
             ],
-            Self::Bash(command) => {
-                let input = bash_input(command).to_string();
+            Self::Bash { command, in_background } => {
+                let input = bash_input(command, *in_background).to_string();
                 vec![json!({"type": "input_json_delta", "partial_json": input})]
             }
         }
     }
 }
 
-fn bash_input(command: &str) -> Value {
-    json!({"command": command, "description": "as the script says"})
+fn bash_input(command: &str, in_background: bool) -> Value {
+    let mut input = json!({"command": command, "description": "as the script says"});
+    if in_background {
+        input["run_in_background"] = json!(true);
+    }
+    input
 }
 
 fn call_id(message: &str, index: usize) -> String {
