@@ -199,15 +199,18 @@ fn every_source_file_opens_with_what_it_is_for() {
 }
 
 #[test]
-fn unsafe_code_is_in_one_file_of_the_source_and_one_of_the_tests() {
-    let code = format!(r"\b{}\s*(\{{|fn|impl)", "unsafe");
+fn unsafe_code_stands_only_where_nothing_safe_will_do() {
+    let code = pattern(&format!(r"\b{}\s*(\{{|fn|impl)", "unsafe"));
     let files = source("");
-    let with: Vec<&str> = files
-        .iter()
-        .filter(|file| pattern(&code).is_match(&file.text))
-        .map(|file| file.path.as_str())
-        .collect();
-    assert_eq!(with, ["src/world/unix.rs", "tests/child.rs"]);
+    let with = files.iter().filter(|file| code.is_match(&file.text));
+    let with: Vec<&str> = with.map(|file| file.path.as_str()).collect();
+    let allowed =
+        ["benches/hook/call.rs", "benches/hook/weigh.rs", "src/world/unix.rs", "tests/child.rs"];
+    let strange: Vec<_> = with.into_iter().filter(|path| !allowed.contains(path)).collect();
+    assert!(
+        strange.is_empty(),
+        "unsafe code in {strange:?}: is there a safe way in std or rustix?"
+    );
 }
 
 #[test]
