@@ -2,6 +2,7 @@
 //! careless agent, into a broken world. The test process is the client that owns the loops. No
 //! companion runs here, so the client's cap is off.
 
+mod broken;
 mod crashes;
 mod races;
 mod tamper;
