@@ -4,6 +4,7 @@
 
 mod broken;
 mod crashes;
+mod owners;
 mod races;
 mod tamper;
 
