@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::crashes::POINTS;
-use super::{Answer, Door, Event};
+use super::{Answer, Door};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
 
@@ -227,6 +227,9 @@ fn half_a_character_in_a_message_costs_no_stop() {
     }
 }
 
+/// What became of a record, and how to do it.
+type Breakage<'a> = (&'static str, &'a dyn Fn(&Value) -> Vec<u8>);
+
 #[test]
 fn a_broken_record_is_kept_aside_and_rebuilt_from_the_journal_once() {
     let door = Door::of(Sandbox::without_git());
@@ -237,7 +240,7 @@ fn a_broken_record_is_kept_aside_and_rebuilt_from_the_journal_once() {
         record["state"]["completed"] = json!(7);
         record.to_string().into_bytes()
     };
-    let breakages: [(&str, &dyn Fn(&Value) -> Vec<u8>); 5] = [
+    let breakages: [Breakage<'_>; 5] = [
         ("cut off", &|record| record.to_string().into_bytes()[..300].to_vec()),
         ("empty", &|_| Vec::new()),
         ("junk", &|_| b"\0\0\0\0".to_vec()),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Answer, Dice, Door, Event, OTHER_SESSION};
 use crate::sandbox::Sandbox;
 
-impl<'door> Event<'door> {
+impl Event<'_> {
     fn of(self, session_id: &str) -> Self {
         self.with("session_id", session_id)
     }
@@ -48,8 +48,12 @@ fn another_session_of_the_same_client_stops_as_it_likes() {
 fn the_same_session_in_another_client_stops_as_it_likes() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0");
-    door.stopping("theirs").from_another_client().send().assert_silent();
-    door.event("SessionEnd").from_another_client().with("reason", "other").send().assert_silent();
+    door.stopping("theirs").through_another_client().send().assert_silent();
+    door.event("SessionEnd")
+        .through_another_client()
+        .with("reason", "other")
+        .send()
+        .assert_silent();
     assert_eq!(door.record(&id)["state"]["boundaries"], 0);
     door.stop("ours").assert_goes_on();
 }
@@ -157,7 +161,7 @@ fn two_worktrees_run_two_loops_side_by_side() {
 #[test]
 fn a_loop_whose_client_is_gone_is_interrupted_and_told_once() {
     let door = Door::new();
-    let started = door.command("\"go on\" -n 9 --stall 0").from_another_client().send();
+    let started = door.command("\"go on\" -n 9 --stall 0").through_another_client().send();
     let id = assert_begun(&started);
     assert_eq!(door.status(&id)["owner_is_gone"], true);
     door.stop("of the next client").assert_silent();
