@@ -160,13 +160,11 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::Silent);
     }
     let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
-    let Some(id) = read_pointer(&home.session_pointer(session_id))? else {
-        return Ok(Answer::Silent);
-    };
-    let record = store::load(home, &id)?;
+    let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
     if !record.is_live() || !is_ours(&record, session_id) {
         return Ok(Answer::Silent);
     }
+    let id = record.id.clone();
     if let Some(order) = typed(prompt) {
         match &order {
             Typed::Pause => drop(steer::pause(home, &id, By::User)?),
@@ -194,13 +192,19 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
     Ok(Answer::Silent)
 }
 
+/// The loop of a session. A start that was cut off leaves a pointer to nothing, which means nothing.
+fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
+    let id = read_pointer(&home.session_pointer(session_id))?;
+    let id = id.filter(|id| store::is_there(home, id));
+    Ok(id.map(|id| store::load(home, &id)).transpose()?)
+}
+
 /// The loop this session owns, else the one of its working tree.
 fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
     if let Some(session_id) = &payload.session_id
-        && let Some(id) = read_pointer(&home.session_pointer(session_id))?
-        && store::is_there(home, &id)
+        && let Some(record) = owned(home, session_id)?
     {
-        return Ok(Some(store::load(home, &id)?));
+        return Ok(Some(record));
     }
     match &payload.cwd {
         Some(cwd) => find::of_working_tree(home, cwd),
@@ -239,18 +243,12 @@ fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
 /// with a mark that the next reader honours.
 fn session_end(home: &Home, payload: &Payload) -> Result<Answer> {
     let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
-    let Some(id) = read_pointer(&home.session_pointer(session_id))? else {
-        return Ok(Answer::Silent);
-    };
-    if !store::is_there(home, &id) {
-        return Ok(Answer::Silent);
-    }
-    let record = store::load(home, &id)?;
+    let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
     if record.is_live() && is_ours(&record, session_id) {
         let reason = payload.reason.as_deref().unwrap_or("other");
         let why = format!("its session ended ({reason})");
-        if let Attempt::LeftToTheBoundary = ending::interrupt(home, &id, &why, END_WAIT)? {
-            disk::write(&ending::end_mark(home, &id), why.as_bytes(), Durability::Machine)?;
+        if let Attempt::LeftToTheBoundary = ending::interrupt(home, &record.id, &why, END_WAIT)? {
+            disk::write(&ending::end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }
     }
     Ok(Answer::Silent)

@@ -14,7 +14,7 @@ use crate::engine::looped::{Loop, LoopId, State, VERSION};
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::arguments::LoopArguments;
 use crate::world::home::{Home, read_pointer, write_pointer};
-use crate::world::store::{self, LOCK_WAIT};
+use crate::world::store::{self, Held, LOCK_WAIT};
 use crate::world::{clock, disk, env, git, unix, view};
 
 /// Who wants a loop, and where.
@@ -90,16 +90,27 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     write_pointer(&pointer, &record.id)?;
     write_pointer(&session_pointer, &record.id)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
-    let record = held.record(record, |next| Event::Started { record: Box::new(next.clone()) })?;
+    let record = begin(home, &held, record)?;
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();
         let note =
             format!("CREW_HOME is {}, but this client's loops are in {ours}", theirs.display());
-        held.note_once(&record, "overridden", || note.clone())?;
+        let _ = held.note_once(&record, "overridden", || note.clone());
         notes.push(note);
     }
     let suggestion = record.contract.checks.is_empty().then(|| suggest(&record.place.folder));
     Ok(Some(Started { suggestion: suggestion.flatten(), record, notes }))
+}
+
+/// Records the start. When that fails the user is told that nothing was started, so nothing may be there.
+fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
+    let file = home.loop_file(&record.id, "loop.json");
+    let started = |next: &Loop| Event::Started { record: Box::new(next.clone()) };
+    let recorded = held.record(record, started);
+    if recorded.is_err() {
+        disk::remove(&file)?;
+    }
+    Ok(recorded?)
 }
 
 enum Vacancy {

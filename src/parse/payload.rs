@@ -47,6 +47,7 @@ pub struct Task {
 /// Reads a payload. The error is one line for stderr.
 pub fn parse(bytes: &[u8]) -> Result<Payload, String> {
     let mut fields: Map<String, Value> = serde_json::from_slice(bytes)
+        .or_else(|_| serde_json::from_slice(&without_half_characters(bytes)))
         .map_err(|error| format!("the hook's payload is no JSON object ({error})"))?;
     let background = fields.remove("background_tasks").map_or_else(Vec::new, |it| tasks(&it));
     let mut text = |name: &str| match fields.remove(name) {
@@ -84,6 +85,38 @@ fn tasks(value: &Value) -> Vec<Task> {
             description: text(task, "description"),
         })
         .collect()
+}
+
+/// The client counts in UTF-16 and may cut a text in the middle of a character. JSON can hold the half that
+/// is left, text cannot; it is replaced, because a whole stop must not be lost for it.
+fn without_half_characters(bytes: &[u8]) -> Vec<u8> {
+    let mut mended = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((&first, after)) = rest.split_first() {
+        let width = match (first, escaped_unit(rest)) {
+            (b'\\', Some(0xd800..=0xdbff)) if rest.get(6..).is_some_and(is_low_half) => 12,
+            (b'\\', Some(0xd800..=0xdfff)) => {
+                mended.extend_from_slice(b"\\ufffd");
+                rest = &rest[6..];
+                continue;
+            }
+            (b'\\', None) if !after.is_empty() => 2,
+            _ => 1,
+        };
+        mended.extend_from_slice(&rest[..width]);
+        rest = &rest[width..];
+    }
+    mended
+}
+
+fn is_low_half(bytes: &[u8]) -> bool {
+    matches!(escaped_unit(bytes), Some(0xdc00..=0xdfff))
+}
+
+/// The UTF-16 unit that an escape at the very beginning stands for.
+fn escaped_unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// A session id names a file, so it may hold nothing that a path could.
@@ -151,6 +184,20 @@ mod tests {
         ] {
             let complaint = parse(junk).unwrap_err();
             assert!(complaint.contains(expected) && !complaint.contains('\n'), "{complaint}");
+        }
+    }
+
+    #[test]
+    fn half_a_character_is_replaced_and_a_whole_one_kept() {
+        let table = [
+            (r"cut \ud83d", "cut \u{fffd}"),
+            (r"\uDE00 cut", "\u{fffd} cut"),
+            (r"\ud83d\ud83d\ude00", "\u{fffd}\u{1f600}"),
+            (r"\ud83d\n\\ud83d \u00e9\\", "\u{fffd}\n\\ud83d é\\"),
+        ];
+        for (escaped, expected) in table {
+            let payload = format!(r#"{{"hook_event_name":"Stop","prompt":"{escaped}"}}"#);
+            assert_eq!(parse(payload.as_bytes()).unwrap().prompt.as_deref(), Some(expected));
         }
     }
 

@@ -148,6 +148,11 @@ pub fn move_aside(path: &Path, name: &str) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
+/// Copies a file to a name beside it.
+pub fn copy_aside(path: &Path, name: &str) -> io::Result<()> {
+    fs::copy(path, path.with_file_name(name)).map(drop)
+}
+
 /// How much of a crash a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {

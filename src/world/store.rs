@@ -83,8 +83,16 @@ pub fn is_there(home: &Home, id: &LoopId) -> bool {
     disk::exists(&home.loop_file(id, "loop.json"))
 }
 
-/// Reads a record without a lock: what a screen shows. A rename is atomic, so it is whole.
+/// Reads a record; without a lock, unless it is broken and must be rebuilt.
 pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+    match read(home, id) {
+        Err(StoreError::Corrupt { .. }) => hold(home, id, LOCK_WAIT)?.load(),
+        other => other,
+    }
+}
+
+/// Reads a record as it is. A rename is atomic, so it is whole.
+fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
     let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
     let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
@@ -163,7 +171,7 @@ pub struct Held {
 impl Held {
     /// Reads the record; a broken one is kept aside and rebuilt from the journal, once.
     pub fn load(&self) -> Result<Loop, StoreError> {
-        match load(&self.home, &self.id) {
+        match read(&self.home, &self.id) {
             Err(StoreError::Corrupt { why, .. }) => self.rebuild(why),
             other => other,
         }
@@ -173,11 +181,13 @@ impl Held {
         let now = clock::now();
         let name = format!("loop.json.corrupt-{}", now.wall.format("%Y%m%dT%H%M%SZ"));
         let path = self.home.loop_file(&self.id, "loop.json");
-        disk::move_aside(&path, &name)?;
         let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
         let Some(record) = replay(&entries) else {
+            disk::move_aside(&path, &name)?;
             return Err(StoreError::Corrupt { id: self.id.clone(), why });
         };
+        // The broken one stays in its place until it is replaced: a crash here must not lose the loop.
+        disk::copy_aside(&path, &name)?;
         self.write(&record)?;
         self.note(
             &record,

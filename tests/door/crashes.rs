@@ -186,7 +186,7 @@ fn a_check_whose_hook_was_killed_is_ended_by_the_next_who_looks() {
         match ended_by {
             "a cancel" => drop(door.sandbox.crew(&["cancel", &id]).success()),
             "a session's end" => {
-                door.event("SessionEnd").with("reason", "other").send().assert_silent()
+                door.event("SessionEnd").with("reason", "other").send().assert_silent();
             }
             _ => drop(door.begin("\"go on\" --replace")),
         }

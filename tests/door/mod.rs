@@ -2,8 +2,12 @@
 //! careless agent, into a broken world. The test process is the client that owns the loops. No
 //! companion runs here, so the client's cap is off.
 
+mod broken;
 mod crashes;
+mod inputs;
+mod owners;
 mod races;
+mod rules;
 mod tamper;
 
 use std::path::PathBuf;
@@ -154,7 +158,7 @@ impl Event<'_> {
 
     /// Sends it through a process that starts the hook in yet another session: another client.
     #[cfg(target_os = "linux")]
-    fn from_another_client(mut self) -> Self {
+    fn through_another_client(mut self) -> Self {
         self.wrapper = &["setsid", "--fork", "--wait"];
         self
     }

@@ -1,6 +1,7 @@
 //! Many hooks and cancels at once: each boundary is recorded whole, counted once, and nothing goes
 //! on after a cancel.
 
+use std::fs::File;
 use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Sender};
@@ -175,5 +176,50 @@ fn a_command_heard_twice_starts_one_loop_and_neither_is_refused() {
         let told = door.sandbox.crew(&["status", "--all", "--json"]).success();
         let told: Value = serde_json::from_str(&told).unwrap();
         assert_eq!(told["loops"].as_array().unwrap().len(), 1, "{why}");
+    }
+}
+
+/// Keeps a loop's lock, as a crew that hangs would. To be unlocked, not dropped: a child that another test
+/// forks at that moment holds the file open a little longer.
+fn keep(door: &Door, id: &str, name: &str) -> File {
+    let file = File::options().write(true).create(true).truncate(false).open(door.file(id, name));
+    let file = file.unwrap();
+    file.lock().unwrap();
+    file
+}
+
+#[test]
+fn a_lock_that_somebody_keeps_holds_nobody_up_for_long() {
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 9 --stall 0");
+    let kept = keep(&door, &id, "boundary.lock");
+    door.stop("beside another boundary").assert_silent();
+    kept.unlock().unwrap();
+    let kept = keep(&door, &id, "loop.lock");
+    let begun = Instant::now();
+    let answer = door.stop("nobody can record this").assert_lets_go();
+    assert!(answer.ran.stderr.contains("busy"), "{answer:#?}");
+    door.sandbox.crew(&["status"]).success();
+    assert!(begun.elapsed() < TOO_SLOW);
+    kept.unlock().unwrap();
+    door.stop("this one counts").assert_goes_on();
+    assert_eq!(door.record(&id)["state"]["completed"], 1);
+}
+
+#[test]
+fn a_cancel_and_a_sessions_end_that_cannot_have_the_lock_are_obeyed_by_the_next_stop() {
+    let door = Door::of(Sandbox::without_git());
+    for outcome in ["cancelled", "interrupted"] {
+        let id = door.begin("\"go on\" -n 9 --stall 0");
+        let kept = keep(&door, &id, "loop.lock");
+        if outcome == "cancelled" {
+            door.sandbox.crew(&["cancel", &id]).success();
+        } else {
+            door.event("SessionEnd").with("reason", "clear").send().assert_silent();
+        }
+        kept.unlock().unwrap();
+        door.stop("the next stop").assert_lets_go();
+        assert_eq!(door.record(&id)["state"]["ending"]["outcome"], outcome);
+        assert_eq!(door.record(&id)["state"]["completed"], 0);
     }
 }

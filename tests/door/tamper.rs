@@ -164,9 +164,7 @@ fn a_pipe_or_a_folder_in_a_files_place_holds_nothing_up() {
                 std::fs::remove_file(&path).unwrap();
                 let mut command = door.sandbox.command(Path::new("/usr/bin").join(put));
                 command.arg(&path);
-                crate::child::Running::start(command, None)
-                    .wait(crate::sandbox::DEADLINE)
-                    .success();
+                Running::start(command, None).wait(DEADLINE).success();
                 // The view is looked at too, so that each of these leaves its remark.
                 std::fs::remove_file(door.view_file()).ok();
             });
@@ -342,7 +340,7 @@ fn filter(door: &Door, repository: &str, name: &str, program: &str) {
     std::fs::write(inside, attributes).unwrap();
     let folder = folder.display().to_string();
     door.sandbox.git(&["-C", &folder, "config", &format!("filter.{name}.clean"), program]);
-    let readme = std::path::Path::new(&folder).join("README");
+    let readme = Path::new(&folder).join("README");
     let size = std::fs::read(&readme).unwrap().len();
     std::fs::write(readme, "x".repeat(size)).unwrap();
 }

@@ -1,0 +1,235 @@
+//! The rules of a boundary through the built binary: what ends a loop, what never does, and what is left
+//! of it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+use super::{Answer, Door, assert_gone};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+
+const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
+
+/// Asserts how a loop ended and what it left: the result, and a handoff unless it is completed.
+#[track_caller]
+fn assert_ended(door: &Door, id: &str, outcome: &str, iterations: u64) -> Value {
+    let state = door.record(id)["state"].clone();
+    assert_eq!(state["ending"]["outcome"], outcome, "{state:#}");
+    assert_eq!(state["completed"], iterations, "{state:#}");
+    let result = std::fs::read(door.file(id, "result.json")).unwrap();
+    let result: Value = serde_json::from_slice(&result).unwrap();
+    assert_eq!(result["schema"], 1);
+    assert_eq!(result["outcome"], outcome);
+    assert_eq!(result["iterations"], iterations);
+    let pages: Vec<String> = door
+        .handoffs()
+        .iter()
+        .map(|page| std::fs::read_to_string(page).unwrap())
+        .filter(|page| page.contains(&format!("# Handoff: loop {id}")))
+        .collect();
+    assert_eq!(pages.len(), usize::from(outcome != "completed"), "{outcome}");
+    assert!(pages.iter().all(|page| page.contains(&format!("status: {outcome}"))), "{pages:#?}");
+    let status = door.status(id);
+    assert_eq!((&status["status"], &status["outcome"]), (&"finished".into(), &outcome.into()));
+    door.stop("a stop after the end").assert_silent();
+    state["ending"].clone()
+}
+
+#[test]
+fn an_agent_that_claims_falsely_at_every_boundary_ends_exhausted_at_its_maximum() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" --max-iterations 7 --verify 'echo 3 failed; false' --stall 0");
+    for turn in 1..7 {
+        let answer = door.stop(&format!("{turn}\n{CLAIM}")).assert_goes_on();
+        assert!(answer.context().contains("claim was refused"), "{answer:#?}");
+        assert!(answer.context().contains("3 failed"), "{answer:#?}");
+    }
+    door.stop(CLAIM).assert_lets_go();
+    let ending = assert_ended(&door, &id, "exhausted", 7);
+    assert_eq!(ending["proof"], Value::Null);
+}
+
+#[test]
+fn a_green_verify_beside_a_red_gate_proves_nothing() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 2 --verify true --gate false --stall 0");
+    let answer = door.stop(CLAIM).assert_goes_on();
+    assert!(answer.context().contains("claim was refused: `false` failed"), "{answer:#?}");
+    door.stop(CLAIM).assert_lets_go();
+    assert_ended(&door, &id, "exhausted", 2);
+}
+
+#[test]
+fn a_true_claim_on_the_last_iteration_completes() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 2 --verify 'test -e done' --stall 0");
+    door.stop(&format!("too early\n{CLAIM}")).assert_goes_on();
+    door.sandbox.write("done", "");
+    let answer = door.stop(CLAIM).assert_lets_go();
+    assert!(answer.line().contains("completed, checked"), "{answer:#?}");
+    assert_eq!(assert_ended(&door, &id, "completed", 2)["proof"], "checked");
+}
+
+#[test]
+fn a_claim_that_nothing_checks_is_called_the_agents_word() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 2 --stall 0");
+    let answer = door.stop(CLAIM).assert_lets_go();
+    assert!(answer.line().contains("this is the agent's word"), "{answer:#?}");
+    assert_eq!(assert_ended(&door, &id, "completed", 1)["proof"], "claimed");
+}
+
+#[test]
+fn a_third_failure_on_the_last_iteration_aborts() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 3 --gate false --failure-threshold 3 --stall 0");
+    door.stop("one").assert_goes_on();
+    door.stop("two\n<promise>FAILURE: no luck</promise>").assert_goes_on();
+    door.stop("three").assert_lets_go();
+    assert_ended(&door, &id, "aborted", 3);
+}
+
+#[test]
+fn an_agent_that_is_blocked_or_stands_still_ends_the_loop() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9 --stall 3");
+    door.stop("<promise>BLOCKED: the key is missing</promise>").assert_lets_go();
+    let ending = assert_ended(&door, &id, "blocked", 1);
+    assert!(ending["why"].as_str().unwrap().contains("the key is missing"), "{ending}");
+    let id = door.begin("\"go on\" -n 9 --stall 3");
+    door.stop("one").assert_goes_on();
+    let nudge = door.stop("two").assert_goes_on();
+    assert!(nudge.context().contains("Try another approach"), "{nudge:#?}");
+    door.stop("three").assert_lets_go();
+    assert_ended(&door, &id, "stalled", 3);
+}
+
+#[test]
+fn a_loop_that_is_cancelled_says_by_whom_and_why() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9 --stall 0");
+    door.sandbox.crew(&["cancel", "--reason", "wrong branch"]).success();
+    let ending = assert_ended(&door, &id, "cancelled", 0);
+    assert_eq!(ending["why"], "cancelled by the user: wrong branch");
+    let id = door.begin("\"go on\" -n 9 --stall 0");
+    let mut command = door.sandbox.command(crate::sandbox::crew());
+    command.args(["cancel", &id]).env("CLAUDECODE", "1");
+    crate::child::Running::start(command, None).wait(DEADLINE).success();
+    assert_eq!(assert_ended(&door, &id, "cancelled", 0)["why"], "cancelled by the agent");
+}
+
+#[test]
+fn a_check_that_leaves_a_process_behind_is_cleaned_up() {
+    let door = Door::of(Sandbox::without_git());
+    let check = "sleep 300 & echo $! > pids; (sleep 300; true) & echo $! >> pids";
+    door.begin(&format!("\"go on\" -n 9 --gate '{check}' --stall 0"));
+    door.stop("one").assert_goes_on();
+    assert_gone(&std::fs::read_to_string(door.sandbox.file("pids")).unwrap());
+}
+
+/// A loop whose gate writes the ids of its processes and then takes very long.
+fn with_a_long_check() -> (Door, String) {
+    let door = Door::of(Sandbox::without_git());
+    let check = "sleep 300 & echo $$ $! > started; mv started pids; wait";
+    let id = door.begin(&format!("\"go on\" -n 9 --gate '{check}' --stall 0"));
+    (door, id)
+}
+
+#[track_caller]
+fn pids(door: &Door) -> String {
+    poll_until("the check at work", || door.sandbox.file("pids").exists());
+    std::fs::read_to_string(door.sandbox.file("pids")).unwrap()
+}
+
+#[test]
+fn a_hook_that_is_told_to_end_in_mid_check_ends_the_check_and_records_nothing() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let (door, id) = with_a_long_check();
+        let before = door.record(&id);
+        let hook = door.stopping("one").start();
+        let pids = pids(&door);
+        hook.signal(signal);
+        let answer = Answer::of(hook.wait(DEADLINE));
+        answer.assert_silent();
+        assert_gone(&pids);
+        assert_eq!(door.record(&id), before, "{signal:?}");
+        assert_eq!(door.journal(&id).len(), 1, "{signal:?}");
+    }
+}
+
+#[test]
+fn a_cancel_in_mid_check_ends_the_loop_at_once() {
+    let (door, id) = with_a_long_check();
+    let hook = door.stopping("one").start();
+    let pids = pids(&door);
+    let begun = Instant::now();
+    door.sandbox.crew(&["cancel", &id]).success();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled");
+    Answer::of(hook.wait(DEADLINE)).assert_lets_go();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_gone(&pids);
+    let state = &door.record(&id)["state"];
+    assert_eq!((&state["boundaries"], &state["completed"]), (&0.into(), &0.into()));
+    door.stop("the next stop").assert_silent();
+}
+
+#[test]
+fn a_status_is_told_while_a_check_runs() {
+    let (door, id) = with_a_long_check();
+    let hook = door.stopping("one").start();
+    let pids = pids(&door);
+    let begun = Instant::now();
+    assert_eq!(door.status(&id)["iteration"], 1);
+    door.event("UserPromptExpansion").with("command_name", "crew:status").send();
+    // A second stop meanwhile is not a boundary, and waits for nothing.
+    door.stop("meanwhile").assert_silent();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(!hook.stdout().contains('{'));
+    drop(hook);
+    door.sandbox.crew(&["cancel", &id]).success();
+    assert_gone(&pids);
+}
+
+#[test]
+fn a_check_that_dies_by_a_foreign_signal_is_unknown_and_no_failure() {
+    let door = Door::of(Sandbox::without_git());
+    let check = "echo $$ > started; mv started pids; while :; do sleep 0.05; done";
+    let id =
+        door.begin(&format!("\"go on\" -n 9 --gate '{check}' --failure-threshold 1 --stall 0"));
+    let hook = door.stopping(CLAIM).start();
+    let pid = pids(&door).trim().parse().ok().and_then(rustix::process::Pid::from_raw).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    let answer = Answer::of(hook.wait(DEADLINE)).assert_goes_on();
+    assert!(answer.context().contains("unknown"), "{answer:#?}");
+    let state = &door.record(&id)["state"];
+    assert_eq!(state["consecutive_failures"], 0);
+    assert_eq!(state["ending"], Value::Null);
+    assert!(answer.ran.status.signal().is_none());
+}
+
+#[test]
+fn a_check_cannot_read_the_payload_or_see_a_nested_session() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9 --gate 'cat > stdin; env > seen' --stall 0");
+    door.stop("one").assert_goes_on();
+    assert_eq!(std::fs::read_to_string(door.sandbox.file("stdin")).unwrap(), "");
+    let seen = std::fs::read_to_string(door.sandbox.file("seen")).unwrap();
+    assert!(seen.contains(&format!("CREW_LOOP={id}\n")) && seen.contains("CREW_ITERATION=1\n"));
+    for name in ["CLAUDECODE", "CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"] {
+        assert!(!seen.contains(&format!("{name}=")), "{seen}");
+    }
+}
+
+#[test]
+fn a_check_that_prints_without_end_fills_nothing() {
+    let door = Door::of(Sandbox::without_git());
+    let check = "head -c 20000000 /dev/zero | tr \"\\\\0\" \"x\"; echo; echo the last line; false";
+    let id = door.begin(&format!("\"go on\" -n 9 --gate '{check}' --stall 0"));
+    let answer = door.stop("one").assert_goes_on();
+    assert!(answer.context().contains("the last line"), "{answer:#?}");
+    assert!(answer.context().encode_utf16().count() < 9_000);
+    let size = |name: &str| std::fs::metadata(door.file(&id, name)).unwrap().len();
+    assert!(size("loop.json") < 100_000 && size("journal.jsonl") < 200_000);
+}
