@@ -118,7 +118,10 @@ fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes
     let requests = api.main_requests();
     assert_eq!(requests.len(), 6);
     let told = requests[4].newest();
-    assert!(told.contains("Your claim was refused: `sh check.sh` failed (exit 3)"), "{told}");
+    assert!(
+        told.contains("Your claim was refused.\n- `sh check.sh` (verify) failed (exit 3)."),
+        "{told}"
+    );
     assert!(told.contains("missing: the file done"), "{told}");
     assert_eq!(session.result().trim(), claim.trim());
 }

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 pub fn handoff(arguments: &Handoff) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let words = format!("{} \"{}\"", arguments.kind, arguments.description);
-    print::out(&told::handed_off(&handoff::write(&record, &words)?));
+    let page = handoff::write(&record, &arguments.kind, &arguments.description)?;
+    print::out(&told::handed_off(&page));
     Ok(Exit::Success)
 }

@@ -92,7 +92,7 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
         disk::remove(&home.session_pointer(&former))?;
     }
     let _ = view::write(&record);
-    let handoff = newest_handoff(&record.place.branch_folder().join("handoffs"));
+    let handoff = view::newest_handoff(&record);
     Ok(Resumed { record, handoff })
 }
 
@@ -134,10 +134,4 @@ fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
         }
     }
     bail!("loop {other} is {} here\nhint: crew cancel {other} ends it", record.standing())
-}
-
-fn newest_handoff(folder: &Path) -> Option<PathBuf> {
-    let names = disk::names(folder, 10_000).into_iter();
-    let newest = names.max_by_key(|name| disk::stamp(&folder.join(name)).map(|(_, time)| time))?;
-    Some(folder.join(newest))
 }

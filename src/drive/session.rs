@@ -19,7 +19,7 @@ use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::parse::payload::{Payload, pasted_command};
 use crate::parse::typed::{Typed, is_the_clients, typed};
-use crate::parse::{arguments, changes, transcript};
+use crate::parse::{arguments, changes, handoff_words, transcript};
 use crate::world::disk::{self, Durability};
 use crate::world::env;
 use crate::world::home::{Home, read_pointer};
@@ -149,7 +149,8 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
 
 fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
-    Ok(Answer::HandedOff(handoff::write(&record, raw)?))
+    let (kind, told) = handoff_words::split(raw);
+    Ok(Answer::HandedOff(handoff::write(&record, kind, told)?))
 }
 
 /// A prompt that is no command: an order typed to crew, or the user's own words. Words typed while the

@@ -83,14 +83,14 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
         transcript_bytes: request.transcript_bytes,
         ..SessionMemory::default()
     };
-    if let Err(error) = view::write(&record) {
-        notes.push(format!("the checkout's files could not be written ({error})"));
-    }
     record.state.tree = if stall { git::fingerprint(&record.place.checkout) } else { None };
     write_pointer(&pointer, &record.id)?;
     write_pointer(&session_pointer, &record.id)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
+    if let Err(error) = view::write(&record) {
+        notes.push(format!("the checkout's files could not be written ({error})"));
+    }
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();
         let note =

@@ -25,14 +25,19 @@ pub fn file_name(kind: &str, at: DateTime<Utc>) -> String {
     format!("{kind}-{}.md", at.format("%Y%m%dT%H%M%SZ"))
 }
 
+/// The line that says which loop a page is about.
+pub fn title(subject: &Loop) -> String {
+    format!("# Handoff: loop {}", subject.id)
+}
+
 /// The page for a loop that ended, or that somebody hands on.
 pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>) -> String {
     let branch = subject.place.branch.as_deref().unwrap_or("none");
     let mut text = format!(
-        "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n# Handoff: loop {}\n\n",
+        "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n{}\n\n",
         at.format("%Y-%m-%dT%H:%M:%SZ"),
         subject.standing(),
-        subject.id,
+        title(subject),
     );
     section(&mut text, "What was done", &what_was_done(subject, since));
     section(&mut text, "Files changed", &or_none(&since.diffstat));
@@ -63,9 +68,10 @@ fn indented(text: &str) -> String {
 }
 
 fn what_was_done(subject: &Loop, since: &Since) -> String {
+    let done = subject.state.completed;
     let mut text = format!(
-        "{} iterations in {}.\n",
-        subject.state.completed,
+        "{done} {} in {}.\n",
+        if done == 1 { "iteration" } else { "iterations" },
         humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
     );
     if let Some(ending) = &subject.state.ending {
@@ -180,8 +186,8 @@ mod tests {
 
         ## What was done
 
-        1 iterations in 1m.
-        Ended exhausted: the limit of 1 iterations is reached.
+        1 iteration in 1m.
+        Ended exhausted: the limit of 1 iteration is reached.
         Commits since the start:
 
             1a2b3c4 Add the list endpoint

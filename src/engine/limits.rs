@@ -42,9 +42,11 @@ pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let state = &subject.state;
     if limits.max_iterations > 0 && state.completed >= limits.max_iterations {
-        return Some(format!("the limit of {} iterations is reached", limits.max_iterations));
+        let max = limits.max_iterations;
+        let noun = if max == 1 { "iteration" } else { "iterations" };
+        return Some(format!("the limit of {max} {noun} is reached"));
     }
-    if limits.max_duration_s > 0 && state.awake_ms >= limits.max_duration_s * 1000 {
+    if limits.max_duration_s > 0 && state.awake_ms >= limits.max_duration_s.saturating_mul(1000) {
         return Some(format!(
             "the time limit of {} is reached",
             humantime::format_duration(std::time::Duration::from_secs(limits.max_duration_s))
@@ -81,7 +83,8 @@ pub fn outlasted_by(subject: &Loop, now: DateTime<Utc>, due: DateTime<Utc>) -> O
     if limits.max_wait_s > 0 && seconds > limits.max_wait_s {
         return Some("the longest wait allowed".to_owned());
     }
-    let left = (limits.max_duration_s * 1000).saturating_sub(subject.state.awake_ms) / 1000;
+    let left =
+        limits.max_duration_s.saturating_mul(1000).saturating_sub(subject.state.awake_ms) / 1000;
     (limits.max_duration_s > 0 && seconds > left).then(|| "the loop's time limit".to_owned())
 }
 

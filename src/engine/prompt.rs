@@ -14,10 +14,10 @@ use super::looped::Loop;
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
-/// A task longer than this many characters is given by its beginning and its file.
-const TASK_CHARS_MAX: usize = 1_000;
-/// The same where the task is not in the context: in UTF-16 units, with room left for the rest.
-const TASK_CHARS_WHOLE: usize = 5_000;
+/// A task longer than this many UTF-16 units is given by its beginning and its file.
+const TASK_UNITS_MAX: usize = 1_000;
+/// The same where the task is not in the context, with room left for the rest.
+const TASK_UNITS_WHOLE: usize = 5_000;
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
@@ -46,7 +46,7 @@ pub fn start(subject: &Loop) -> String {
 
 /// What the agent gets after a boundary that goes on.
 pub fn next(subject: &Loop) -> String {
-    compose(subject, "", TASK_CHARS_MAX)
+    compose(subject, "", TASK_UNITS_MAX)
 }
 
 /// What the agent gets where the task is no longer in its context: after a compaction, or in the session
@@ -55,15 +55,15 @@ pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
     let handoff = handoff.map_or_else(String::new, |page| {
         format!("What was done before you came is in {}; read it first.\n", page.display())
     });
-    compose(subject, &handoff, TASK_CHARS_WHOLE)
+    compose(subject, &handoff, TASK_UNITS_WHOLE)
 }
 
-fn compose(subject: &Loop, before: &str, task_chars: usize) -> String {
+fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
     let mut head = marker(subject);
     head.push('\n');
     head.push_str(before);
     head.push_str("\nThe task:\n");
-    head.push_str(&task(subject, task_chars));
+    head.push_str(&task(subject, task_units));
     head.push('\n');
     let mut tail = nudge(subject).unwrap_or_default();
     tail.push_str(&rules(subject));
@@ -77,7 +77,7 @@ fn task(subject: &Loop, most: usize) -> String {
     if units(task) <= most {
         return format!("{task}\n");
     }
-    let beginning: String = task.chars().take(TASK_CHARS_MAX).collect();
+    let beginning: String = task.chars().take(TASK_UNITS_MAX).collect();
     format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
 }
 
@@ -89,9 +89,7 @@ fn seen(last: &Evidence, room: usize) -> String {
         Standing::Refused(because) if because.is_empty() => {
             text.push_str("- Your claim was refused: its checks could not be run to their end.\n");
         }
-        Standing::Refused(because) => {
-            let _ = writeln!(text, "- Your claim was refused: {}.", clip(because, 600));
-        }
+        Standing::Refused(_) => text.push_str("- Your claim was refused.\n"),
         Standing::Failure(because) => {
             let _ = writeln!(text, "- You said FAILURE: {}", clip(because, 500));
         }

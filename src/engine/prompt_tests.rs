@@ -35,7 +35,7 @@ fn a_refused_claim_comes_back_with_the_failing_command_and_its_tail() {
     Build the todo API
 
     What crew saw after iteration 1:
-    - Your claim was refused: `cargo test` failed (exit 1).
+    - Your claim was refused.
     - 1 of 2 checks passed.
     - `cargo test` (verify) failed (exit 1).
       Its last lines:

@@ -6,6 +6,7 @@ pub mod api_error;
 pub mod arguments;
 pub mod changes;
 pub mod git;
+pub mod handoff_words;
 pub mod order;
 pub mod payload;
 pub mod process_table;

@@ -1,5 +1,7 @@
 //! The one-line screens: what a start promises, what a boundary was, how a loop stands.
 
+use std::collections::BTreeSet;
+
 use super::words::{commands, count, duration};
 use crate::engine::contract::Role;
 use crate::engine::evidence::{Evidence, Progress, Standing};
@@ -27,18 +29,26 @@ pub fn limits(subject: &Loop) -> String {
 
 fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
-    let sound =
-        contract.checks.iter().filter(|check| check.role != Role::Until).map(|check| &*check.run);
-    let sound = commands(sound);
-    let until = commands(contract.of_role(Role::Until).map(|check| &*check.run));
+    let sound = contract.checks.iter().filter(|check| check.role != Role::Until);
+    let sound = passing(sound.map(|check| &*check.run));
+    let until = passing(contract.of_role(Role::Until).map(|check| &*check.run));
     let said = contract.promise.as_ref().map(|promise| format!("the agent says {promise}"));
-    let reached = (!until.is_empty()).then(|| format!("{until} pass"));
+    let reached = (!until.is_empty()).then_some(until);
     let ways: Vec<String> = said.into_iter().chain(reached).collect();
     match (ways.is_empty(), sound.is_empty()) {
         (true, _) => "done when the limit is reached".to_owned(),
         (false, true) => format!("done when {}", ways.join(" or ")),
-        (false, false) => format!("done when {} and {sound} pass", ways.join(" or ")),
+        (false, false) => format!("done when {} and {sound}", ways.join(" or ")),
     }
+}
+
+/// "`a` passes", "`a` and `b` pass"; empty where there is no check.
+fn passing<'a>(checks: impl Iterator<Item = &'a str>) -> String {
+    let checks: Vec<&str> = checks.collect();
+    let different: BTreeSet<&str> = checks.iter().copied().collect();
+    let verb = if different.len() == 1 { "passes" } else { "pass" };
+    let named = commands(checks.into_iter());
+    if named.is_empty() { named } else { format!("{named} {verb}") }
 }
 
 /// The line after a boundary that goes on.
@@ -167,7 +177,7 @@ mod tests {
         let mut unbounded = a_loop_with(&[("test -e done", Role::Until)]);
         unbounded.contract.limits.max_iterations = 0;
         unbounded.contract.promise = None;
-        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` pass · stop: Esc, or crew cancel in any terminal");
+        assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` passes · stop: Esc, or crew cancel in any terminal");
     }
 
     #[test]

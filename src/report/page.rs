@@ -159,7 +159,7 @@ mod tests {
         let page = finish(&ended(Verdict::Failed), &Since::default(), Some(handoff));
         assert_snapshot!(page, @"
         loop haaaaaaa: exhausted after 1 iteration
-          why      the limit of 1 iterations is reached
+          why      the limit of 1 iteration is reached
           time     1m awake (last iterations: 1m)
           changes  0 commits · no file changed
           verify   `cargo test` failed (exit 1)

@@ -9,11 +9,15 @@ use serde_json::{Map, Value};
 
 use super::clock;
 use super::disk::{self, Durability};
+use crate::engine::handoff::title;
 use crate::engine::looped::Loop;
 use crate::engine::view::{Edit, VERSION, compare, merged};
 
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
+/// The largest handoff page that is read, and how many are looked through.
+const HANDOFF_BYTES: u64 = 1 << 20;
+const HANDOFFS_MAX: usize = 1000;
 
 /// What the checkout's files were found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,9 +79,28 @@ pub fn write(subject: &Loop) -> io::Result<()> {
 pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
     let folder = branch_folder(subject)?.join("handoffs");
     make_inside(&folder, &subject.place.checkout)?;
-    let file = folder.join(name);
+    // Two pages of one second and type must not replace each other.
+    let free = |name: &String| !disk::exists(&folder.join(name));
+    let stem = name.trim_end_matches(".md");
+    let mut names = (2..1000).map(|number| format!("{stem}-{number}.md"));
+    let name = Some(name.to_owned()).filter(free).or_else(|| names.find(free));
+    let file =
+        folder.join(name.ok_or_else(|| io::Error::other("too many handoffs in one second"))?);
     disk::write(&file, page.as_bytes(), Durability::Process)?;
     Ok(file)
+}
+
+/// The newest handoff page of this loop.
+pub fn newest_handoff(subject: &Loop) -> Option<PathBuf> {
+    let folder = subject.place.branch_folder().join("handoffs");
+    let mut pages: Vec<PathBuf> =
+        disk::names(&folder, HANDOFFS_MAX).into_iter().map(|name| folder.join(name)).collect();
+    pages.sort_by_key(|page| std::cmp::Reverse(disk::stamp(page).map(|(_, time)| time)));
+    let title = title(subject);
+    pages.into_iter().find(|page| {
+        disk::read_text(page, HANDOFF_BYTES)
+            .is_ok_and(|text| text.is_some_and(|text| text.lines().any(|line| line == title)))
+    })
 }
 
 /// The branch that owns a folder under `.claude/branches/`, as its view says.

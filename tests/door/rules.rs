@@ -56,7 +56,10 @@ fn a_green_verify_beside_a_red_gate_proves_nothing() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 2 --verify true --gate false --stall 0");
     let answer = door.stop(CLAIM).assert_goes_on();
-    assert!(answer.context().contains("claim was refused: `false` failed"), "{answer:#?}");
+    assert!(
+        answer.context().contains("claim was refused.\n- `false` (gate) failed"),
+        "{answer:#?}"
+    );
     door.stop(CLAIM).assert_lets_go();
     assert_ended(&door, &id, "exhausted", 2);
 }
