@@ -15,6 +15,7 @@ pub mod install;
 pub mod place;
 pub mod resume;
 pub mod session;
+pub mod skew;
 pub mod start;
 pub mod steer;
 pub mod stop;

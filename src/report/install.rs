@@ -66,6 +66,16 @@ pub fn uninstalled(
     text
 }
 
+/// The line of a session whose plugin is of another version than this binary.
+pub fn skew(plugin: &str, launched: bool) -> String {
+    let fix = if launched {
+        "bring both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"
+    } else {
+        "crew install, then /reload-plugins"
+    };
+    format!("crew: the plugin is of version {plugin}, its binary of {VERSION}. Fix: {fix}")
+}
+
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
