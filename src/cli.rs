@@ -1,6 +1,8 @@
 //! What may be typed. No behaviour.
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// Keeps a coding agent working until the job is proved done.
 #[derive(Debug, Parser)]
@@ -45,6 +47,16 @@ pub enum Verb {
     /// Write a page for the next worker
     #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
     Handoff(Handoff),
+    /// Set the plugin up in Claude Code
+    #[command(after_help = "Examples:\n  crew install\n  crew install --scope local\n  \
+                      crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
+    Install(Install),
+    /// Undo what install did; the records of loops are kept
+    #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
+    Uninstall(Uninstall),
+    /// Look for what keeps loops from running, each with its fix; exit 1 if something is broken
+    #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
+    Doctor(Doctor),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
 }
@@ -118,4 +130,51 @@ pub struct Handoff {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(long = "loop", value_name = "LOOP")]
     pub name: Option<String>,
+}
+
+/// `crew install`.
+#[derive(Debug, clap::Args)]
+pub struct Install {
+    /// Whom it is for
+    #[arg(long, value_enum, default_value_t = Scope::User)]
+    pub scope: Scope,
+    /// With `--scope project`: the address of crew's repository that is written into the settings
+    #[arg(long, value_name = "ADDRESS")]
+    pub marketplace: Option<String>,
+    /// The client's program, where it is not `claude` on PATH
+    #[arg(long, value_name = "PATH")]
+    pub client: Option<PathBuf>,
+}
+
+/// `crew uninstall`.
+#[derive(Debug, clap::Args)]
+pub struct Uninstall {
+    /// `user` and `local`: everything of yours; `project`: what this repository's settings ask for
+    #[arg(long, value_enum, default_value_t = Scope::User)]
+    pub scope: Scope,
+    /// The client's program, where it is not `claude` on PATH
+    #[arg(long, value_name = "PATH")]
+    pub client: Option<PathBuf>,
+}
+
+/// `crew doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// For programs; carries "schema"
+    #[arg(long)]
+    pub json: bool,
+    /// The client's program, where it is not `claude` on PATH
+    #[arg(long, value_name = "PATH")]
+    pub client: Option<PathBuf>,
+}
+
+/// Whom an installation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scope {
+    /// You, everywhere
+    User,
+    /// Everybody who works in this repository
+    Project,
+    /// You, in this repository
+    Local,
 }

@@ -20,6 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) struct Sandbox {
     _folder: TempDir,
     root: PathBuf,
+    home: PathBuf,
     environment: BTreeMap<String, String>,
 }
 
@@ -42,12 +43,22 @@ impl Sandbox {
         let folder = tempfile::Builder::new().prefix("crew-").tempdir().unwrap();
         // Where the temporary folder is a link, children would see another path than the test.
         let root = folder.path().canonicalize().unwrap();
-        let sandbox = Self { environment: environment(&root), _folder: folder, root };
+        let home = root.join("home");
+        let sandbox = Self { environment: environment(&root, &home), _folder: folder, root, home };
         for folder in ["home", "bin", "tmp", "repo"] {
             std::fs::create_dir_all(sandbox.root.join(folder)).unwrap();
         }
         std::fs::create_dir_all(sandbox.plugin_data()).unwrap();
         sandbox
+    }
+
+    /// The same world with another name for its home.
+    pub(crate) fn home_named(mut self, name: &str) -> Self {
+        let home = self.root.join(name);
+        std::fs::rename(&self.home, &home).unwrap();
+        self.environment = environment(&self.root, &home);
+        self.home = home;
+        self
     }
 
     /// Sets one variable for every child to come.
@@ -62,7 +73,7 @@ impl Sandbox {
     }
 
     pub(crate) fn home(&self) -> PathBuf {
-        self.root.join("home")
+        self.home.clone()
     }
 
     pub(crate) fn repository(&self) -> PathBuf {
@@ -154,8 +165,8 @@ impl Sandbox {
     }
 }
 
-fn environment(root: &Path) -> BTreeMap<String, String> {
-    let home = root.join("home").display().to_string();
+fn environment(root: &Path, home: &Path) -> BTreeMap<String, String> {
+    let home = home.display().to_string();
     let root = root.display();
     [
         ("PATH", format!("{root}/bin:/usr/bin:/bin")),

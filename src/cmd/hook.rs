@@ -9,8 +9,10 @@ use super::answer::render;
 use super::print;
 use crate::drive::companion::companion;
 use crate::drive::session::{Answer, answer};
+use crate::drive::skew;
 use crate::exit::{self, Exit};
 use crate::parse::payload::{self, Payload};
+use crate::report::{answer as words, install};
 use crate::world::disk;
 use crate::world::fault;
 use crate::world::home::Home;
@@ -47,7 +49,11 @@ fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
         print::err(prompt);
         return Ok(Exit::Wake);
     }
-    if let Some(value) = render(home, payload, answer) {
+    let mut said = render(home, payload, answer);
+    if let Some(skew) = skew::look(payload) {
+        said = Some(words::also(said, &install::skew(&skew.plugin, skew.launched)));
+    }
+    if let Some(value) = said {
         fault::point("answer")?;
         print::out(&value.to_string());
     }

@@ -3,8 +3,10 @@
 mod answer;
 mod cancel;
 mod demo;
+mod doctor;
 mod handoff;
 pub mod hook;
+mod install;
 mod pause;
 pub mod print;
 mod resume;
@@ -12,6 +14,7 @@ mod set;
 mod status;
 mod tell;
 mod told;
+mod uninstall;
 
 use anyhow::{Result, anyhow, bail};
 
@@ -34,6 +37,9 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Tell(arguments) => tell::tell(arguments),
         Verb::Set(arguments) => set::set(arguments),
         Verb::Handoff(arguments) => handoff::handoff(arguments),
+        Verb::Install(arguments) => install::install(arguments),
+        Verb::Uninstall(arguments) => uninstall::uninstall(arguments),
+        Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Demo => demo::demo(),
     }
 }

@@ -9,6 +9,7 @@ pub mod decide;
 pub mod evidence;
 pub mod facts;
 pub mod handoff;
+pub mod health;
 pub mod journal;
 pub mod judge;
 pub mod limits;

@@ -9,6 +9,7 @@ pub mod git;
 pub mod handoff_words;
 pub mod order;
 pub mod payload;
+pub mod plugin;
 pub mod process_table;
 pub mod reset;
 pub mod transcript;

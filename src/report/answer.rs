@@ -17,6 +17,17 @@ pub fn say(text: &str) -> Value {
     json!({ "systemMessage": text.trim_end() })
 }
 
+/// Adds a line for the person to an answer, or makes one of it.
+pub fn also(answer: Option<Value>, line: &str) -> Value {
+    let mut answer = answer.unwrap_or_else(|| json!({}));
+    let text = match answer["systemMessage"].as_str() {
+        Some(text) => format!("{text}\n{line}"),
+        None => line.to_owned(),
+    };
+    answer["systemMessage"] = text.into();
+    answer
+}
+
 /// A command that is answered here and costs no model turn.
 pub fn instead(text: &str) -> Value {
     json!({ "decision": "block", "reason": text.trim_end() })

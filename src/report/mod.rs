@@ -2,7 +2,9 @@
 //! is printed, and where, is `cmd`'s.
 
 pub mod answer;
+pub mod doctor;
 pub mod help;
+pub mod install;
 pub mod json;
 pub mod line;
 pub mod page;

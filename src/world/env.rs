@@ -41,6 +41,12 @@ pub fn program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
+/// The folders programs are looked for in; one that is no absolute path is passed over.
+pub fn search_path() -> Vec<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).filter(|folder| folder.is_absolute()).collect()
+}
+
 /// The name this program was called by, and its first two arguments; empty where there are none.
 pub fn call() -> (String, String, String) {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

@@ -15,6 +15,11 @@ const LOOK: Duration = Duration::from_secs(20);
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
 
+/// Whether there is a git that runs.
+pub fn answers(folder: &Path) -> bool {
+    git(folder, &["--version"]).is_some()
+}
+
 /// The working tree's root, with every link resolved; `None` outside git.
 pub fn top(folder: &Path) -> Option<std::path::PathBuf> {
     let text = git(folder, &["rev-parse", "--show-toplevel"])?;

@@ -1,6 +1,7 @@
 //! The machine: thin, impure, bounded. Each file is the one door to one noun, bounded in time and in
 //! bytes; none of them decides anything or understands foreign text (that is `parse`).
 
+pub mod client;
 pub mod clock;
 pub mod disk;
 pub mod env;
@@ -11,6 +12,7 @@ pub mod home;
 pub mod journal;
 pub mod process;
 pub mod store;
+pub mod tree;
 pub mod unix;
 pub mod view;
 pub mod wakes;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Api, Installed, Terminal};
-use crate::child::Running;
+use crate::child::{Ran, Running};
 use crate::sandbox::{Sandbox, checkout, crew};
 
 /// How long a client may run before its group is killed and the test fails.
@@ -22,7 +22,7 @@ pub(crate) struct Client<'world> {
     program: &'world Path,
     pub(super) sandbox: &'world Sandbox,
     environment: Vec<(String, String)>,
-    plugin: PathBuf,
+    plugin: Option<PathBuf>,
     permissions: Vec<String>,
     arguments: Vec<String>,
     prompts: Vec<String>,
@@ -36,7 +36,7 @@ impl<'world> Client<'world> {
             program: &installed.program,
             sandbox,
             environment,
-            plugin: checkout().to_owned(),
+            plugin: Some(checkout().to_owned()),
             permissions: vec!["--dangerously-skip-permissions".into()],
             arguments: Vec::new(),
             prompts: Vec::new(),
@@ -52,7 +52,13 @@ impl<'world> Client<'world> {
 
     /// Another plugin than this checkout.
     pub(crate) fn plugin(mut self, folder: &Path) -> Self {
-        folder.clone_into(&mut self.plugin);
+        self.plugin = Some(folder.to_owned());
+        self
+    }
+
+    /// No plugin but those that are installed in the home.
+    pub(crate) fn installed_plugins(mut self) -> Self {
+        self.plugin = None;
         self
     }
 
@@ -109,6 +115,25 @@ impl<'world> Client<'world> {
         RunningClient { running: Running::start(command, input) }
     }
 
+    /// Runs one of the client's own commands: `claude plugin list`.
+    #[track_caller]
+    pub(crate) fn tool(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.command();
+        command.args(arguments);
+        Running::start(command, None).wait(DEADLINE)
+    }
+
+    /// Runs the built crew in the client's environment, with the client on its `PATH`.
+    #[track_caller]
+    pub(crate) fn crew(&self, arguments: &[&str]) -> Ran {
+        self.sandbox.program("claude", &format!("exec '{}' \"$@\"", self.program.display()));
+        let mut command = Command::new(crew());
+        command.env_clear().current_dir(self.sandbox.repository());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.args(arguments);
+        Running::start(command, None).wait(DEADLINE)
+    }
+
     /// Opens the client in a terminal of its own, ready for input.
     pub(crate) fn open(self) -> Terminal<'world> {
         let mut command = self.command();
@@ -124,7 +149,9 @@ impl<'world> Client<'world> {
     }
 
     fn flags(&self, command: &mut Command) {
-        command.arg("--plugin-dir").arg(&self.plugin);
+        if let Some(plugin) = &self.plugin {
+            command.arg("--plugin-dir").arg(plugin);
+        }
         command.args(&self.permissions).args(&self.arguments);
     }
 }

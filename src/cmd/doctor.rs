@@ -1,0 +1,24 @@
+//! `crew doctor`: what keeps loops from running, each with its fix. It looks and changes nothing.
+
+use anyhow::Result;
+
+use super::{home, print};
+use crate::cli::Doctor;
+use crate::drive::examine::examine;
+use crate::engine::health::{Severity, findings};
+use crate::exit::Exit;
+use crate::report::doctor as words;
+use crate::world::env;
+
+/// Examines this machine, seen from the current folder.
+pub fn doctor(arguments: &Doctor) -> Result<Exit> {
+    let facts = examine(&home()?, &env::current_folder()?, arguments.client.as_deref());
+    let found = findings(&facts);
+    if arguments.json {
+        print::out(&words::json(&facts, &found).to_string());
+    } else {
+        print::out(&words::page(&facts, &found));
+    }
+    let broken = found.iter().any(|finding| finding.severity == Severity::Broken);
+    Ok(if broken { Exit::Error } else { Exit::Success })
+}

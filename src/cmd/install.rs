@@ -1,0 +1,44 @@
+//! `crew install`: sets the plugin up in the client. A person's act: an agent that could install hooks
+//! could also replace them.
+
+use anyhow::{Result, bail};
+
+use super::print;
+use crate::cli::{self, Install};
+use crate::drive::install::{self, Scope};
+use crate::exit::Exit;
+use crate::report::install as words;
+use crate::world::env;
+
+/// Installs for a person, or for all who work in this repository.
+pub fn install(arguments: &Install) -> Result<Exit> {
+    refuse_an_agent("install")?;
+    let client = arguments.client.as_deref();
+    let scope = match arguments.scope {
+        cli::Scope::Project => {
+            let address = install::share(arguments.marketplace.as_deref(), client)?;
+            print::out(&words::shared(&address));
+            return Ok(Exit::Success);
+        }
+        cli::Scope::User => Scope::User,
+        cli::Scope::Local => Scope::Local,
+    };
+    if arguments.marketplace.is_some() {
+        bail!("--marketplace is for --scope project: yours is read from this machine");
+    }
+    let laid = install::install(scope, client)?;
+    let replaced = laid.replaced.as_deref();
+    print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
+    Ok(Exit::Success)
+}
+
+/// Inside an agent crew only ever narrows.
+pub fn refuse_an_agent(verb: &str) -> Result<()> {
+    if env::inside_an_agent() {
+        bail!(
+            "an agent must not {verb} crew; this is a person's act\n\
+             hint: type crew {verb} in a terminal of your own"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,25 @@
+//! `crew uninstall`: undoes what install did, and nothing else. The records of loops are never touched.
+
+use anyhow::Result;
+
+use super::install::refuse_an_agent;
+use super::{home, print};
+use crate::cli::{Scope, Uninstall};
+use crate::drive::install;
+use crate::exit::Exit;
+use crate::report::install as words;
+
+/// Uninstalls for this person, or from this repository's settings.
+pub fn uninstall(arguments: &Uninstall) -> Result<Exit> {
+    refuse_an_agent("uninstall")?;
+    let client = arguments.client.as_deref();
+    if arguments.scope == Scope::Project {
+        install::unshare(client)?;
+        print::out(words::UNSHARED);
+        return Ok(Exit::Success);
+    }
+    let removed = install::uninstall(client)?;
+    let found = (removed.was_registered, removed.was_there);
+    print::out(&words::uninstalled(&removed.folder, found, &removed.shared, home()?.root()));
+    Ok(Exit::Success)
+}

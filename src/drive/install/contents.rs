@@ -1,0 +1,132 @@
+//! What the plugin's folder holds, compiled in from this repository. Its `hooks.json` is made from the
+//! repository's: the same events, matchers and times, each naming the binary itself in place of a shell.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+/// The binary by its three names; it tells a hook and a companion by the name it was called by.
+pub const PROGRAMS: [&str; 3] = ["bin/crew", "bin/crew-hook", "bin/crew-wake"];
+/// The manifest, by which a folder is known as crew's.
+pub const MANIFEST: &str = ".claude-plugin/plugin.json";
+/// The hooks.
+pub const HOOKS: &str = "hooks/hooks.json";
+
+const REPOSITORY_HOOKS: &str = include_str!("../../../hooks/hooks.json");
+const COPIED: [(&str, &str); 9] = [
+    (MANIFEST, include_str!("../../../.claude-plugin/plugin.json")),
+    (".claude-plugin/marketplace.json", include_str!("../../../.claude-plugin/marketplace.json")),
+    ("commands/cancel-loop.md", include_str!("../../../commands/cancel-loop.md")),
+    ("commands/handoff.md", include_str!("../../../commands/handoff.md")),
+    ("commands/help.md", include_str!("../../../commands/help.md")),
+    ("commands/loop.md", include_str!("../../../commands/loop.md")),
+    ("commands/pause.md", include_str!("../../../commands/pause.md")),
+    ("commands/resume.md", include_str!("../../../commands/resume.md")),
+    ("commands/status.md", include_str!("../../../commands/status.md")),
+];
+
+/// Every file but the programs: its path and its text.
+pub fn files() -> Vec<(&'static str, String)> {
+    let copied = COPIED.iter().map(|(path, text)| (*path, (*text).to_owned()));
+    copied.chain([(HOOKS, hooks(REPOSITORY_HOOKS))]).collect()
+}
+
+/// Whether a path is one that this crew, an older or a newer one lays down.
+pub fn is_ours(path: &Path) -> bool {
+    let within = |folder: &str| path.parent() == Some(Path::new(folder));
+    let is_command = within("commands") && path.extension().is_some_and(|it| it == "md");
+    // The file manager of macOS leaves its mark wherever it looks.
+    let is_mark = path.file_name().is_some_and(|name| name == ".DS_Store");
+    let known = PROGRAMS.iter().chain(&[HOOKS]).chain(COPIED.iter().map(|(path, _)| path));
+    is_command || is_mark || known.into_iter().any(|ours| path == Path::new(ours))
+}
+
+fn hooks(repository: &str) -> String {
+    // A constant of this repository, read by a test; without it there is nothing to install.
+    let mut hooks: Value = serde_json::from_str(repository).unwrap_or_default();
+    let events = hooks.get_mut("hooks").and_then(Value::as_object_mut);
+    let groups = events.into_iter().flat_map(|events| events.values_mut());
+    let groups = groups.filter_map(Value::as_array_mut).flatten();
+    let handlers = groups.filter_map(|group| group.get_mut("hooks")?.as_array_mut()).flatten();
+    for handler in handlers {
+        let command = handler.get("command").and_then(Value::as_str).unwrap_or_default();
+        let is_companion = command.ends_with(" --companion");
+        let program = if is_companion { "bin/crew-wake" } else { "bin/crew-hook" };
+        // With `args`, even none, the client starts the program itself: no shell splits a path with blanks.
+        handler["command"] = json!(format!("${{CLAUDE_PLUGIN_ROOT}}/{program}"));
+        handler["args"] = json!([]);
+    }
+    format!("{hooks:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::parse::plugin::manifest_version;
+    use crate::world::disk;
+
+    fn handlers(text: &str) -> Vec<Value> {
+        let hooks: Value = serde_json::from_str(text).unwrap();
+        let events = hooks["hooks"].as_object().unwrap().values();
+        let groups = events.flat_map(|event| event.as_array().unwrap());
+        groups.flat_map(|group| group["hooks"].as_array().unwrap().clone()).collect()
+    }
+
+    #[test]
+    fn only_the_way_to_start_the_binary_differs_from_the_repositorys_hooks() {
+        let generated = hooks(REPOSITORY_HOOKS);
+        for (ours, theirs) in handlers(&generated).iter().zip(handlers(REPOSITORY_HOOKS)) {
+            let launcher = theirs["command"].as_str().unwrap();
+            let arguments = launcher.rsplit_once("bin/launch\" ").unwrap().1;
+            let program = match arguments {
+                "hook" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-hook",
+                "hook --companion" => "${CLAUDE_PLUGIN_ROOT}/bin/crew-wake",
+                other => panic!("no program of crew's stands for `{other}`"),
+            };
+            assert_eq!((&ours["command"], &ours["args"]), (&json!(program), &json!([])));
+        }
+        let stripped = |text: &str| {
+            let mut all: Value = serde_json::from_str(text).unwrap();
+            for event in all["hooks"].as_object_mut().unwrap().values_mut() {
+                for group in event.as_array_mut().unwrap() {
+                    for handler in group["hooks"].as_array_mut().unwrap() {
+                        let fields = handler.as_object_mut().unwrap();
+                        fields.remove("command");
+                        fields.remove("args");
+                    }
+                }
+            }
+            all
+        };
+        assert_eq!(stripped(&generated), stripped(REPOSITORY_HOOKS));
+    }
+
+    #[test]
+    fn every_command_of_the_repository_is_compiled_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("commands");
+        let there: BTreeSet<String> =
+            disk::names(&folder, 99).into_iter().map(|name| format!("commands/{name}")).collect();
+        let ours = COPIED.iter().map(|(path, _)| *path).filter(|it| it.starts_with("commands/"));
+        assert_eq!(ours.map(str::to_owned).collect::<BTreeSet<_>>(), there);
+    }
+
+    #[test]
+    fn the_plugin_has_the_version_of_the_binary() {
+        assert_eq!(manifest_version(COPIED[0].1).as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
+    fn what_no_crew_lays_down_is_not_ours() {
+        for path in
+            ["bin/crew", "commands/of-a-later-crew.md", "hooks/hooks.json", "hooks/.DS_Store"]
+        {
+            assert!(is_ours(Path::new(path)), "{path}");
+        }
+        for path in ["Cargo.toml", "src/main.rs", "commands/deep/er.md", "bin/launch", ".git/HEAD"]
+        {
+            assert!(!is_ours(Path::new(path)), "{path}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The plugin's folder on disk: laid down whole beside its place and exchanged with what is there. A
+//! folder that holds anything crew does not lay down (a checkout, a person's notes) is never touched.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::contents::{self, MANIFEST, PROGRAMS};
+use crate::engine::health::NAME;
+use crate::parse::plugin::manifest_version;
+use crate::world::disk::{self, Durability};
+use crate::world::{client, env, tree};
+
+/// More files than a plugin's folder of any crew holds.
+const FILES_MAX: usize = 1000;
+/// The largest manifest that is read.
+const MANIFEST_BYTES: u64 = 64 << 10;
+
+/// Where `crew install` lays the plugin down.
+pub fn place() -> Result<PathBuf> {
+    let data = env::path("XDG_DATA_HOME").or_else(|| Some(env::path("HOME")?.join(".local/share")));
+    let data = data.context("HOME is not set\nhint: set HOME, or XDG_DATA_HOME to a folder")?;
+    Ok(data.join("crew/plugin"))
+}
+
+/// What was done to lay the plugin down.
+#[derive(Debug)]
+pub struct Laid {
+    pub folder: PathBuf,
+    /// What its programs lead to.
+    pub program: PathBuf,
+    /// The version of the plugin that was there before.
+    pub replaced: Option<String>,
+}
+
+/// Lays the plugin down, in place of an older one.
+pub fn lay_down() -> Result<Laid> {
+    let folder = place()?;
+    let replaced = version_there(&folder)?;
+    let program = program(&folder)?;
+    let new = beside(&folder);
+    let laid = write(&new, &program)
+        .and_then(|()| tree::exchange(&new, &folder))
+        .with_context(|| format!("cannot lay the plugin down in {}", folder.display()));
+    // The half-made one, or the one that was there before.
+    let removed = tree::remove(&new);
+    laid?;
+    removed.with_context(|| format!("cannot remove {}", new.display()))?;
+    Ok(Laid { folder, program, replaced })
+}
+
+/// Where the new one is made; what a crash left there is of no use.
+fn beside(folder: &Path) -> PathBuf {
+    folder.with_extension("new")
+}
+
+fn write(folder: &Path, program: &Path) -> std::io::Result<()> {
+    tree::remove(folder)?;
+    for (path, text) in contents::files() {
+        let file = folder.join(path);
+        disk::make_folder(file.parent().unwrap_or(folder))?;
+        disk::write(&file, text.as_bytes(), Durability::Machine)?;
+    }
+    disk::make_folder(&folder.join("bin"))?;
+    PROGRAMS.iter().try_for_each(|path| tree::link_or_copy(program, &folder.join(path)))
+}
+
+/// What the links lead to: the name this binary has on `PATH`, which stays when a package manager puts a
+/// newer one there, else the binary itself.
+fn program(folder: &Path) -> Result<PathBuf> {
+    let this = env::program().and_then(|this| disk::real_path(&this));
+    let this = this.context("cannot tell where this crew is")?;
+    if this.starts_with(folder) {
+        bail!(
+            "this crew is the plugin's own copy, {}\nhint: run the crew that was installed first",
+            this.display()
+        );
+    }
+    let mut names = client::on_path(NAME).into_iter().filter(|name| !name.starts_with(folder));
+    let same = names.find(|name| disk::real_path(name).is_ok_and(|real| real == this));
+    Ok(same.unwrap_or(this))
+}
+
+/// The version of the plugin in a folder; `None` where there is no folder. What is not crew's is an
+/// error.
+fn version_there(folder: &Path) -> Result<Option<String>> {
+    if !disk::exists(folder) {
+        return Ok(None);
+    }
+    let hint = "hint: move it away, or set XDG_DATA_HOME to another folder";
+    if !tree::is_folder(folder) {
+        bail!("{} is no folder of crew's\n{hint}", folder.display());
+    }
+    let files = tree::files(folder, FILES_MAX);
+    if let Some(strange) = files.iter().find(|path| !contents::is_ours(path)) {
+        bail!(
+            "{} holds what crew did not put there: {}\n{hint}",
+            folder.display(),
+            strange.display()
+        );
+    }
+    let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES)?;
+    let version = manifest.as_deref().and_then(manifest_version);
+    if version.is_none() && !files.is_empty() {
+        bail!("{} is no plugin of crew's\n{hint}", folder.display());
+    }
+    Ok(version)
+}
+
+/// Removes the plugin's folder; whether it was there.
+pub fn remove() -> Result<bool> {
+    let folder = place()?;
+    let there = disk::exists(&folder);
+    version_there(&folder)?;
+    for folder in [&folder, &beside(&folder)] {
+        tree::remove(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    if let Some(parent) = folder.parent() {
+        tree::remove_if_empty(parent);
+    }
+    Ok(there)
+}

@@ -1,0 +1,227 @@
+//! Installing the plugin for a person, and undoing exactly that: the folder is crew's work, and everything
+//! in the client's own files is done by the client's own commands.
+
+mod contents;
+mod folder;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::engine::health::{NAME, PLUGIN, Plugin};
+use crate::parse::plugin::{self, Source};
+use crate::world::{client, disk, env};
+
+pub use contents::{HOOKS, MANIFEST, PROGRAMS};
+pub use folder::{Laid, place};
+
+/// For whom the plugin is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// This person, everywhere.
+    User,
+    /// Everybody who works in this repository.
+    Project,
+    /// This person, in this repository.
+    Local,
+}
+
+impl Scope {
+    /// The client's word.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// Lays the plugin down and registers it for this person.
+pub fn install(scope: Scope, named: Option<&Path>) -> Result<Laid> {
+    let laid = folder::lay_down()?;
+    let here = env::current_folder()?;
+    let from = laid.folder.display().to_string();
+    let commands = [
+        vec!["plugin", "marketplace", "add", &from],
+        vec!["plugin", "install", PLUGIN, "--scope", scope.label()],
+        // An installed plugin is left alone by `install`; this records the version that is there now.
+        vec!["plugin", "update", PLUGIN, "--scope", scope.label()],
+    ];
+    let Some(client) = client::find(named) else {
+        return Err(no_client(&format!("the plugin is in {from}, not registered"), &commands[..2]));
+    };
+    for command in &commands {
+        client::change(&client, command, &here)?;
+    }
+    Ok(laid)
+}
+
+fn no_client(done: &str, commands: &[Vec<&str>]) -> anyhow::Error {
+    let lines = commands.iter().map(|words| {
+        let words = words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
+        format!("\n  claude {}", words.join(" "))
+    });
+    anyhow!(
+        "{done}: no `claude` is on PATH\n\
+         hint: name its program with --client PATH, or type in a terminal that has it:{}",
+        lines.collect::<String>()
+    )
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+".contains(it);
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Writes the marketplace's address and the plugin into the repository's settings, for all who work there.
+pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
+    let address = public(address.unwrap_or(env!("CARGO_PKG_REPOSITORY")))?;
+    let commands = [
+        vec!["plugin", "marketplace", "add", &address, "--scope", "project"],
+        vec!["plugin", "install", PLUGIN, "--scope", "project"],
+    ];
+    let client = client::find(named).ok_or_else(|| no_client("nothing was written", &commands))?;
+    let here = env::current_folder()?;
+    if let Some(Source::Folder(own)) = known_source(&client, &here)? {
+        bail!(
+            "this machine has crew's marketplace from {}, and the client keeps one source for a name\n\
+             hint: write this into .claude/settings.json yourself:\n{:#}",
+            own.display(),
+            serde_json::json!({
+                "extraKnownMarketplaces": { NAME: { "source": { "source": "git", "url": address } } },
+                "enabledPlugins": { PLUGIN: true },
+            })
+        );
+    }
+    for command in &commands {
+        client::change(&client, command, &here)?;
+    }
+    Ok(address)
+}
+
+/// The address others can use; a path means nothing on another machine.
+fn public(address: &str) -> Result<String> {
+    if address.is_empty() {
+        bail!(
+            "this crew was built without the public address of its repository, and a path of this \
+             machine means nothing to others\n\
+             hint: name the address with --marketplace https://HOST/OWNER/crew.git"
+        );
+    }
+    let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
+    if !is_url {
+        bail!("{address:?} is no address others can use\nhint: https://HOST/OWNER/crew.git");
+    }
+    // Without the ending the client takes an address for one file to fetch.
+    let whole = address.trim_end_matches('/');
+    let is_git = Path::new(whole).extension().is_some_and(|it| it == "git");
+    Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
+}
+
+fn known_source(client: &Path, here: &Path) -> Result<Option<Source>> {
+    let said = client::ask(client, &["plugin", "marketplace", "list", "--json"], here)?;
+    plugin::marketplace(&said).map_err(anyhow::Error::msg)
+}
+
+/// What uninstalling did.
+#[derive(Debug)]
+pub struct Removed {
+    pub folder: PathBuf,
+    /// Whether the folder was there.
+    pub was_there: bool,
+    /// Whether the client had it.
+    pub was_registered: bool,
+    /// The repositories whose own settings still name the plugin.
+    pub shared: Vec<PathBuf>,
+}
+
+/// Undoes `install`, in every folder it was done for.
+pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
+    let folder = place()?;
+    let Some(client) = client::find(named) else {
+        folder::remove()?;
+        let done = format!("{} is removed, but the client still names it", folder.display());
+        let commands =
+            [vec!["plugin", "uninstall", PLUGIN], vec!["plugin", "marketplace", "remove", NAME]];
+        return Err(no_client(&done, &commands));
+    };
+    let here = env::current_folder()?;
+    let ours = match known_source(&client, &here)? {
+        Some(Source::Folder(from)) => from == folder || same(&from, &folder),
+        _ => false,
+    };
+    let mut shared = Vec::new();
+    if ours {
+        let said = client::ask(&client, &["plugin", "list", "--json"], &here)?;
+        for plugin in plugin::plugins(&said).map_err(anyhow::Error::msg)? {
+            if plugin.id == PLUGIN {
+                shared.extend(forget(&client, &plugin, &here)?);
+            }
+        }
+        let command = ["plugin", "marketplace", "remove", NAME, "--scope", "user"];
+        client::change(&client, &command, &here)?;
+    }
+    let was_there = folder::remove()?;
+    Ok(Removed { folder, was_there, was_registered: ours, shared })
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    matches!((disk::real_path(one), disk::real_path(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Has the client forget one installation of this person's. One that a repository's own settings ask for
+/// is others' too: it is left, and named.
+fn forget(client: &Path, plugin: &Plugin, here: &Path) -> Result<Option<PathBuf>> {
+    let folder = plugin.project.as_deref().unwrap_or(here);
+    if plugin.scope == Scope::Project.label() {
+        return Ok(Some(folder.to_owned()));
+    }
+    // The settings of a repository that is gone are gone with it.
+    if disk::exists(folder) {
+        let command = ["plugin", "uninstall", PLUGIN, "--scope", &plugin.scope];
+        client::change(client, &command, folder)?;
+    }
+    Ok(None)
+}
+
+/// Undoes `share` in this repository.
+pub fn unshare(named: Option<&Path>) -> Result<()> {
+    let commands = [
+        vec!["plugin", "uninstall", PLUGIN, "--scope", "project"],
+        vec!["plugin", "marketplace", "remove", NAME, "--scope", "project"],
+    ];
+    let client = client::find(named).ok_or_else(|| no_client("nothing was changed", &commands))?;
+    let here = env::current_folder()?;
+    commands.iter().try_for_each(|command| client::change(&client, command, &here))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_that_others_can_use_is_written() {
+        for (given, written) in [
+            ("https://github.com/someone/crew", "https://github.com/someone/crew.git"),
+            ("https://example.invalid/crew.git/", "https://example.invalid/crew.git"),
+            ("git@example.invalid:someone/crew.git", "git@example.invalid:someone/crew.git"),
+        ] {
+            assert_eq!(public(given).unwrap(), written);
+        }
+        for refused in ["", "/home/me/crew", "./crew", "~/crew", "file:///home/me/crew"] {
+            assert!(public(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_command_to_type_survives_blanks_and_quotes() {
+        assert_eq!(quoted("/home/me/.local"), "/home/me/.local");
+        assert_eq!(quoted("/a home/it's"), r"'/a home/it'\''s'");
+    }
+}

@@ -1,0 +1,290 @@
+//! The rules, one function per thing looked at. A thing that was not told leads to no finding of its own:
+//! why it was not told is one already.
+
+use super::findings::Severity::{Broken, Note, Warning};
+use super::findings::{Finding, Severity};
+use super::{Client, Facts, NAME, PLUGIN, Plugin, Program, Trouble, Version};
+
+/// The first client whose `Stop` hooks can give the agent words (`additionalContext`).
+const OLDEST: Version = Version(2, 1, 163);
+/// The newest client crew was tried with; what older ones lack was seen on 2.1.197.
+const NEWEST_TRIED: Version = Version(2, 1, 330);
+/// What the client allows by itself: tool-less continuations in a row.
+const USUAL_CAP: i64 = 8;
+/// A cap of this or less leaves no room for a tool-less iteration.
+const TOO_SMALL_CAP: i64 = 2;
+
+fn add(all: &mut Vec<Finding>, code: &'static str, severity: Severity, what: String, fix: String) {
+    all.push(Finding { code, severity, what, fix });
+}
+
+pub(super) fn client(facts: &Facts, all: &mut Vec<Finding>) {
+    match &facts.client {
+        Client::Absent => add(
+            all,
+            "client-missing",
+            Broken,
+            "no `claude` is on PATH, so no session can run loops".to_owned(),
+            "install Claude Code, or name its program: crew doctor --client PATH".to_owned(),
+        ),
+        Client::Silent(why) => add(
+            all,
+            "client-silent",
+            Broken,
+            format!("the client does not answer: {why}"),
+            "run `claude --version`, and install Claude Code again if that fails too".to_owned(),
+        ),
+        Client::Present { version, .. } if *version < OLDEST => add(
+            all,
+            "client-too-old",
+            Broken,
+            format!(
+                "Claude Code {version} is older than {OLDEST}: its hooks cannot go on with a loop"
+            ),
+            "claude update".to_owned(),
+        ),
+        Client::Present { version, .. } if *version < NEWEST_TRIED => add(
+            all,
+            "client-older",
+            Note,
+            format!(
+                "Claude Code {version} may lack what {NEWEST_TRIED} has: it does not hear `crew pause` typed \
+                 while the agent works, and takes no changed settings in mid-turn (seen on 2.1.197)"
+            ),
+            "claude update; until then Esc, or crew pause and crew cancel in another terminal"
+                .to_owned(),
+        ),
+        Client::Present { .. } => {}
+    }
+}
+
+fn is_crew(plugin: &Plugin) -> bool {
+    plugin.id.split('@').next() == Some(NAME)
+}
+
+pub(super) fn plugin(facts: &Facts, all: &mut Vec<Finding>) {
+    let Some(plugins) = &facts.plugins else { return };
+    let (ours, others): (Vec<_>, Vec<_>) =
+        plugins.iter().filter(|plugin| is_crew(plugin)).partition(|plugin| plugin.id == PLUGIN);
+    for other in others.iter().filter(|other| other.enabled) {
+        let id = &other.id;
+        add(
+            all,
+            "plugin-shadowed",
+            Broken,
+            format!(
+                "another plugin has the name {NAME}: {id}; which of them answers is left to chance"
+            ),
+            format!("claude plugin disable {id} --scope {}", other.scope),
+        );
+    }
+    for error in ours.iter().flat_map(|plugin| &plugin.errors) {
+        let what = format!("the client cannot load {PLUGIN}: {error}");
+        add(all, "plugin-not-loaded", Broken, what, "crew install".to_owned());
+    }
+    if ours.iter().any(|plugin| plugin.enabled) {
+        return;
+    }
+    let file = facts.settings.iter().rfind(|file| file.enables == Some(false));
+    match (file, ours.first()) {
+        (Some(file), _) => add(
+            all,
+            "plugin-disabled",
+            Broken,
+            format!("{PLUGIN} is disabled by \"enabledPlugins\" in {}", file.path.display()),
+            format!("take \"{PLUGIN}\": false out of {}", file.path.display()),
+        ),
+        (None, Some(_)) => add(
+            all,
+            "plugin-elsewhere",
+            Broken,
+            format!("{PLUGIN} is installed, but not for this folder"),
+            "crew install, for every folder of yours".to_owned(),
+        ),
+        (None, None) => add(
+            all,
+            "plugin-missing",
+            Broken,
+            format!("the client has no plugin {PLUGIN}"),
+            "crew install".to_owned(),
+        ),
+    }
+}
+
+pub(super) fn folder(facts: &Facts, all: &mut Vec<Finding>) {
+    let Some(folder) = &facts.folder else { return };
+    let (path, program) = (folder.path.display(), folder.program.display());
+    let again = || "crew install, then /reload-plugins in running sessions".to_owned();
+    match &folder.version {
+        None => {
+            let what = format!("{path} holds no plugin of crew's");
+            add(all, "folder-broken", Broken, what, again());
+            return;
+        }
+        Some(_) if !folder.hooks => {
+            let what = format!("{path} holds no hooks that can be read, so nothing runs");
+            add(all, "folder-broken", Broken, what, again());
+        }
+        Some(version) if *version != facts.version => {
+            let what =
+                format!("the plugin in {path} is of crew {version}, this is {}", facts.version);
+            add(all, "version-skew", Broken, what, again());
+        }
+        Some(_) => {}
+    }
+    let what = match &folder.runs {
+        Program::Absent => format!("{program} leads to no file: every hook is silent"),
+        Program::NotExecutable => format!("{program} may not be executed: every hook is silent"),
+        Program::Silent => format!("{program} is no crew that runs"),
+        Program::Version(version) if *version != facts.version => {
+            let what =
+                format!("the hooks run crew {version} ({program}), this is {}", facts.version);
+            add(all, "program-skew", Broken, what, again());
+            return;
+        }
+        Program::Version(_) => return,
+    };
+    add(all, "program-broken", Broken, what, again());
+}
+
+pub(super) fn settings(facts: &Facts, all: &mut Vec<Finding>) {
+    for file in &facts.settings {
+        let path = file.path.display();
+        if let Some(why) = &file.broken {
+            let what = format!("{path} cannot be read as settings: {why}");
+            add(all, "settings-broken", Broken, what, format!("mend or remove {path}"));
+        }
+        if file.disables_hooks {
+            let what = format!("{path} sets \"disableAllHooks\": no hook of crew's runs");
+            let fix = format!("take \"disableAllHooks\" out of {path}");
+            add(all, "hooks-disabled", Broken, what, fix);
+        }
+        if file.managed_hooks_only {
+            let what = format!("{path} allows managed hooks only: no hook of crew's runs");
+            let fix =
+                "ask this machine's administrator to allow crew's plugin; crew run needs no hooks";
+            add(all, "hooks-managed", Broken, what, fix.to_owned());
+        }
+    }
+}
+
+pub(super) fn cap(facts: &Facts, all: &mut Vec<Finding>) {
+    const NAME: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+    let here = facts.cap.iter().map(|cap| ("the environment".to_owned(), cap));
+    let files = facts.settings.iter();
+    let files =
+        files.filter_map(|file| Some((file.path.display().to_string(), file.cap.as_ref()?)));
+    for (place, value) in here.chain(files) {
+        let unset = format!("unset it in {place}; the client's own {USUAL_CAP} is enough for crew");
+        match value.trim().parse::<i64>() {
+            Err(_) => {
+                let what = format!(
+                    "{NAME} is {value:?} in {place}, no number: the client takes {USUAL_CAP}"
+                );
+                add(all, "cap-unreadable", Warning, what, unset);
+            }
+            Ok(1..=TOO_SMALL_CAP) => {
+                let what = format!(
+                    "{NAME} is {value} in {place}: each iteration without a tool call needs a wake, or stalls"
+                );
+                add(all, "cap-small", Warning, what, unset);
+            }
+            Ok(..=0) => {
+                let what = format!(
+                    "{NAME} is {value} in {place}: the client does not stop a hook that runs away"
+                );
+                add(all, "cap-off", Note, what, unset);
+            }
+            Ok(_) => {}
+        }
+    }
+}
+
+pub(super) fn home(facts: &Facts, all: &mut Vec<Finding>) {
+    let home = &facts.home;
+    let root = home.root.display();
+    if let Some(why) = &home.unusable {
+        let what = format!("loops cannot be kept in {root}: {why}");
+        let fix = format!("make {root} a folder of yours, or set CREW_HOME to one");
+        add(all, "home-unusable", Broken, what, fix);
+    }
+    if let Some(mode) = home.mode.filter(|mode| mode & 0o077 != 0) {
+        let what = format!("others can look into {root} (mode {mode:04o}); logs hold secrets");
+        add(all, "home-open", Warning, what, format!("chmod 700 {root}"));
+    }
+    for (file, theirs) in &home.settled {
+        if *theirs != home.root {
+            let (file, theirs) = (file.display(), theirs.display());
+            let what = format!(
+                "hooks keep loops in {theirs} (said by {file}), this terminal looks in {root}"
+            );
+            let fix = format!("export CREW_HOME={theirs}, or remove {file} while no loop runs");
+            add(all, "home-differs", Broken, what, fix);
+        }
+    }
+}
+
+pub(super) fn machine(facts: &Facts, all: &mut Vec<Finding>) {
+    if !facts.git {
+        let what =
+            "no `git` answers: changes and commits are not seen, and no loop can stall".to_owned();
+        add(all, "git-missing", Warning, what, "install git".to_owned());
+    }
+    if let [first, others @ ..] = facts.crews.as_slice()
+        && !others.is_empty()
+    {
+        let others: Vec<String> = others.iter().map(|other| other.display().to_string()).collect();
+        let what = format!(
+            "more than one crew is on PATH: {} runs, not {}",
+            first.display(),
+            others.join(", ")
+        );
+        add(all, "crew-twice", Warning, what, format!("remove {}", others.join(" and ")));
+    }
+    if let Some(first) = facts.leftovers.first() {
+        let count = facts.leftovers.len();
+        let what = format!(
+            "{count} temporary files of interrupted writes are left, as {}",
+            first.display()
+        );
+        let fix = "they are harmless; remove them while no loop runs";
+        add(all, "leftovers", Note, what, fix.to_owned());
+    }
+}
+
+pub(super) fn loops(facts: &Facts, all: &mut Vec<Finding>) {
+    for subject in &facts.loops {
+        let (id, checkout) = (&subject.id, subject.checkout.display());
+        let end = format!("crew cancel {id} ends it");
+        match subject.trouble {
+            Trouble::OwnerGone => {
+                let what = format!("the owner of loop {id} ({checkout}) is gone");
+                let fix = format!("crew resume {id} goes on with it; {end}");
+                add(all, "loop-ownerless", Warning, what, fix);
+            }
+            Trouble::Quiet { hours } => {
+                let what =
+                    format!("loop {id} ({checkout}) has been in one iteration for {hours} hours");
+                add(all, "loop-quiet", Note, what, format!("crew status {id} shows it; {end}"));
+            }
+            Trouble::Interrupted => {
+                let what = format!("loop {id} ({checkout}) was interrupted");
+                add(
+                    all,
+                    "loop-interrupted",
+                    Note,
+                    what,
+                    format!("crew resume {id} goes on with it"),
+                );
+            }
+        }
+    }
+    for (id, why) in &facts.unreadable {
+        let what = format!("the record of loop {id} cannot be read: {why}");
+        let fix = format!(
+            "its journal tells what happened; a new crew may read it: {}",
+            facts.home.root.join("loops").join(id.as_str()).display()
+        );
+        add(all, "record-unreadable", Warning, what, fix);
+    }
+}

@@ -1,0 +1,73 @@
+//! The doctor's page, and the same as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::json::SCHEMA;
+use super::words::count;
+use crate::engine::health::{Client, Facts, Finding, Severity};
+
+/// What was looked at, every finding with its fix, and the sum.
+pub fn page(facts: &Facts, findings: &[Finding]) -> String {
+    let mut text = format!("crew {}\n", facts.version);
+    for (name, value) in looked_at(facts) {
+        let _ = writeln!(text, "  {name:<8} {value}");
+    }
+    for finding in findings {
+        let _ = write!(
+            text,
+            "\n{}: {}\n  fix: {}\n",
+            finding.severity.label(),
+            finding.what,
+            finding.fix
+        );
+    }
+    let number = |severity| findings.iter().filter(|it| it.severity == severity).count() as u64;
+    let sum = match (number(Severity::Broken), number(Severity::Warning)) {
+        (0, 0) => "nothing is broken".to_owned(),
+        (0, warnings) => format!("nothing is broken, {}", count(warnings, "warning")),
+        (broken, 0) => format!("{broken} broken"),
+        (broken, warnings) => format!("{broken} broken, {}", count(warnings, "warning")),
+    };
+    let _ = writeln!(text, "\n{sum}");
+    text
+}
+
+fn looked_at(facts: &Facts) -> [(&'static str, String); 3] {
+    let client = match &facts.client {
+        Client::Absent => "none".to_owned(),
+        Client::Silent(_) => "does not answer".to_owned(),
+        Client::Present { program, version } => {
+            format!("Claude Code {version}, {}", program.display())
+        }
+    };
+    let folder = facts.folder.as_ref();
+    let plugin = folder.map_or_else(|| "none".to_owned(), |it| it.path.display().to_string());
+    [("client", client), ("plugin", plugin), ("loops", facts.home.root.display().to_string())]
+}
+
+/// The same for programs.
+pub fn json(facts: &Facts, findings: &[Finding]) -> Value {
+    let version = match &facts.client {
+        Client::Present { version, .. } => Some(version.to_string()),
+        _ => None,
+    };
+    let all = findings.iter().map(|finding| {
+        json!({
+            "code": finding.code,
+            "severity": finding.severity.label(),
+            "what": finding.what,
+            "fix": finding.fix,
+        })
+    });
+    json!({
+        "schema": SCHEMA,
+        "version": facts.version,
+        "client_version": version,
+        "plugin": facts.folder.as_ref().map(|folder| &folder.path),
+        "home": facts.home.root,
+        "broken": findings.iter().any(|finding| finding.severity == Severity::Broken),
+        "findings": all.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,117 @@
+//! What an installation did and what to do next.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const TRY_IT: &str =
+    "/crew:loop \"Make the tests pass\" --max-iterations 5 --verify \"your test command\"";
+
+/// The page of an installation for a person.
+pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &str) -> String {
+    let was = match replaced {
+        Some(version) if version != VERSION => format!(" in place of {version}"),
+        Some(_) => " again".to_owned(),
+        None => String::new(),
+    };
+    format!(
+        "crew {VERSION} is installed{was} (scope {scope})\n\
+         \x20 plugin   {}\n\
+         \x20 runs     {}\n\
+         \x20 now      in running sessions: /reload-plugins, or restart them\n\
+         \x20 try      {TRY_IT}\n\
+         \x20 doubts   crew doctor\n",
+        folder.display(),
+        program.display(),
+    )
+}
+
+/// The page of an installation for all who work in a repository.
+pub fn shared(address: &str) -> String {
+    format!(
+        ".claude/settings.json now asks everybody who works here for crew's plugin\n\
+         \x20 from     {address}\n\
+         \x20 now      commit it; each of them needs the crew binary on PATH\n\
+         \x20 try      {TRY_IT}\n"
+    )
+}
+
+/// The line of a repository that asks for crew no longer.
+pub const UNSHARED: &str = ".claude/settings.json asks for crew's plugin no longer; commit it";
+
+/// The page of an uninstallation: whether the client had it and the folder was there, who still asks for
+/// it, and where the records are.
+pub fn uninstalled(
+    folder: &Path,
+    found: (bool, bool),
+    shared: &[PathBuf],
+    records: &Path,
+) -> String {
+    let mut text = match found {
+        (false, false) => "crew was not installed\n".to_owned(),
+        _ => "crew is uninstalled\n".to_owned(),
+    };
+    if found.1 {
+        let _ = writeln!(text, "  removed  {}", folder.display());
+    }
+    for repository in shared {
+        let place = repository.join(".claude/settings.json");
+        let _ = writeln!(text, "  shared   {} still asks for it", place.display());
+        let _ = writeln!(text, "           crew uninstall --scope project, there");
+    }
+    if found != (false, false) {
+        let _ = writeln!(text, "  now      in running sessions: /reload-plugins, or restart them");
+    }
+    let _ = writeln!(text, "  kept     the records of all loops, in {}", records.display());
+    text
+}
+
+/// The line of a session whose plugin is of another version than this binary.
+pub fn skew(plugin: &str, launched: bool) -> String {
+    let fix = if launched {
+        "bring both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"
+    } else {
+        "crew install, then /reload-plugins"
+    };
+    format!("crew: the plugin is of version {plugin}, its binary of {VERSION}. Fix: {fix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn an_installation_ends_with_what_to_do_next() {
+        let folder = Path::new("/home/me/.local/share/crew/plugin");
+        let program = Path::new("/home/me/.cargo/bin/crew");
+        assert_snapshot!(installed(folder, program, Some("0.0.9"), "user"), @r#"
+        crew 0.1.0 is installed in place of 0.0.9 (scope user)
+          plugin   /home/me/.local/share/crew/plugin
+          runs     /home/me/.cargo/bin/crew
+          now      in running sessions: /reload-plugins, or restart them
+          try      /crew:loop "Make the tests pass" --max-iterations 5 --verify "your test command"
+          doubts   crew doctor
+        "#);
+    }
+
+    #[test]
+    fn an_uninstallation_says_what_is_left() {
+        let folder = Path::new("/home/me/.local/share/crew/plugin");
+        let shared = [PathBuf::from("/repo")];
+        let records = Path::new("/home/me/.local/state/crew");
+        assert_snapshot!(uninstalled(folder, (true, true), &shared, records), @"
+        crew is uninstalled
+          removed  /home/me/.local/share/crew/plugin
+          shared   /repo/.claude/settings.json still asks for it
+                   crew uninstall --scope project, there
+          now      in running sessions: /reload-plugins, or restart them
+          kept     the records of all loops, in /home/me/.local/state/crew
+        ");
+        assert_snapshot!(uninstalled(folder, (false, false), &[], records), @"
+        crew was not installed
+          kept     the records of all loops, in /home/me/.local/state/crew
+        ");
+    }
+}

@@ -1,0 +1,72 @@
+//! The client's own commands, each with a deadline: how crew asks it about plugins and registers with it.
+//! Nothing here writes the client's files or understands what it says.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::process::{End, FOR_PARSING, FOR_READING, Order, run};
+use super::{env, tree};
+
+/// How long a question may take.
+const QUESTION: Duration = Duration::from_secs(30);
+/// How long a change may take: a marketplace may have to be fetched.
+const CHANGE: Duration = Duration::from_secs(180);
+
+/// The client: the one that was named, else the first on `PATH`.
+pub fn find(named: Option<&Path>) -> Option<PathBuf> {
+    match named {
+        Some(named) => Some(named.to_owned()),
+        None => on_path("claude").into_iter().next(),
+    }
+}
+
+/// Every program of a name on `PATH`, in its order.
+pub fn on_path(name: &str) -> Vec<PathBuf> {
+    let folders = env::search_path();
+    folders.into_iter().map(|folder| folder.join(name)).filter(|it| tree::is_program(it)).collect()
+}
+
+/// What a program prints when it is asked, if it ends well.
+pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
+    told(program, arguments, folder, QUESTION, false)
+}
+
+/// Has the client change something. The error holds what it said.
+pub fn change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
+    told(client, arguments, folder, CHANGE, true).map(drop)
+}
+
+fn told(
+    program: &Path,
+    arguments: &[&str],
+    folder: &Path,
+    within: Duration,
+    with_errors: bool,
+) -> Result<String> {
+    // A question must not be what sets off an update of the client.
+    let variables = [("DISABLE_AUTOUPDATER", "1".to_owned())];
+    let name = program.display().to_string();
+    let order = Order {
+        program: &name,
+        arguments,
+        folder,
+        variables: &variables,
+        within,
+        keep: if with_errors { FOR_READING } else { FOR_PARSING },
+        with_errors,
+    };
+    let line = || format!("`{name} {}`", arguments.join(" "));
+    let ended = match run(&order, None, || false) {
+        Ok(ended) => ended,
+        Err(error) => bail!("{} cannot be started: {error}", line()),
+    };
+    let said = String::from_utf8_lossy(&ended.output).trim().to_owned();
+    match ended.end {
+        End::Exit(0) => Ok(said),
+        End::Exit(code) => bail!("{} ended with {code}: {said}", line()),
+        End::TimedOut => bail!("{} gave no answer within {} s", line(), within.as_secs()),
+        End::ForeignSignal | End::Stopped => bail!("{} was ended by a signal", line()),
+    }
+}

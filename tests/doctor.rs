@@ -1,0 +1,198 @@
+//! The doctor, through the built binary: each planted fault is found and named with its fix.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::child::Ran;
+use crate::client::{Api, Client, Installed, on_both_clients};
+use crate::sandbox::{Sandbox, crew, write_executable};
+
+on_both_clients!(what_the_real_client_knows_is_told);
+
+/// A machine on which nothing is wrong: a stand-in for the client, and crew's plugin installed.
+fn healthy() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.program(
+        "claude",
+        r#"case "$*" in
+            --version) cat "$HOME/version" ;;
+            'plugin list --json') cat "$HOME/list" ;;
+            'plugin marketplace list --json') cat "$HOME/market" ;;
+        esac"#,
+    );
+    std::os::unix::fs::symlink(crew(), sandbox.root().join("bin/crew")).unwrap();
+    tell(&sandbox, "version", &json!("2.1.330 (Claude Code)"));
+    tell(&sandbox, "list", &json!([{"id": "crew@crew", "scope": "user", "enabled": true}]));
+    let market = json!([{"name": "crew", "source": "directory", "path": folder(&sandbox)}]);
+    tell(&sandbox, "market", &market);
+    sandbox.crew(&["install"]).success();
+    sandbox
+}
+
+/// What the stand-in answers.
+fn tell(sandbox: &Sandbox, name: &str, answer: &Value) {
+    let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+    std::fs::write(sandbox.home().join(name), text).unwrap();
+}
+
+fn folder(sandbox: &Sandbox) -> PathBuf {
+    sandbox.home().join(".local/share/crew/plugin")
+}
+
+fn settings(sandbox: &Sandbox, settings: &Value) {
+    sandbox.write(".claude/settings.json", &settings.to_string());
+}
+
+fn make_home(sandbox: &Sandbox, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(sandbox.crew_home()).unwrap();
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(sandbox.crew_home(), mode).unwrap();
+}
+
+fn replace_program(sandbox: &Sandbox, script: &str) {
+    let program = folder(sandbox).join("bin/crew");
+    std::fs::remove_file(&program).unwrap();
+    write_executable(&program, script);
+}
+
+/// A loop whose client is gone: its process id belongs to another one now.
+fn leave_a_loop(sandbox: &Sandbox) {
+    let start = json!({
+        "hook_event_name": "UserPromptExpansion", "command_name": "crew:loop",
+        "command_args": "Build it", "prompt_id": "p",
+    });
+    assert_eq!(sandbox.hook(start).code(), 0);
+    let loops = std::fs::read_dir(sandbox.crew_home().join("loops")).unwrap();
+    let file = loops.last().unwrap().unwrap().path().join("loop.json");
+    let mut record: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    record["state"]["owner"]["process"]["started"] = json!("long ago");
+    std::fs::write(file, record.to_string()).unwrap();
+}
+
+type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
+
+/// The finding, a part of its fix, the exit code, and the fault.
+const FAULTS: [Fault; 17] = [
+    ("client-silent", "claude --version", 1, |it| drop(it.program("claude", "exit 7"))),
+    ("client-too-old", "claude update", 1, |it| {
+        tell(it, "version", &json!("2.1.100 (Claude Code)"));
+    }),
+    ("client-older", "Esc", 0, |it| tell(it, "version", &json!("2.1.197 (Claude Code)"))),
+    ("plugin-missing", "crew install", 1, |it| tell(it, "list", &json!([]))),
+    ("plugin-disabled", ".claude/settings.json", 1, |it| {
+        tell(it, "list", &json!([{"id": "crew@crew", "scope": "user", "enabled": false}]));
+        settings(it, &json!({"enabledPlugins": {"crew@crew": false}}));
+    }),
+    ("plugin-shadowed", "claude plugin disable crew@zed", 1, |it| {
+        let both = json!([{"id": "crew@zed", "scope": "user"}, {"id": "crew@crew"}]);
+        tell(it, "list", &both);
+    }),
+    ("hooks-disabled", "disableAllHooks", 1, |it| settings(it, &json!({"disableAllHooks": true}))),
+    ("program-broken", "crew install", 1, |it| {
+        let link = folder(it).join("bin/crew-hook");
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("/nowhere/crew", link).unwrap();
+    }),
+    ("program-broken", "crew install", 1, |it| {
+        let link = folder(it).join("bin/crew-wake");
+        std::fs::remove_file(&link).unwrap();
+        std::fs::write(link, "no bit").unwrap();
+    }),
+    ("program-skew", "crew install", 1, |it| replace_program(it, "#!/bin/sh\necho crew 0.0.8\n")),
+    ("version-skew", "/reload-plugins", 1, |it| {
+        let manifest = json!({"name": "crew", "version": "0.0.9"}).to_string();
+        std::fs::write(folder(it).join(".claude-plugin/plugin.json"), manifest).unwrap();
+    }),
+    ("home-unusable", "CREW_HOME", 1, |it| {
+        std::fs::create_dir_all(it.crew_home().parent().unwrap()).unwrap();
+        std::fs::write(it.crew_home(), "a file").unwrap();
+    }),
+    ("home-open", "chmod 700", 0, |it| make_home(it, 0o755)),
+    ("home-differs", "export CREW_HOME=/elsewhere", 1, |it| {
+        let data = it.home().join(".claude/plugins/data/crew-crew");
+        std::fs::create_dir_all(&data).unwrap();
+        std::fs::write(data.join("home"), "/elsewhere\n").unwrap();
+    }),
+    ("cap-unreadable", "unset it in", 0, |it| {
+        settings(it, &json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "many"}}));
+    }),
+    ("loop-ownerless", "crew cancel", 0, |it| leave_a_loop(it)),
+    ("leftovers", "harmless", 0, |it| {
+        make_home(it, 0o700);
+        std::fs::write(it.crew_home().join(".loop.json.4194305.tmp"), "").unwrap();
+    }),
+];
+
+fn findings(ran: &Ran) -> Vec<Value> {
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:#?}"));
+    assert_eq!(told["schema"], 1);
+    told["findings"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_healthy_machine_has_no_finding() {
+    let sandbox = healthy();
+    let ran = sandbox.crew(&["doctor", "--json"]);
+    assert_eq!((ran.code(), findings(&ran)), (0, vec![]), "{ran:#?}");
+    assert!(!sandbox.crew_home().exists(), "a look makes nothing");
+    let page = sandbox.crew(&["doctor"]).success();
+    assert!(page.ends_with("\nnothing is broken\n"), "{page}");
+}
+
+#[test]
+fn each_planted_fault_is_found_alone_and_names_its_fix() {
+    for (code, fix, exit, plant) in FAULTS {
+        let sandbox = healthy();
+        plant(&sandbox);
+        let ran = sandbox.crew(&["doctor", "--json"]);
+        let found = findings(&ran);
+        let codes: Vec<&Value> = found.iter().map(|it| &it["code"]).collect();
+        assert_eq!(codes, [code], "{found:#?}");
+        assert!(found[0]["fix"].as_str().unwrap().contains(fix), "{found:#?}");
+        assert_eq!(ran.code(), exit, "{code}");
+        let page = sandbox.crew(&["doctor"]);
+        let line = format!("\n  fix: {}\n", found[0]["fix"].as_str().unwrap());
+        assert!(page.code() == exit && page.stdout.contains(&line), "{page:#?}");
+    }
+}
+
+#[test]
+fn a_second_crew_and_a_missing_client_are_named() {
+    let sandbox = healthy();
+    let theirs = sandbox.root().join("theirs");
+    write_executable(&theirs.join("crew"), "#!/bin/sh\necho another tool\n");
+    let path = format!("{}/bin:{}", sandbox.root().display(), theirs.display());
+    let sandbox = sandbox.env("PATH", &path);
+    std::fs::remove_file(sandbox.root().join("bin/claude")).unwrap();
+    let ran = sandbox.crew(&["doctor", "--json"]);
+    let codes: Vec<Value> = findings(&ran).iter().map(|it| it["code"].clone()).collect();
+    // Nor is there a git on that PATH.
+    assert_eq!(codes, ["client-missing", "git-missing", "crew-twice"], "{ran:#?}");
+    let named = sandbox.crew(&["doctor", "--json", "--client", "/nowhere/claude"]);
+    assert_eq!(findings(&named)[0]["code"], "client-silent");
+    assert!(Path::new(&theirs).exists());
+}
+
+fn what_the_real_client_knows_is_told(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted([]);
+    let client = Client::new(installed, &sandbox, &api).installed_plugins();
+    // The older client is told of besides whatever else is found.
+    let codes = || {
+        let found = findings(&client.crew(&["doctor", "--json"])).into_iter();
+        let codes = found.map(|it| it["code"].as_str().unwrap().to_owned());
+        codes.filter(|code| code != "client-older").collect::<Vec<_>>()
+    };
+    assert_eq!(codes(), ["plugin-missing"]);
+    client.crew(&["install"]).success();
+    assert_eq!(codes(), Vec::<String>::new());
+    settings(&sandbox, &json!({"enabledPlugins": {"crew@crew": false}}));
+    assert_eq!(codes(), ["plugin-disabled"]);
+    std::fs::remove_file(sandbox.file(".claude/settings.json")).unwrap();
+    std::fs::rename(folder(&sandbox), sandbox.root().join("moved")).unwrap();
+    assert_eq!(codes(), ["plugin-not-loaded", "folder-broken"]);
+    client.crew(&["install"]).success();
+    assert_eq!(codes(), Vec::<String>::new());
+}

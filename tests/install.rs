@@ -1,0 +1,331 @@
+//! The installed plugin: laid down, registered with the real client, run by it, and forgotten again.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::client::{Api, Client, Installed, Reply, on_both_clients};
+use crate::sandbox::{Sandbox, checkout, crew};
+
+on_both_clients!(
+    installed_twice_and_over_an_older_one_it_runs_and_is_forgotten,
+    what_is_installed_and_the_checkout_validate_strictly,
+    a_local_installation_counts_in_its_repository_alone_and_is_undone_there,
+    a_shared_one_writes_an_address_and_no_path_of_this_machine,
+    without_a_binary_the_checkout_says_what_to_do,
+);
+
+/// What the client keeps of its own, whatever it is asked to forget: its settings (emptied), its lists
+/// (emptied), its copy of the plugin (marked as orphaned), and the traces of the sessions it ran.
+const CLIENT_KEEPS: [&str; 12] = [
+    ".claude.json",
+    ".claude/backups/",
+    ".claude/plugins/cache/crew/crew/",
+    ".claude/plugins/installed_plugins.json",
+    ".claude/plugins/known_marketplaces.json",
+    ".claude/plugins/store/",
+    ".claude/projects/",
+    ".claude/session-env/",
+    ".claude/sessions/",
+    ".claude/settings.json",
+    ".claude/shell-snapshots/",
+    ".cache/claude",
+];
+
+fn client<'world>(
+    installed: &'world Installed,
+    sandbox: &'world Sandbox,
+    api: &Api,
+) -> Client<'world> {
+    Client::new(installed, sandbox, api).installed_plugins()
+}
+
+fn plugin_folder(sandbox: &Sandbox) -> PathBuf {
+    sandbox.home().join(".local/share/crew/plugin")
+}
+
+/// Every file below a folder, by its path from there.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.symlink_metadata().unwrap().is_dir() {
+                open.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().display().to_string());
+            }
+        }
+    }
+    found
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"))
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn make_older(sandbox: &Sandbox) {
+    let manifest = plugin_folder(sandbox).join(".claude-plugin/plugin.json");
+    let version = env!("CARGO_PKG_VERSION");
+    let older = read(&manifest).replace(&format!("\"{version}\""), "\"0.0.9\"");
+    std::fs::write(&manifest, older).unwrap();
+}
+
+#[track_caller]
+fn listed(client: &Client<'_>) -> Value {
+    json(&client.tool(&["plugin", "list", "--json"]).success())
+}
+
+fn installed_twice_and_over_an_older_one_it_runs_and_is_forgotten(installed: &Installed) {
+    let sandbox = Sandbox::new().home_named("a home");
+    let claim = "It is there.\n<promise>COMPLETE</promise>";
+    let api = Api::scripted([
+        Reply::text(claim),
+        Reply::bash("touch done").then(Reply::text(claim)),
+        Reply::text("never asked"),
+    ]);
+    let client = || client(installed, &sandbox, &api);
+    client();
+    let before = files(&sandbox.home());
+    let version = env!("CARGO_PKG_VERSION");
+
+    let said = client().crew(&["install"]).success();
+    assert!(said.contains(&format!("crew {version} is installed (scope user)")), "{said}");
+    assert!(said.contains("/reload-plugins") && said.contains("/crew:loop"), "{said}");
+    client().crew(&["install"]).success();
+    let doctor = client().crew(&["doctor"]);
+    assert_eq!(doctor.code(), 0, "{doctor:#?}");
+
+    make_older(&sandbox);
+    let session = client().prompt("/crew:status").run();
+    let skew = format!("the plugin is of version 0.0.9, its binary of {version}");
+    let told = session.lines.iter().filter(|line| line.to_string().contains(&skew));
+    assert!(told.count() > 0, "{session:#?}");
+    let doctor = client().crew(&["doctor"]);
+    assert!(doctor.code() == 1 && doctor.stdout.contains("is of crew 0.0.9"), "{doctor:#?}");
+    let said = client().crew(&["install"]).success();
+    assert!(said.contains("in place of 0.0.9"), "{said}");
+
+    let list = listed(&client());
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "{list:#}");
+    let plugin = (&list[0]["id"], &list[0]["version"], &list[0]["enabled"]);
+    assert_eq!(plugin, (&"crew@crew".into(), &version.into(), &true.into()), "{list:#}");
+    let prompt = "/crew:loop \"Make the file\" --max-iterations 5 --verify \"test -e done\"";
+    let session = client().prompt(prompt).run();
+    assert!(session.plugins().contains(&"crew") && session.plugin_errors().is_empty());
+    assert_eq!(api.main_requests().len(), 3, "{session:#?}");
+    let status = json(&sandbox.crew(&["status", "--all", "--json"]).success());
+    assert_eq!(status["loops"][0]["outcome"], "completed", "{status:#}");
+    assert_eq!(status["loops"][0]["completed_iterations"], 2);
+    assert_eq!(status["loops"][0]["proof"], "checked");
+
+    let said = client().crew(&["uninstall"]).success();
+    assert!(said.contains(&sandbox.crew_home().display().to_string()), "{said}");
+    assert_eq!(listed(&client()), json("[]"));
+    assert_left_as(&sandbox, &before);
+    let said = client().crew(&["uninstall"]).success();
+    assert!(said.contains("was not installed"), "{said}");
+}
+
+/// The home holds what it held, the records, and what the client keeps; and nothing names crew.
+#[track_caller]
+fn assert_left_as(sandbox: &Sandbox, before: &BTreeSet<String>) {
+    let after = files(&sandbox.home());
+    assert!(before.is_subset(&after), "{:#?}", before - &after);
+    let strange = after.difference(before).filter(|path| {
+        let is_kept = CLIENT_KEEPS.iter().any(|kept| path.starts_with(kept));
+        !is_kept && !path.starts_with(".local/state/crew/")
+    });
+    assert_eq!(strange.collect::<Vec<_>>(), Vec::<&String>::new());
+    let claude = sandbox.home().join(".claude");
+    for file in
+        ["settings.json", "plugins/installed_plugins.json", "plugins/known_marketplaces.json"]
+    {
+        let text = read(&claude.join(file));
+        assert!(!text.contains("crew"), "{file}: {text}");
+    }
+}
+
+fn what_is_installed_and_the_checkout_validate_strictly(installed: &Installed) {
+    let sandbox = Sandbox::new().home_named("a home");
+    let api = Api::scripted([]);
+    let client = client(installed, &sandbox, &api);
+    client.crew(&["install"]).success();
+    for folder in [plugin_folder(&sandbox), checkout().to_owned()] {
+        let folder = folder.display().to_string();
+        let ran = client.tool(&["plugin", "validate", "--strict", &folder]);
+        assert_eq!(ran.code(), 0, "{ran:#?}");
+    }
+}
+
+fn a_local_installation_counts_in_its_repository_alone_and_is_undone_there(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted([]);
+    let client = client(installed, &sandbox, &api);
+    client.crew(&["install", "--scope", "local"]).success();
+    let settings = sandbox.file(".claude/settings.local.json");
+    assert!(read(&settings).contains("crew@crew"));
+    assert_eq!(listed(&client)[0]["scope"], "local");
+    client.crew(&["uninstall"]).success();
+    assert!(!read(&settings).contains("crew"), "{}", read(&settings));
+    assert_eq!(listed(&client), json("[]"));
+}
+
+fn a_shared_one_writes_an_address_and_no_path_of_this_machine(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted([]);
+    let client = client(installed, &sandbox, &api);
+    // The address leads to a clone on this disk, by git's own configuration of this home.
+    let address = "https://example.invalid/someone/crew.git";
+    let clone = sandbox.root().join("crew.git");
+    let (from, to) = (checkout().display().to_string(), clone.display().to_string());
+    sandbox.git(&["clone", "--quiet", "--bare", &from, &to]);
+    let instead = format!("[url \"{to}\"]\n\tinsteadOf = {address}\n[safe]\n\tdirectory = *\n");
+    std::fs::write(sandbox.home().join(".gitconfig"), instead).unwrap();
+
+    client.crew(&["install", "--scope", "project", "--marketplace", address]).success();
+    let settings = read(&sandbox.file(".claude/settings.json"));
+    let there = json(&settings);
+    assert_eq!(there["extraKnownMarketplaces"]["crew"]["source"]["url"], address, "{settings}");
+    assert_eq!(there["enabledPlugins"]["crew@crew"], true);
+    assert!(!settings.contains(&sandbox.root().display().to_string()), "{settings}");
+    client.crew(&["uninstall", "--scope", "project"]).success();
+    assert!(!read(&sandbox.file(".claude/settings.json")).contains("crew"));
+
+    // Where a person has a crew of their own, the client would keep one source and drop the other.
+    client.crew(&["install"]).success();
+    let ran = client.crew(&["install", "--scope", "project", "--marketplace", address]);
+    assert!(ran.code() == 1 && ran.stderr.contains("extraKnownMarketplaces"), "{ran:#?}");
+    assert!(!read(&sandbox.file(".claude/settings.json")).contains("crew"));
+}
+
+fn without_a_binary_the_checkout_says_what_to_do(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let plugin = sandbox.root().join("a checkout");
+    for path in files(checkout()).iter().filter(|path| {
+        let folder = path.split('/').next().unwrap();
+        [".claude-plugin", "bin", "commands", "hooks"].contains(&folder)
+    }) {
+        let copy = plugin.join(path);
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        // Not `copy`: an unpacked archive may have lost the execute bit.
+        std::fs::write(copy, read(&checkout().join(path))).unwrap();
+    }
+    let api = Api::scripted([Reply::text("never asked")]);
+    let client = Client::new(installed, &sandbox, &api).plugin(&plugin).env("CREW_BIN", "/none");
+    let session = client.prompt("/crew:loop \"Build it\"").run();
+    let missing = "crew: its binary is missing";
+    assert!(session.result().contains(missing), "{session:#?}");
+    assert_eq!(api.main_requests().len(), 0);
+    let greeted = session
+        .lines
+        .iter()
+        .any(|line| line["hook_event"] == "SessionStart" && line.to_string().contains(missing));
+    assert!(greeted, "{session:#?}");
+}
+
+/// A client that notes what it is asked and gives the answers that lie in the home.
+fn with_a_stand_in(sandbox: &Sandbox) {
+    sandbox.program(
+        "claude",
+        r#"echo "$*" >> "$HOME/asked"
+        case "$*" in
+            'plugin list --json') cat "$HOME/list" ;;
+            'plugin marketplace list --json') cat "$HOME/market" ;;
+        esac"#,
+    );
+}
+
+#[test]
+fn an_agent_may_not_install_or_uninstall() {
+    for variable in ["CLAUDECODE", "CREW_LOOP"] {
+        let sandbox = Sandbox::new().env(variable, "1");
+        with_a_stand_in(&sandbox);
+        for verb in ["install", "uninstall"] {
+            let ran = sandbox.crew(&[verb]);
+            assert!(ran.code() == 1 && ran.stderr.contains("a person's act"), "{ran:#?}");
+        }
+        assert!(!plugin_folder(&sandbox).exists() && !sandbox.home().join("asked").exists());
+    }
+}
+
+#[test]
+fn without_a_client_the_files_are_there_and_the_commands_are_told() {
+    let sandbox = Sandbox::new().home_named("a home");
+    let ran = sandbox.crew(&["install"]);
+    let folder = plugin_folder(&sandbox);
+    let add = format!("claude plugin marketplace add '{}'", folder.display());
+    assert_eq!(ran.code(), 1, "{ran:#?}");
+    assert!(ran.stderr.contains("no `claude` is on PATH") && ran.stderr.contains(&add), "{ran:#?}");
+    assert!(ran.stderr.contains("claude plugin install crew@crew --scope user"), "{ran:#?}");
+    let laid: Vec<String> =
+        files(&folder).into_iter().filter(|it| it.starts_with("bin/")).collect();
+    assert_eq!(laid, ["bin/crew", "bin/crew-hook", "bin/crew-wake"]);
+    let ran = sandbox.crew(&["uninstall"]);
+    assert!(
+        ran.code() == 1 && ran.stderr.contains("claude plugin uninstall crew@crew"),
+        "{ran:#?}"
+    );
+    assert_eq!(files(&sandbox.home()), BTreeSet::new());
+}
+
+#[test]
+fn the_links_lead_to_the_name_on_the_path_that_an_update_replaces() {
+    let sandbox = Sandbox::new();
+    with_a_stand_in(&sandbox);
+    let name = sandbox.root().join("bin/crew");
+    std::os::unix::fs::symlink(crew(), &name).unwrap();
+    sandbox.crew(&["install"]).success();
+    for link in ["crew", "crew-hook", "crew-wake"] {
+        let link = plugin_folder(&sandbox).join("bin").join(link);
+        assert_eq!(std::fs::read_link(link).unwrap(), name);
+    }
+    let asked = read(&sandbox.home().join("asked"));
+    let asked: Vec<&str> = asked.lines().collect();
+    let folder = plugin_folder(&sandbox);
+    assert_eq!(
+        asked,
+        [
+            &format!("plugin marketplace add {}", folder.display()),
+            "plugin install crew@crew --scope user",
+            "plugin update crew@crew --scope user",
+        ]
+    );
+}
+
+#[test]
+fn a_folder_with_anything_of_a_persons_is_never_touched() {
+    let sandbox = Sandbox::new();
+    with_a_stand_in(&sandbox);
+    let folder = plugin_folder(&sandbox);
+    sandbox.crew(&["install"]).success();
+    std::fs::write(folder.join("notes.txt"), "mine").unwrap();
+    make_older(&sandbox);
+    std::fs::write(sandbox.home().join("market"), "[]").unwrap();
+    for verb in ["install", "uninstall"] {
+        let ran = sandbox.crew(&[verb]);
+        assert!(ran.code() == 1 && ran.stderr.contains("notes.txt"), "{ran:#?}");
+    }
+    assert!(read(&folder.join(".claude-plugin/plugin.json")).contains("0.0.9"));
+    assert_eq!(files(folder.parent().unwrap()).len(), files(&folder).len());
+}
+
+#[test]
+fn a_path_of_this_machine_is_never_shared() {
+    let sandbox = Sandbox::new();
+    with_a_stand_in(&sandbox);
+    let ran = sandbox.crew(&["install", "--scope", "project"]);
+    assert!(ran.code() == 1 && ran.stderr.contains("public address"), "{ran:#?}");
+    let here = sandbox.root().display().to_string();
+    let ran = sandbox.crew(&["install", "--scope", "project", "--marketplace", &here]);
+    assert!(ran.code() == 1 && ran.stderr.contains("no address others can use"), "{ran:#?}");
+    let ran = sandbox.crew(&["install", "--marketplace", "https://example.invalid/crew.git"]);
+    assert!(ran.code() == 1 && ran.stderr.contains("--scope project"), "{ran:#?}");
+    assert!(!sandbox.file(".claude").exists() && !sandbox.home().join("asked").exists());
+}
