@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::engine::health::{NAME, PLUGIN, Plugin};
+use crate::engine::health::{NAME, PLUGIN, Plugin, shell_word};
 use crate::parse::plugin::{self, Source};
 use crate::world::{client, disk, env};
 
@@ -59,7 +59,7 @@ pub fn install(scope: Scope, named: Option<&Path>) -> Result<Laid> {
 
 fn no_client(done: &str, commands: &[Vec<&str>]) -> anyhow::Error {
     let lines = commands.iter().map(|words| {
-        let words = words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
+        let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>();
         format!("\n  claude {}", words.join(" "))
     });
     anyhow!(
@@ -67,16 +67,6 @@ fn no_client(done: &str, commands: &[Vec<&str>]) -> anyhow::Error {
          hint: name its program with --client PATH, or type in a terminal that has it:{}",
         lines.collect::<String>()
     )
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+".contains(it);
-    if word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// Writes the marketplace's address and the plugin into the repository's settings, for all who work there.
@@ -217,11 +207,5 @@ mod tests {
         for refused in ["", "/home/me/crew", "./crew", "~/crew", "file:///home/me/crew"] {
             assert!(public(refused).is_err(), "{refused}");
         }
-    }
-
-    #[test]
-    fn a_command_to_type_survives_blanks_and_quotes() {
-        assert_eq!(quoted("/home/me/.local"), "/home/me/.local");
-        assert_eq!(quoted("/a home/it's"), r"'/a home/it'\''s'");
     }
 }

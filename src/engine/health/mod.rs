@@ -17,6 +17,15 @@ pub const NAME: &str = "crew";
 /// The plugin as the client names it.
 pub const PLUGIN: &str = "crew@crew";
 
+/// A word of a command to type, as a shell takes it.
+pub fn shell_word(word: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+".contains(it);
+    if word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Everything a doctor looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {

@@ -3,7 +3,7 @@
 
 use super::findings::Severity::{Broken, Note, Warning};
 use super::findings::{Finding, Severity};
-use super::{Client, Facts, NAME, PLUGIN, Plugin, Program, Trouble, Version};
+use super::{Client, Facts, NAME, PLUGIN, Plugin, Program, Trouble, Version, shell_word};
 
 /// The first client whose `Stop` hooks can give the agent words (`additionalContext`).
 const OLDEST: Version = Version(2, 1, 163);
@@ -210,15 +210,22 @@ pub(super) fn home(facts: &Facts, all: &mut Vec<Finding>) {
     }
     if let Some(mode) = home.mode.filter(|mode| mode & 0o077 != 0) {
         let what = format!("others can look into {root} (mode {mode:04o}); logs hold secrets");
-        add(all, "home-open", Warning, what, format!("chmod 700 {root}"));
+        add(
+            all,
+            "home-open",
+            Warning,
+            what,
+            format!("chmod 700 {}", shell_word(&root.to_string())),
+        );
     }
     for (file, theirs) in &home.settled {
         if *theirs != home.root {
             let (file, theirs) = (file.display(), theirs.display());
+            let word = shell_word(&theirs.to_string());
             let what = format!(
                 "hooks keep loops in {theirs} (said by {file}), this terminal looks in {root}"
             );
-            let fix = format!("export CREW_HOME={theirs}, or remove {file} while no loop runs");
+            let fix = format!("export CREW_HOME={word}, or remove {file} while no loop runs");
             add(all, "home-differs", Broken, what, fix);
         }
     }

@@ -3,6 +3,7 @@
 use super::findings::{Severity, findings};
 use super::{
     Client, Facts, Folder, Home, LoopFact, PLUGIN, Plugin, Program, Settings, Trouble, Version,
+    shell_word,
 };
 use crate::engine::looped::LoopId;
 
@@ -153,4 +154,14 @@ fn the_worst_comes_first_and_a_client_that_told_nothing_is_one_finding() {
     let found = findings(&facts);
     let severities: Vec<Severity> = found.iter().map(|it| it.severity).collect();
     assert_eq!(severities, [Severity::Broken, Severity::Warning, Severity::Note]);
+}
+
+#[test]
+fn a_command_to_type_survives_blanks_and_quotes() {
+    assert_eq!(shell_word("/home/me/.local"), "/home/me/.local");
+    assert_eq!(shell_word("/a home/it's"), r"'/a home/it'\''s'");
+    let mut facts = healthy();
+    facts.home = Home { root: "/a home".into(), mode: Some(0o755), ..facts.home };
+    facts.home.settled.clear();
+    assert_eq!(findings(&facts)[0].fix, "chmod 700 '/a home'");
 }
