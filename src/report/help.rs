@@ -13,6 +13,7 @@ pub const LOOP: &str = r#"crew keeps the agent working until the job is proved d
 
 While the agent works, type `crew pause`, `crew cancel` or `crew status` as a message, or use any terminal:
   crew status, crew pause, crew cancel, crew tell "a word for the agent", crew set -n +10
+When something does not work: crew doctor names what keeps loops from running, with the fix.
 
 TASK is one quoted text or plain words; options stand before or after it.
 
