@@ -317,7 +317,7 @@ fn every_crate_has_its_line_in_the_architecture() {
 
 #[test]
 fn pages_stay_short_enough_to_be_read() {
-    for (page, lines) in [("README.md", 150), ("ARCHITECTURE.md", 120), ("CONTRIBUTING.md", 60)] {
+    for (page, lines) in [("README.md", 200), ("ARCHITECTURE.md", 120), ("CONTRIBUTING.md", 60)] {
         let length = read(page).lines().count();
         assert!(length <= lines, "{page} has {length} lines, at most {lines} are read");
     }
