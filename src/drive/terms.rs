@@ -1,7 +1,6 @@
 //! From the words of a command to the terms of a loop: the contract, or one clear reason why not.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -9,6 +8,7 @@ use crate::engine::contract::{Check, Contract, Role};
 use crate::engine::limits::Limits;
 use crate::engine::promise::Promise;
 use crate::parse::arguments::LoopArguments;
+use crate::parse::duration::whole_seconds;
 use crate::world::disk;
 
 /// The largest task, in bytes.
@@ -53,11 +53,6 @@ pub fn contract(arguments: &LoopArguments, cwd: &Path) -> Result<Contract> {
         );
     }
     Ok(contract)
-}
-
-/// A limit of less than a second is a limit all the same, not "none".
-fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {

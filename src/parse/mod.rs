@@ -5,10 +5,12 @@
 pub mod api_error;
 pub mod arguments;
 pub mod changes;
+pub mod duration;
 pub mod git;
 pub mod order;
 pub mod payload;
 pub mod process_table;
 pub mod reset;
+mod spelling;
 pub mod transcript;
 pub mod typed;
