@@ -45,6 +45,21 @@ pub enum Verb {
     /// Write a page for the next worker
     #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
     Handoff(Handoff),
+    /// Write this project's settings file, with the checks found here
+    #[command(
+        after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It never\n\
+                      writes over a file that is there."
+    )]
+    Init,
+    /// Show every setting in force here, and where it came from
+    #[command(after_help = "Examples:\n  crew config\n  crew config --json")]
+    Config(Config),
+    /// Let the commands of this project's settings file run on this machine
+    #[command(
+        after_help = "Prints what it trusts: the exact commands of .claude/crew.toml, and limits above\n\
+                      your own. A changed one needs trust again. An agent cannot run this."
+    )]
+    Trust,
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
 }
@@ -118,4 +133,12 @@ pub struct Handoff {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(long = "loop", value_name = "LOOP")]
     pub name: Option<String>,
+}
+
+/// `crew config`.
+#[derive(Debug, clap::Args)]
+pub struct Config {
+    /// For programs; the object carries "schema"
+    #[arg(long)]
+    pub json: bool,
 }

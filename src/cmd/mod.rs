@@ -2,9 +2,11 @@
 
 mod answer;
 mod cancel;
+mod config;
 mod demo;
 mod handoff;
 pub mod hook;
+mod init;
 mod pause;
 pub mod print;
 mod resume;
@@ -12,6 +14,9 @@ mod set;
 mod status;
 mod tell;
 mod told;
+mod trust;
+
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 
@@ -21,8 +26,8 @@ use crate::drive::steer::By;
 use crate::engine::looped::Loop;
 use crate::exit::Exit;
 use crate::report::page;
-use crate::world::env;
 use crate::world::home::Home;
+use crate::world::{disk, env, git};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
@@ -34,6 +39,9 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Tell(arguments) => tell::tell(arguments),
         Verb::Set(arguments) => set::set(arguments),
         Verb::Handoff(arguments) => handoff::handoff(arguments),
+        Verb::Init => init::init(),
+        Verb::Config(arguments) => config::config(arguments),
+        Verb::Trust => trust::trust(),
         Verb::Demo => demo::demo(),
     }
 }
@@ -59,5 +67,14 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
             print::err(&page::list(&loops));
             Ok(None)
         }
+    }
+}
+
+/// The working tree this was typed in; without git the folder itself.
+fn checkout() -> Result<PathBuf> {
+    let folder = env::current_folder()?;
+    match git::top(&folder) {
+        Some(top) => Ok(top),
+        None => Ok(disk::real_path(&folder)?),
     }
 }

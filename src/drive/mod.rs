@@ -4,6 +4,7 @@
 pub mod boundary;
 pub mod cap;
 pub mod companion;
+pub mod detect;
 pub mod ending;
 pub mod failure;
 pub mod find;
@@ -13,6 +14,7 @@ pub mod hold;
 pub mod place;
 pub mod resume;
 pub mod session;
+pub mod settings;
 pub mod start;
 pub mod steer;
 pub mod stop;

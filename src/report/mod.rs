@@ -6,4 +6,6 @@ pub mod help;
 pub mod json;
 pub mod line;
 pub mod page;
+pub mod settings;
+pub mod template;
 pub mod words;
