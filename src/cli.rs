@@ -57,6 +57,21 @@ pub enum Verb {
     /// Look for what keeps loops from running, each with its fix; exit 1 if something is broken
     #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
     Doctor(Doctor),
+    /// Write this project's settings file, with the checks found here
+    #[command(
+        after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It never\n\
+                      writes over a file that is there."
+    )]
+    Init,
+    /// Show every setting in force here, and where it came from
+    #[command(after_help = "Examples:\n  crew config\n  crew config --json")]
+    Config(Config),
+    /// Let the commands of this project's settings file run on this machine
+    #[command(
+        after_help = "Prints what it trusts: the exact commands of .claude/crew.toml, and limits above\n\
+                      your own. A changed one needs trust again. An agent cannot run this."
+    )]
+    Trust,
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
 }
@@ -177,4 +192,12 @@ pub enum Scope {
     Project,
     /// You, in this repository
     Local,
+}
+
+/// `crew config`.
+#[derive(Debug, clap::Args)]
+pub struct Config {
+    /// For programs; the object carries "schema"
+    #[arg(long)]
+    pub json: bool,
 }

@@ -14,5 +14,6 @@ mod launcher;
 mod loops;
 mod nights;
 mod sandbox;
+mod settings;
 mod tidy;
 mod world;

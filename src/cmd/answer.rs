@@ -67,7 +67,7 @@ fn typed(order: &Typed, record: &Loop) -> String {
 fn greeting(started: &Started) -> String {
     let mut lines = vec![line::start(&started.record)];
     if started.record.contract.checks.is_empty() {
-        let example = started.suggestion.unwrap_or("your test command");
+        let example = started.suggestion.as_deref().unwrap_or("your test command");
         lines.push(format!(
             "nothing is checked: a claim will be believed. Try --verify \"{example}\""
         ));

@@ -2,10 +2,12 @@
 
 mod answer;
 mod cancel;
+mod config;
 mod demo;
 mod doctor;
 mod handoff;
 pub mod hook;
+mod init;
 mod install;
 mod pause;
 pub mod print;
@@ -14,7 +16,10 @@ mod set;
 mod status;
 mod tell;
 mod told;
+mod trust;
 mod uninstall;
+
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 
@@ -24,8 +29,8 @@ use crate::drive::steer::By;
 use crate::engine::looped::Loop;
 use crate::exit::Exit;
 use crate::report::page;
-use crate::world::env;
 use crate::world::home::Home;
+use crate::world::{disk, env, git};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
@@ -40,6 +45,9 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Install(arguments) => install::install(arguments),
         Verb::Uninstall(arguments) => uninstall::uninstall(arguments),
         Verb::Doctor(arguments) => doctor::doctor(arguments),
+        Verb::Init => init::init(),
+        Verb::Config(arguments) => config::config(arguments),
+        Verb::Trust => trust::trust(),
         Verb::Demo => demo::demo(),
     }
 }
@@ -65,5 +73,14 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
             print::err(&page::list(&loops));
             Ok(None)
         }
+    }
+}
+
+/// The working tree this was typed in; without git the folder itself.
+fn checkout() -> Result<PathBuf> {
+    let folder = env::current_folder()?;
+    match git::top(&folder) {
+        Some(top) => Ok(top),
+        None => Ok(disk::real_path(&folder)?),
     }
 }

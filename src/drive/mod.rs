@@ -4,6 +4,7 @@
 pub mod boundary;
 pub mod cap;
 pub mod companion;
+pub mod detect;
 pub mod ending;
 pub mod examine;
 pub mod failure;
@@ -15,6 +16,7 @@ pub mod install;
 pub mod place;
 pub mod resume;
 pub mod session;
+pub mod settings;
 pub mod skew;
 pub mod start;
 pub mod steer;

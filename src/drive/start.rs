@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
 use super::place;
-use super::terms::{contract, suggest};
+use super::terms::{contract, typed};
+use super::{detect, settings};
 use crate::engine::contract::Contract;
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, VERSION};
@@ -36,7 +37,7 @@ pub struct Request<'a> {
 pub struct Started {
     pub record: Loop,
     /// A check that would fit this working tree, when the loop has none.
-    pub suggestion: Option<&'static str>,
+    pub suggestion: Option<String>,
     /// What the user should know: one sentence each.
     pub notes: Vec<String>,
 }
@@ -44,16 +45,18 @@ pub struct Started {
 /// Starts a loop for a session. `None` when this very command has started it already: the plugin may be
 /// loaded twice. Any error means that nothing was started, and says why.
 pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
-    let contract = contract(&request.arguments, request.cwd)?;
     let process = unix::client().context("cannot tell which client this session belongs to")?;
     let place = place::place(request.cwd, request.project.as_deref())
         .with_context(|| format!("cannot look at {}", request.cwd.display()))?;
+    let known = settings::look(home, &place.checkout, !request.arguments.no_project)?;
+    let typed = typed(&request.arguments, &place.folder)?;
+    let (settings, mut notes) = settings::for_start(home, known, typed)?;
+    let contract = contract(&request.arguments, &settings, request.cwd)?;
     home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
     home.settle()?;
     let pointer = home.checkout_pointer(&place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
-    let mut notes = Vec::new();
     let session_pointer = home.session_pointer(request.session_id);
     for occupied in [&pointer, &session_pointer] {
         let Some(id) = read_pointer(occupied)? else { continue };
@@ -98,8 +101,13 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
         let _ = held.note_once(&record, "overridden", || note.clone());
         notes.push(note);
     }
-    let suggestion = record.contract.checks.is_empty().then(|| suggest(&record.place.folder));
-    Ok(Some(Started { suggestion: suggestion.flatten(), record, notes }))
+    let suggestion = if record.contract.checks.is_empty() {
+        let mut found = detect::checks(&record.place.folder).checks.into_iter();
+        found.next().map(|detected| detected.run)
+    } else {
+        None
+    };
+    Ok(Some(Started { record, suggestion, notes }))
 }
 
 /// Records the start. When that fails the user is told that nothing was started, so nothing may be there.

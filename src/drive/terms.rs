@@ -1,21 +1,73 @@
 //! From the words of a command to the terms of a loop: the contract, or one clear reason why not.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::detect;
 use crate::engine::contract::{Check, Contract, Role};
-use crate::engine::limits::Limits;
 use crate::engine::promise::Promise;
+use crate::engine::settings::merge::Settings;
+use crate::engine::settings::{Layer, Limit, NamedCheck, Origin, Sourced};
 use crate::parse::arguments::LoopArguments;
+use crate::parse::duration::whole_seconds;
 use crate::world::disk;
 
 /// The largest task, in bytes.
 const TASK_BYTES: u64 = 1 << 20;
+/// In place of a command of `--verify`: what `detect` finds.
+const AUTO: &str = "auto";
 
-/// The contract the user's words ask for; a `--prompt-file` is found from `cwd`.
-pub fn contract(arguments: &LoopArguments, cwd: &Path) -> Result<Contract> {
+/// What the user typed, as the highest tier of settings. `--verify auto` is looked up in `folder`.
+pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
+    let mut layer = Layer::default();
+    let counts = [
+        (Limit::MaxIterations, arguments.max_iterations.map(u64::from)),
+        (Limit::FailureThreshold, arguments.failure_threshold.map(u64::from)),
+        (Limit::Stall, arguments.stall.map(u64::from)),
+        (Limit::MaxDuration, arguments.max_duration.map(whole_seconds)),
+    ];
+    for (limit, value) in counts {
+        if let Some(value) = value {
+            layer.limits.insert(limit, Sourced { value, origin: Origin::Typed });
+        }
+    }
+    if let Some(text) = &arguments.completion_promise {
+        layer.promise = Some(Sourced { value: Promise::new(text)?, origin: Origin::Typed });
+    }
+    for (commands, role) in [
+        (&verify(arguments, folder)?, Role::Verify),
+        (&arguments.gate, Role::Gate),
+        (&arguments.until, Role::Until),
+    ] {
+        let checks = commands.iter().map(|run| NamedCheck::from(Check::new(run.as_str(), role)));
+        layer.checks.extend(checks.map(|value| Sourced { value, origin: Origin::Typed }));
+    }
+    Ok(layer)
+}
+
+fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
+    let mut commands = Vec::new();
+    for command in &arguments.verify {
+        if command != AUTO {
+            commands.push(command.clone());
+            continue;
+        }
+        let found = detect::checks(folder).checks;
+        if found.is_empty() {
+            bail!(
+                "--verify auto found no test command in {}\n\
+                 hint: name the command: --verify \"your test command\"",
+                folder.display()
+            );
+        }
+        commands.extend(found.into_iter().map(|detected| detected.run));
+    }
+    Ok(commands)
+}
+
+/// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
+pub fn contract(arguments: &LoopArguments, settings: &Settings, cwd: &Path) -> Result<Contract> {
     if arguments.max_cost.is_some() || arguments.max_tokens.is_some() {
         bail!(
             "--max-cost and --max-tokens cannot be kept yet: crew does not measure a session's usage\n\
@@ -23,28 +75,9 @@ pub fn contract(arguments: &LoopArguments, cwd: &Path) -> Result<Contract> {
         );
     }
     let task = task(arguments, cwd)?;
-    let promise = match (&arguments.completion_promise, arguments.no_promise) {
-        (Some(text), _) => Some(Promise::new(text)?),
-        (None, true) => None,
-        (None, false) => Some(Promise::in_task(&task)?.unwrap_or_default()),
-    };
-    let mut checks = Vec::new();
-    for (commands, role) in [
-        (&arguments.verify, Role::Verify),
-        (&arguments.gate, Role::Gate),
-        (&arguments.until, Role::Until),
-    ] {
-        checks.extend(commands.iter().map(|run| Check::new(run.as_str(), role)));
-    }
-    let built_in = Limits::default();
-    let limits = Limits {
-        max_iterations: arguments.max_iterations.unwrap_or(built_in.max_iterations),
-        failure_threshold: arguments.failure_threshold.unwrap_or(built_in.failure_threshold),
-        stall: arguments.stall.unwrap_or(built_in.stall),
-        max_duration_s: arguments.max_duration.map_or(built_in.max_duration_s, whole_seconds),
-        max_wait_s: built_in.max_wait_s,
-    };
-    let contract = Contract { task, promise, checks, limits };
+    let promise = promise(arguments, settings, &task)?;
+    let checks = settings.contract_checks();
+    let contract = Contract { task, promise, checks, limits: settings.limits() };
     let bounded = contract.limits.max_iterations > 0 || contract.limits.max_duration_s > 0;
     if !bounded && !contract.can_complete() {
         bail!(
@@ -55,9 +88,17 @@ pub fn contract(arguments: &LoopArguments, cwd: &Path) -> Result<Contract> {
     Ok(contract)
 }
 
-/// A limit of less than a second is a limit all the same, not "none".
-fn whole_seconds(duration: Duration) -> u64 {
-    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+/// The typed promise, else the one the task names, else the settings', else the built-in word. The task
+/// goes before the files: an agent that reads one promise and is held to another can never keep it.
+fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result<Option<Promise>> {
+    if arguments.no_promise {
+        return Ok(None);
+    }
+    let set = settings.promise.as_ref().map(|sourced| sourced.value.clone());
+    if arguments.completion_promise.is_some() {
+        return Ok(set);
+    }
+    Ok(Some(Promise::in_task(task)?.or(set).unwrap_or_default()))
 }
 
 fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {
@@ -85,18 +126,4 @@ fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {
         );
     }
     Ok(task)
-}
-
-/// A check that fits what lies in the folder.
-pub fn suggest(folder: &Path) -> Option<&'static str> {
-    let known = [
-        ("Cargo.toml", "cargo test"),
-        ("package.json", "npm test"),
-        ("pyproject.toml", "pytest"),
-        ("pytest.ini", "pytest"),
-        ("go.mod", "go test ./..."),
-        ("justfile", "just test"),
-        ("Makefile", "make test"),
-    ];
-    known.iter().find(|(file, _)| disk::exists(&folder.join(file))).map(|(_, command)| *command)
 }

@@ -44,6 +44,17 @@ pub enum Role {
     Until,
 }
 
+impl Role {
+    /// The word used in messages, options and files.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Verify => "verify",
+            Self::Gate => "gate",
+            Self::Until => "until",
+        }
+    }
+}
+
 /// A command crew runs itself. Its exit status alone passes or fails it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {

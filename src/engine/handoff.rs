@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use super::evidence::{CheckEvidence, Evidence, Standing};
 use super::looped::Loop;
-use super::prompt::{clip, role_word};
+use super::prompt::clip;
 
 /// What git says happened since the loop started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ fn checks(subject: &Loop) -> String {
             CheckEvidence::what_happened,
         );
         let run = clip(&check.run, 200);
-        let _ = writeln!(text, "- `{run}` ({}): {happened}", role_word(check.role));
+        let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
     }
     if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
         let _ = write!(

@@ -20,6 +20,7 @@ pub mod owner;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod settings;
 pub mod view;
 pub mod wants;
 

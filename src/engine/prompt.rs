@@ -127,7 +127,7 @@ fn failing(last: &Evidence, room: usize) -> String {
     let shown: Vec<&CheckEvidence> = last.failing().take(FAILING_SHOWN).collect();
     let mut heads = Vec::new();
     for check in &shown {
-        let roles: Vec<&str> = check.roles.iter().map(|role| role_word(*role)).collect();
+        let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();
         let run = clip(&check.run, COMMAND_CHARS_MAX);
         heads.push(format!("- `{run}` ({}) {}.\n", roles.join(", "), check.what_happened()));
     }
@@ -212,15 +212,6 @@ fn proof_rule(subject: &Loop) -> String {
         (true, _) => String::new(),
         (_, 0) => format!(" crew then runs {} itself and believes only that.", commands.join(", ")),
         _ => format!(" crew then runs {} and {hidden} more itself.", commands.join(", ")),
-    }
-}
-
-/// The word of a role, as its option is written.
-pub fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Verify => "verify",
-        Role::Gate => "gate",
-        Role::Until => "until",
     }
 }
 

@@ -92,6 +92,8 @@ fn without_a_promise_no_claim_is_asked_for() {
 }
 
 proptest! {
+    // Each case makes prompts of up to thirty checks: a quarter of the usual number is a few seconds.
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn every_prompt_fits_the_client_and_none_is_a_claim(
         task in "\\PC{0,3000}",

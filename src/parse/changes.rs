@@ -1,7 +1,6 @@
 //! The limits a person moves while a loop runs or as it is resumed: `-n 30`, `-n +10`, `--max-duration +2h`.
 
-use std::time::Duration;
-
+use super::duration;
 use crate::engine::limits::Limits;
 
 /// A limit's new value.
@@ -95,16 +94,13 @@ pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Changes, St
 
 fn change(flag: &str, value: &str) -> Result<Change, String> {
     let (number, more) = value.strip_prefix('+').map_or((value, false), |number| (number, true));
-    let is_duration = flag == "--max-duration" && number != "0";
-    let read = if is_duration {
-        let few_digits = number.len() <= 32;
-        let duration = few_digits.then(|| humantime::parse_duration(number).ok()).flatten();
-        duration.as_ref().map(Duration::as_secs).filter(|seconds| *seconds > 0)
+    let read = if flag == "--max-duration" {
+        let example = |wanted| format!("`{flag} {value}` is no limit: write {wanted}, or `+2h`");
+        duration::whole_seconds(duration::parse(number).map_err(example)?)
     } else {
-        number.parse::<u32>().ok().map(u64::from)
+        let example = || format!("`{flag} {value}` is no limit: write `30` or `+10`");
+        u64::from(number.parse::<u32>().map_err(|_| example())?)
     };
-    let example = if is_duration { "`2h` or `+2h`" } else { "`30` or `+10`" };
-    let read = read.ok_or_else(|| format!("`{flag} {value}` is no limit: write {example}"))?;
     Ok(if more { Change::By(read) } else { Change::To(read) })
 }
 
@@ -128,7 +124,13 @@ mod tests {
             ("--max-duration +2h", Ok((10, 3, 5, 50_400))),
             ("-n", Err("`-n` needs a value: `-n 30`, or `-n +10` for ten more")),
             ("-n ten", Err("`-n ten` is no limit: write `30` or `+10`")),
-            ("--max-duration 5", Err("`--max-duration 5` is no limit: write `2h` or `+2h`")),
+            (
+                "--max-duration 5",
+                Err(
+                    "`--max-duration 5` is no limit: write a time with its unit, such as 90m, 12h or \
+                     \"1h 30m\", or `+2h`",
+                ),
+            ),
             ("a b", Err("\"b\" is one loop too many; name one loop")),
         ];
         for (words, expected) in table {

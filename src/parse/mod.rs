@@ -5,12 +5,16 @@
 pub mod api_error;
 pub mod arguments;
 pub mod changes;
+pub mod duration;
 pub mod git;
 pub mod handoff_words;
 pub mod order;
 pub mod payload;
 pub mod plugin;
 pub mod process_table;
+pub mod project;
 pub mod reset;
+pub mod settings;
+mod spelling;
 pub mod transcript;
 pub mod typed;

@@ -14,12 +14,14 @@ pub const LOOP: &str = r#"crew keeps the agent working until the job is proved d
 While the agent works, type `crew pause`, `crew cancel` or `crew status` as a message, or use any terminal:
   crew status, crew pause, crew cancel, crew tell "a word for the agent", crew set -n +10
 When something does not work: crew doctor names what keeps loops from running, with the fix.
+  crew init, crew config, crew trust: this project's settings
 
 TASK is one quoted text or plain words; options stand before or after it.
 
   -n, --max-iterations N          at most N iterations (10; 0 = no limit)
       --max-duration D            at most D awake: 90m, 12h (12h; 0 = no limit)
       --verify CMD                must pass before a claim is believed; may be repeated
+                                  (auto = the test command found here)
       --gate CMD                  the same, and runs after every iteration
       --until CMD                 ends the loop when it passes; no claim needed
       --completion-promise TEXT   what the agent must say (COMPLETE, or the one tag in the task)
@@ -28,6 +30,7 @@ TASK is one quoted text or plain words; options stand before or after it.
       --stall N                   iterations without progress that stall it (5; 0 = off)
       --prompt-file FILE          the task is what FILE holds
       --replace                   end the loop that runs here first
+      --no-project                leave .claude/crew.toml aside
 
 Example:
   /crew:loop "Build the todo API" --max-iterations 15 --verify "cargo test"

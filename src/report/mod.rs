@@ -8,4 +8,6 @@ pub mod install;
 pub mod json;
 pub mod line;
 pub mod page;
+pub mod settings;
+pub mod template;
 pub mod words;

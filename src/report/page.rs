@@ -10,7 +10,7 @@ use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
-use crate::engine::prompt::{clip, role_word};
+use crate::engine::prompt::clip;
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
 /// command.
@@ -57,7 +57,7 @@ fn checks(text: &mut String, subject: &Loop) {
             .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
         let happened = result.map_or_else(|| "not run".to_owned(), CheckEvidence::what_happened);
         let run = clip(&check.run, 60);
-        row(text, role_word(check.role), &format!("`{run}` {happened}"));
+        row(text, check.role.label(), &format!("`{run}` {happened}"));
     }
     let failed = subject.state.evidence.iter().flat_map(Evidence::failing);
     if let Some(failed) = failed.into_iter().find(|check| check.verdict != Verdict::Passed) {

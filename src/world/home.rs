@@ -96,6 +96,12 @@ impl Home {
         self.root.join("checkouts").join(&digest[..32])
     }
 
+    /// What was trusted in a working tree, named as its pointer is.
+    pub fn trust_file(&self, checkout: &Path) -> PathBuf {
+        let digest = hash(checkout.as_os_str().as_encoded_bytes());
+        self.root.join("trust").join(&digest[..32])
+    }
+
     /// The companions of a session.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)

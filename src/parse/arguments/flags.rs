@@ -1,9 +1,10 @@
 //! The options of `/crew:loop`, one row each, and how a typed token finds its row. A token that finds
 //! none is an error here, with the nearest row as a suggestion.
 
-use super::usage::{UsageError, shown};
+use super::usage::UsageError;
 use super::values::Value;
 use super::{LoopArguments, tokens};
+use crate::parse::spelling::{self, shown};
 
 /// An option a person can type.
 #[derive(Debug)]
@@ -125,39 +126,10 @@ pub(super) fn behind_typographic_dash(token: &str) -> Option<&'static str> {
     FLAGS.iter().map(|flag| flag.name).find(|known| &known[2..] == name)
 }
 
-/// The option that was probably meant: one name has the other in it, or they are a few letters apart.
+/// The option that was probably meant.
 fn suggestion(typed: &str) -> Option<&'static str> {
-    let typed = typed.trim_start_matches('-').to_lowercase().replace('_', "-");
-    if typed == "n" {
+    if typed.trim_start_matches('-').eq_ignore_ascii_case("n") {
         return Some("-n");
     }
-    // No option is this long, and a distance costs the product of both lengths.
-    if !(3..=40).contains(&typed.len()) {
-        return None;
-    }
-    let names = || FLAGS.iter().map(|flag| flag.name);
-    let within = names().find(|name| name.contains(&typed) || typed.contains(&name[2..]));
-    let near = || {
-        names()
-            .map(|name| (distance(&typed, &name[2..]), name))
-            .filter(|(distance, name)| *distance <= (name.len() - 2) / 3)
-            .min_by_key(|(distance, _)| *distance)
-    };
-    within.or_else(|| near().map(|(_, name)| name))
-}
-
-/// How many letters must be changed, added or removed to make one text of the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
+    spelling::nearest(typed, &FLAGS.map(|flag| flag.name))
 }

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use super::flags::{self, Flag};
-use super::usage::{UsageError, shown};
+use super::usage::UsageError;
+use crate::parse::spelling::shown;
 
 /// How a task begins.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-/// The longest piece of what was typed that an error repeats, in characters.
-const MAX_SHOWN_CHARACTERS: usize = 40;
+use crate::parse::spelling::shown;
 
 /// Why the arguments cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,17 +144,3 @@ impl fmt::Display for UsageError {
 }
 
 impl std::error::Error for UsageError {}
-
-/// What was typed, on one line and short.
-pub(super) fn shown(typed: &str) -> String {
-    let mut shown: String = typed
-        .chars()
-        .take(MAX_SHOWN_CHARACTERS)
-        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
-        .collect();
-    if typed.chars().nth(MAX_SHOWN_CHARACTERS).is_some() {
-        shown.truncate(shown.trim_end().len());
-        shown.push('…');
-    }
-    shown
-}

@@ -4,12 +4,9 @@
 use std::time::Duration;
 
 use super::flags::Flag;
-use super::usage::{UsageError, shown};
-
-/// The longest text that is read as a duration, in bytes.
-const MAX_DURATION_BYTES: usize = 64;
-/// The longest duration; past it an end in years is a slip of the hand.
-const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+use super::usage::UsageError;
+use crate::parse::duration;
+use crate::parse::spelling::shown;
 
 /// The text of an option's value. It is not blank.
 #[derive(Debug)]
@@ -27,27 +24,7 @@ impl Value {
 
     /// A span of time with its unit, or 0.
     pub(super) fn duration(&self) -> Result<Duration, UsageError> {
-        let wanted = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
-        let text = self.text.trim();
-        if text.bytes().all(|byte| byte == b'0') {
-            return Ok(Duration::ZERO);
-        }
-        if text.ends_with(|c: char| c.is_ascii_digit()) {
-            return Err(self.refused(wanted));
-        }
-        // The crate adds up with an overflow that panics; numbers this short cannot reach it.
-        let longest = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
-        if text.len() > MAX_DURATION_BYTES || longest > 9 {
-            return Err(self.refused("a time of at most ten years"));
-        }
-        let duration = humantime::parse_duration(text).map_err(|_| self.refused(wanted))?;
-        if duration > MAX_DURATION {
-            return Err(self.refused("a time of at most ten years"));
-        }
-        if !duration.is_zero() && duration < Duration::from_secs(1) {
-            return Err(self.refused("a time of at least a second"));
-        }
-        Ok(duration)
+        duration::parse(&self.text).map_err(|wanted| self.refused(wanted))
     }
 
     /// An amount of US dollars above 0.

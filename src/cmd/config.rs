@@ -1,0 +1,43 @@
+//! `crew config`: what is in force here, and where each value came from.
+
+use anyhow::Result;
+
+use super::{checkout, home, print};
+use crate::cli::Config;
+use crate::drive::settings::look;
+use crate::engine::settings::merge::merge;
+use crate::exit::Exit;
+use crate::report::settings::{File, Told, json, page};
+use crate::world::disk;
+
+/// Shows what a loop started here would get.
+pub fn config(arguments: &Config) -> Result<Exit> {
+    let known = look(&home()?, &checkout()?, true)?;
+    let settings = merge(&known.layers);
+    let warnings = [&known.warnings[..], &settings.notes].concat();
+    let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
+    let files = files.into_iter().filter_map(|(of, path)| {
+        let path = path?;
+        Some(File { of, path: path.display().to_string(), is_there: disk::exists(path) })
+    });
+    let told = Told {
+        settings: &settings,
+        files: files.collect(),
+        untrusted: &known.untrusted,
+        warnings: &warnings,
+    };
+    if arguments.json {
+        print::out(&json(&told).to_string());
+        return Ok(Exit::Success);
+    }
+    print::out(&page(&told));
+    for warning in &warnings {
+        print::err(&format!("crew: {warning}"));
+    }
+    if !known.untrusted.is_empty() {
+        print::err("crew: not trusted, so a loop does not start with these:");
+        known.untrusted.iter().for_each(|need| print::err(&format!("  {}: {need}", need.origin)));
+        print::err("hint: read them, then run `crew trust`");
+    }
+    Ok(Exit::Success)
+}

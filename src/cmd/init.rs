@@ -1,0 +1,52 @@
+//! `crew init`: writes a project's settings file with the checks that were found, and trusts what it has
+//! written. It never writes over a file, and inside an agent it trusts nothing.
+
+use anyhow::{Context, Result, bail};
+
+use super::{checkout, home, print};
+use crate::drive::{detect, settings};
+use crate::exit::Exit;
+use crate::parse::project::Detected;
+use crate::report::{template, words};
+use crate::world::disk::{self, Durability};
+use crate::world::settings::project_file;
+use crate::world::{env, trust};
+
+/// Writes the file.
+pub fn init() -> Result<Exit> {
+    let (home, checkout) = (home()?, checkout()?);
+    let file = project_file(&checkout);
+    if disk::exists(&file) {
+        bail!(
+            "{} is there already\nhint: edit it, or remove it first; `crew config` shows what it says",
+            file.display()
+        );
+    }
+    let found = detect::checks(&checkout);
+    let text = template::project(&pairs(&found.checks), &pairs(&found.others));
+    let folder = file.parent().unwrap_or(&checkout);
+    let written = disk::make_folder(folder)
+        .and_then(|()| disk::write(&file, text.as_bytes(), Durability::Machine));
+    written.with_context(|| format!("cannot write {}", file.display()))?;
+    print::out(&format!("wrote {}", file.display()));
+    if found.checks.is_empty() {
+        print::out("no test command was found here: write yours under [[check]]");
+        return Ok(Exit::Success);
+    }
+    let runs = words::commands(found.checks.iter().map(|check| check.run.as_str()));
+    if env::inside_an_agent() {
+        print::out(&format!(
+            "a claim must pass {runs}, once a person has run `crew trust` in a terminal of their own"
+        ));
+        return Ok(Exit::Success);
+    }
+    let known = settings::look(&home, &checkout, true)?;
+    trust::trust(&home, &checkout, &known.needs)
+        .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
+    print::out(&format!("a claim must pass {runs}; trusted on this machine"));
+    Ok(Exit::Success)
+}
+
+fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {
+    detected.iter().map(|check| (check.run.as_str(), check.because)).collect()
+}

@@ -1,0 +1,203 @@
+//! Which command tests a project, from the files in its folder: the project's own recipe named `test`
+//! where it has one, else the usual command of each language found there. It only names commands that
+//! the files say exist; it runs nothing.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// The files whose text is looked at.
+pub const READ: [&str; 14] = [
+    "justfile",
+    "Justfile",
+    ".justfile",
+    "GNUmakefile",
+    "makefile",
+    "Makefile",
+    "Cargo.toml",
+    "package.json",
+    "pyproject.toml",
+    "setup.cfg",
+    "tox.ini",
+    "go.mod",
+    "requirements.txt",
+    "requirements-dev.txt",
+];
+/// The files that only have to be there.
+pub const LOOKED_FOR: [&str; 11] = [
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "bun.lockb",
+    "yarn.lock",
+    "pytest.ini",
+    "conftest.py",
+    "tests/conftest.py",
+    "uv.lock",
+    "poetry.lock",
+    "Pipfile.lock",
+    "pdm.lock",
+];
+
+/// A command that tests the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detected {
+    pub run: String,
+    /// The file that says so.
+    pub because: &'static str,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Detection {
+    /// The checks to use.
+    pub checks: Vec<Detected>,
+    /// Those that a recipe of the project's own most likely runs already.
+    pub others: Vec<Detected>,
+}
+
+/// Names the commands. `files` holds the text of each file of `READ` that is there, and an empty text
+/// for each of `LOOKED_FOR`.
+pub fn detect(files: &BTreeMap<&'static str, String>) -> Detection {
+    let languages: Vec<Detected> =
+        [cargo(files), node(files), python(files), go(files)].into_iter().flatten().collect();
+    let mut own = [just(files), make(files, "test")].into_iter().flatten();
+    match own.next() {
+        Some(first) => Detection { checks: vec![first], others: own.chain(languages).collect() },
+        None if languages.is_empty() => {
+            Detection { checks: make(files, "check").into_iter().collect(), others: Vec::new() }
+        }
+        None => Detection { checks: languages, others: Vec::new() },
+    }
+}
+
+fn found(run: impl Into<String>, because: &'static str) -> Detected {
+    Detected { run: run.into(), because }
+}
+
+fn first_of<'files>(
+    files: &'files BTreeMap<&'static str, String>,
+    names: &[&'static str],
+) -> Option<(&'static str, &'files str)> {
+    names.iter().find_map(|name| files.get(name).map(|text| (*name, text.as_str())))
+}
+
+fn has_line(text: &str, pattern: &str) -> bool {
+    Regex::new(&format!("(?m){pattern}")).is_ok_and(|line| line.is_match(text))
+}
+
+fn just(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+    let (name, text) = first_of(files, &["justfile", "Justfile", ".justfile"])?;
+    // A recipe whose parameters have no default cannot be run without arguments.
+    let recipe = r#"^@?test(\s+[*$]*\w+=("[^"\n]*"|'[^'\n]*'|\w+)|\s+\*\$?\w+)*\s*:([^=]|$)"#;
+    has_line(text, recipe).then(|| found("just test", name))
+}
+
+fn make(files: &BTreeMap<&'static str, String>, target: &str) -> Option<Detected> {
+    let (name, text) = first_of(files, &["GNUmakefile", "makefile", "Makefile"])?;
+    let rule = format!(r"^([\w.-]+ +)*{target}( +[\w.-]+)*\s*::?([^=:]|$)");
+    has_line(text, &rule).then(|| found(format!("make {target}"), name))
+}
+
+fn cargo(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+    let text = files.get("Cargo.toml")?;
+    // With a package at the root, a plain `cargo test` would test only that one.
+    let whole = has_line(text, r"^\[workspace[\].]");
+    Some(found(if whole { "cargo test --workspace" } else { "cargo test" }, "Cargo.toml"))
+}
+
+fn node(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+    let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
+    let script = package.get("scripts")?.get("test")?.as_str()?;
+    // What `npm init` writes.
+    if script.trim().is_empty() || script.contains("no test specified") {
+        return None;
+    }
+    let named = package.get("packageManager").and_then(Value::as_str).unwrap_or_default();
+    let named = named.split('@').next().unwrap_or_default();
+    let locks = [
+        ("pnpm-lock.yaml", "pnpm"),
+        ("bun.lock", "bun"),
+        ("bun.lockb", "bun"),
+        ("yarn.lock", "yarn"),
+    ];
+    let locked = locks.iter().find(|(lock, _)| files.contains_key(lock)).map(|(_, name)| *name);
+    let manager = ["npm", "pnpm", "bun", "yarn"].into_iter().find(|name| *name == named);
+    let run = match manager.or(locked).unwrap_or("npm") {
+        // `bun test` is bun's own runner, not the script.
+        "bun" => "bun run test".to_owned(),
+        manager => format!("{manager} test"),
+    };
+    Some(found(run, "package.json"))
+}
+
+fn python(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+    let there = ["pytest.ini", "conftest.py", "tests/conftest.py"];
+    let mentions =
+        ["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
+    let says = |name: &&str| files.get(*name).is_some_and(|text| has_line(text, r"\bpytest\b"));
+    let because = there.into_iter().find(|name| files.contains_key(name));
+    let because = because.or_else(|| mentions.into_iter().find(says))?;
+    let runners = [
+        ("uv.lock", "uv run pytest"),
+        ("poetry.lock", "poetry run pytest"),
+        ("pdm.lock", "pdm run pytest"),
+        ("Pipfile.lock", "pipenv run pytest"),
+    ];
+    let runner = runners.iter().find(|(lock, _)| files.contains_key(lock));
+    Some(found(runner.map_or("pytest", |(_, run)| *run), because))
+}
+
+fn go(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+    files.get("go.mod").map(|_| found("go test ./...", "go.mod"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(files: &[(&'static str, &str)]) -> Vec<String> {
+        let files = files.iter().map(|(name, text)| (*name, (*text).to_owned())).collect();
+        detect(&files).checks.into_iter().map(|check| check.run).collect()
+    }
+
+    type Row<'a> = (&'a [(&'static str, &'a str)], &'a [&'a str]);
+
+    #[test]
+    fn the_files_of_a_folder_name_its_test_command() {
+        let vitest = r#"{"scripts":{"test":"vitest run"}}"#;
+        let pnpm = r#"{"scripts":{"test":"a"},"packageManager":"pnpm@9.1.0"}"#;
+        let default = r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#;
+        let python = "[tool.pytest.ini_options]\n";
+        let table: [Row<'_>; 25] = [
+            (&[], &[]),
+            (&[("Cargo.toml", "[package]\n")], &["cargo test"]),
+            (&[("Cargo.toml", "[package]\n[workspace]\n")], &["cargo test --workspace"]),
+            (&[("Cargo.toml", "[workspace.package]\n")], &["cargo test --workspace"]),
+            (&[("package.json", vitest)], &["npm test"]),
+            (&[("package.json", vitest), ("pnpm-lock.yaml", "")], &["pnpm test"]),
+            (&[("package.json", vitest), ("bun.lock", "")], &["bun run test"]),
+            (&[("package.json", vitest), ("yarn.lock", "")], &["yarn test"]),
+            (&[("package.json", pnpm), ("yarn.lock", "")], &["pnpm test"]),
+            (&[("package.json", default)], &[]),
+            (&[("package.json", "{}")], &[]),
+            (&[("package.json", "not JSON")], &[]),
+            (&[("pyproject.toml", python)], &["pytest"]),
+            (&[("pyproject.toml", python), ("uv.lock", "")], &["uv run pytest"]),
+            (&[("pyproject.toml", "[project]\n")], &[]),
+            (&[("tests/conftest.py", ""), ("poetry.lock", "")], &["poetry run pytest"]),
+            (&[("go.mod", "module x\n")], &["go test ./..."]),
+            (&[("go.mod", ""), ("package.json", vitest)], &["npm test", "go test ./..."]),
+            (&[("Makefile", "test:\n\tgo test\n"), ("go.mod", "")], &["make test"]),
+            (&[("Makefile", "all test: build\n")], &["make test"]),
+            (&[("Makefile", "test := x\ntest_all:\n"), ("go.mod", "")], &["go test ./..."]),
+            (&[("Makefile", "check:\n")], &["make check"]),
+            (&[("justfile", "@test *args='': build\n"), ("Makefile", "test:\n")], &["just test"]),
+            (&[("justfile", "test name:\n"), ("Cargo.toml", "")], &["cargo test"]),
+            (&[("justfile", "test := 'x'\n"), ("Cargo.toml", "")], &["cargo test"]),
+        ];
+        for (files, expected) in table {
+            assert_eq!(runs(files), expected, "{files:?}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A settings file, as TOML text, becomes one layer of settings. A key this crew does not know is a
+//! warning, because a later crew may know it; a value that cannot be used is an error, because a limit
+//! that is silently lost is a loop without end. Each message names the file, the line, the key and what
+//! to write instead; all faults of a file are told at once.
+
+mod keys;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+pub use self::values::limit;
+use super::spelling::{nearest, shown};
+use crate::engine::settings::{Layer, Origin, Sourced};
+
+/// What a file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Read {
+    pub layer: Layer,
+    /// Keys that were passed over: one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the text of the settings file at `path`. The error is one line for each fault.
+pub fn parse(text: &str, path: &Path) -> Result<Read, String> {
+    let mut reader = Reader { text, path, read: Read::default(), faults: Vec::new() };
+    match DeTable::parse(text) {
+        Ok(table) => reader.root(table.get_ref()),
+        Err(error) => {
+            let at = error.span().unwrap_or_default();
+            let why: Vec<&str> = error.message().lines().map(str::trim).collect();
+            let what = match why.join("; ").as_str() {
+                "duplicate key" => {
+                    let key = shown(text.get(at.clone()).unwrap_or_default());
+                    format!("{key} is given twice: keep one of them")
+                }
+                why => format!("this is not TOML: {why}"),
+            };
+            reader.fault(&at, what);
+        }
+    }
+    if reader.faults.is_empty() { Ok(reader.read) } else { Err(reader.faults.join("\n")) }
+}
+
+type Key<'text> = Spanned<Cow<'text, str>>;
+type Value<'text> = Spanned<DeValue<'text>>;
+
+/// The keys of a table in the order of the file; the crate gives them by name.
+fn in_order<'table, 'text>(
+    table: &'table DeTable<'text>,
+) -> Vec<(&'table Key<'text>, &'table Value<'text>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+struct Reader<'text> {
+    text: &'text str,
+    path: &'text Path,
+    read: Read,
+    faults: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: &Range<usize>) -> usize {
+        let before = self.text.get(..at.start).unwrap_or(self.text);
+        before.matches('\n').count() + 1
+    }
+
+    fn origin(&self, at: &Range<usize>) -> Origin {
+        Origin::File { path: self.path.to_owned(), line: self.line(at) }
+    }
+
+    fn sourced<T>(&self, at: &Range<usize>, value: T) -> Sourced<T> {
+        Sourced { value, origin: self.origin(at) }
+    }
+
+    fn fault(&mut self, at: &Range<usize>, what: impl Display) {
+        let fault = format!("{}: {what}", self.origin(at));
+        self.faults.push(fault);
+    }
+
+    /// Warns of a key that is not one of `known` and says where it may belong.
+    fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
+        let key = shown(key);
+        let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
+        let home = keys::table_of(&key).filter(|home| *home != table);
+        let guess = match (nearest(&key, known), home) {
+            (_, Some(home)) => format!(": it belongs under {home}"),
+            (Some(meant), None) => format!(": did you mean `{meant}`?"),
+            (None, None) => ", ignored".to_owned(),
+        };
+        let warning = format!("{}: unknown key `{key}`{place}{guess}", self.origin(at));
+        self.read.warnings.push(warning);
+    }
+}

@@ -1,0 +1,303 @@
+use std::path::Path;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::settings::Limit;
+
+fn read(text: &str) -> Result<Read, String> {
+    parse(text, Path::new("crew.toml"))
+}
+
+/// What each text comes to, in the order given: `text` ⇒ error or warnings.
+fn told(texts: &[&str]) -> String {
+    let told = texts.iter().map(|text| {
+        let (kind, lines) = match read(text) {
+            Ok(read) => ("warning", read.warnings.join("\n")),
+            Err(faults) => ("error", faults),
+        };
+        format!("{}\n  {kind}: {}\n", text.trim(), lines.replace('\n', "\n  "))
+    });
+    told.collect()
+}
+
+#[test]
+fn a_whole_file_becomes_a_layer_and_every_value_knows_its_line() {
+    let text = r#"# ours
+[loop]
+max_iterations = 1_5
+max_duration = "1h 30m"
+completion_promise = "ALL DONE"
+failure_threshold = 0
+stall = 4
+verify = ["cargo test",
+  'sh -c "a b"']
+gate = []
+
+[wait]
+max = 0
+
+[[check]]
+name = "lint"
+run = """
+cargo clippy
+"""
+role = "gate"
+timeout = "20m"
+success_exit_code = 2
+
+[[check]]
+run = "b"
+"#;
+    let read = read(text).unwrap();
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    let limits: Vec<String> = Limit::ALL
+        .iter()
+        .filter_map(|limit| read.layer.limits.get(limit))
+        .map(|sourced| format!("{} {}", sourced.value, sourced.origin))
+        .collect();
+    assert_eq!(
+        limits,
+        ["15 crew.toml:3", "0 crew.toml:6", "4 crew.toml:7", "5400 crew.toml:4", "0 crew.toml:13"]
+    );
+    let checks: Vec<String> = read
+        .layer
+        .checks
+        .iter()
+        .map(|sourced| {
+            let (named, check) = (&sourced.value, &sourced.value.check);
+            let terms = (named.name.as_deref(), check.timeout_s, check.success_exit_code);
+            format!("{} {} {:?} {terms:?}", sourced.origin, check.role.label(), check.run)
+        })
+        .collect();
+    assert_snapshot!(checks.join("\n"), @r#"
+    crew.toml:8 verify "cargo test" (None, 600, 0)
+    crew.toml:9 verify "sh -c \"a b\"" (None, 600, 0)
+    crew.toml:15 gate "cargo clippy\n" (Some("lint"), 1200, 2)
+    crew.toml:24 verify "b" (None, 600, 0)
+    "#);
+    let promise = read.layer.promise.unwrap();
+    assert_eq!(
+        (promise.value.as_str(), promise.origin.to_string()),
+        ("ALL DONE", "crew.toml:5".to_owned())
+    );
+}
+
+#[test]
+fn a_file_that_is_no_toml_or_has_the_wrong_shape_names_line_and_fix() {
+    assert_snapshot!(told(&[
+        "[loop\nstall = 3",
+        "[loop]\nmax_iterations 15",
+        "[loop]\nverify = [\"cargo test]",
+        "[loop]\nstall = 3\nstall = 4",
+        "[loop]\nstall = 3\n\n[loop]\nstall = 4",
+        "loop = 5",
+        "wait = []",
+        "check = \"cargo test\"",
+        "check = [\"cargo test\"]",
+        "[check]\nrun = \"cargo test\"",
+    ]), @r#"
+    [loop
+    stall = 3
+      error: crew.toml:1: this is not TOML: unclosed table, expected `]`
+    [loop]
+    max_iterations 15
+      error: crew.toml:2: this is not TOML: key with no value, expected `=`
+    [loop]
+    verify = ["cargo test]
+      error: crew.toml:2: this is not TOML: unclosed array, expected `]`
+    [loop]
+    stall = 3
+    stall = 4
+      error: crew.toml:3: stall is given twice: keep one of them
+    [loop]
+    stall = 3
+
+    [loop]
+    stall = 4
+      error: crew.toml:4: loop is given twice: keep one of them
+    loop = 5
+      error: crew.toml:1: loop is a table: write its keys under a line [loop]
+    wait = []
+      error: crew.toml:1: wait is a table: write its keys under a line [wait]
+    check = "cargo test"
+      error: crew.toml:1: check is a list of tables: write [[check]], in double brackets
+    check = ["cargo test"]
+      error: crew.toml:1: check is a list of tables: write [[check]], in double brackets
+    [check]
+    run = "cargo test"
+      error: crew.toml:1: check is a list of tables: write [[check]], in double brackets
+    "#);
+}
+
+#[test]
+fn a_bad_value_names_line_key_and_fix() {
+    assert_snapshot!(told(&[
+        "[loop]\nmax_iterations = \"15\"",
+        "[loop]\nmax_iterations = -1",
+        "[loop]\nmax_iterations = 5_000_000_000",
+        "[loop]\nstall = 2.5",
+        "[loop]\nmax_duration = 90",
+        "[loop]\nmax_duration = \"90\"",
+        "[loop]\nmax_duration = \"soon\"",
+        "[loop]\nmax_duration = \"200 years\"",
+        "[loop]\ncompletion_promise = \"FAILURE\"",
+        "[loop]\ncompletion_promise = \"\"",
+        "[wait]\nmax = true",
+    ]), @r#"
+    [loop]
+    max_iterations = "15"
+      error: crew.toml:2: max_iterations takes a whole number without quotes, not "15": max_iterations = 15
+    [loop]
+    max_iterations = -1
+      error: crew.toml:2: max_iterations takes a whole number from 0 (no limit) to 4294967295, not -1: max_iterations = 15
+    [loop]
+    max_iterations = 5_000_000_000
+      error: crew.toml:2: max_iterations takes a whole number from 0 (no limit) to 4294967295, not 5_000_000_000: max_iterations = 15
+    [loop]
+    stall = 2.5
+      error: crew.toml:2: stall takes a whole number without quotes, not 2.5: stall = 3
+    [loop]
+    max_duration = 90
+      error: crew.toml:2: max_duration takes a time with its unit, in quotes, not 90: max_duration = "12h"
+    [loop]
+    max_duration = "90"
+      error: crew.toml:2: max_duration takes a time with its unit, such as 90m, 12h or "1h 30m", not "90": max_duration = "12h"
+    [loop]
+    max_duration = "soon"
+      error: crew.toml:2: max_duration takes a time with its unit, such as 90m, 12h or "1h 30m", not "soon": max_duration = "12h"
+    [loop]
+    max_duration = "200 years"
+      error: crew.toml:2: max_duration takes a time of at most ten years, not "200 years": max_duration = "12h"
+    [loop]
+    completion_promise = "FAILURE"
+      error: crew.toml:2: completion_promise: the promise cannot be FAILURE: that word is how the agent says it is not done; choose another, such as COMPLETE
+    [loop]
+    completion_promise = ""
+      error: crew.toml:2: completion_promise takes a text in quotes, not "": completion_promise = "ALL DONE"
+    [wait]
+    max = true
+      error: crew.toml:2: max takes a time with its unit, in quotes, not true: max = "12h"
+    "#);
+}
+
+#[test]
+fn a_bad_check_names_line_key_and_fix() {
+    assert_snapshot!(told(&[
+        "[loop]\nverify = \"cargo test\"",
+        "[loop]\ngate = [\"cargo test\", 5]",
+        "[loop]\nuntil = [\"auto\"]",
+        "[[check]]\nname = \"tests\"",
+        "[[check]]\nrun = \" \"",
+        "[[check]]\nrun = \"a\"\nrole = \"verfy\"",
+        "[[check]]\nrun = \"a\"\ntimeout = \"0\"",
+        "[[check]]\nrun = \"a\"\nsuccess_exit_code = 256",
+        "[[check]]\nname = \"a\"\nrun = \"a\"\n[[check]]\nname = \"a\"\nrun = \"b\"",
+        "[[check]]\nrun = \"a\\u0000b\"",
+    ]), @r#"
+    [loop]
+    verify = "cargo test"
+      error: crew.toml:2: verify takes a list of commands, not "cargo test": verify = ["cargo test"]
+    [loop]
+    gate = ["cargo test", 5]
+      error: crew.toml:2: gate takes a command in quotes, not 5: gate = ["cargo test"]
+    [loop]
+    until = ["auto"]
+      error: crew.toml:2: until cannot be `auto` in a file: write the command, or let `crew init` do it
+    [[check]]
+    name = "tests"
+      error: crew.toml:1: this [[check]] has no command: run = "cargo test"
+    [[check]]
+    run = " "
+      error: crew.toml:2: run takes a command in quotes, not " ": run = "cargo test"
+    [[check]]
+    run = "a"
+    role = "verfy"
+      error: crew.toml:3: role takes verify, gate or until, not "verfy": role = "verify"
+    [[check]]
+    run = "a"
+    timeout = "0"
+      error: crew.toml:3: timeout takes a time of at least a second, not "0": timeout = "10m"
+    [[check]]
+    run = "a"
+    success_exit_code = 256
+      error: crew.toml:3: success_exit_code takes an exit status from 0 to 255, not 256: success_exit_code = 0
+    [[check]]
+    name = "a"
+    run = "a"
+    [[check]]
+    name = "a"
+    run = "b"
+      error: crew.toml:5: two checks have the name `a`: rename one
+    [[check]]
+    run = "a\u0000b"
+      error: crew.toml:2: run takes a command without a NUL character, not "a\u0000b": run = "cargo test"
+    "#);
+}
+
+#[test]
+fn every_fault_of_a_file_is_told_at_once() {
+    assert_snapshot!(told(&["[loop]\nstall = true\nmax_iterations = \"x\"\nmax_iteration = 3"]), @r#"
+    [loop]
+    stall = true
+    max_iterations = "x"
+    max_iteration = 3
+      error: crew.toml:2: stall takes a whole number without quotes, not true: stall = 3
+      crew.toml:3: max_iterations takes a whole number without quotes, not "x": max_iterations = 15
+    "#);
+}
+
+#[test]
+fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
+    let texts = [
+        "[loop]\nmax_iteration = 5",
+        "[loop]\nmax-iterations = 5",
+        "[loop]\ndelay = \"5s\"",
+        "max_iterations = 5",
+        "[wait]\nmax_wait = \"1h\"",
+        "[[check]]\nrun = \"a\"\ncommand = \"b\"",
+        "[[checks]]\nrun = \"a\"",
+        "[agents.mine]\nargv = [\"a\"]",
+        "[loop]\nrole = \"gate\"",
+    ];
+    assert_snapshot!(told(&texts), @r#"
+    [loop]
+    max_iteration = 5
+      warning: crew.toml:2: unknown key `max_iteration` in [loop]: did you mean `max_iterations`?
+    [loop]
+    max-iterations = 5
+      warning: crew.toml:2: unknown key `max-iterations` in [loop]: did you mean `max_iterations`?
+    [loop]
+    delay = "5s"
+      warning: crew.toml:2: unknown key `delay` in [loop], ignored
+    max_iterations = 5
+      warning: crew.toml:1: unknown key `max_iterations`: it belongs under [loop]
+    [wait]
+    max_wait = "1h"
+      warning: crew.toml:2: unknown key `max_wait` in [wait]: did you mean `max`?
+    [[check]]
+    run = "a"
+    command = "b"
+      warning: crew.toml:3: unknown key `command` in [[check]], ignored
+    [[checks]]
+    run = "a"
+      warning: crew.toml:1: unknown key `checks`: did you mean `check`?
+    [agents.mine]
+    argv = ["a"]
+      warning: crew.toml:1: unknown key `agents`, ignored
+    [loop]
+    role = "gate"
+      warning: crew.toml:2: unknown key `role` in [loop]: it belongs under [[check]]
+    "#);
+    let read = read("[loop]\nmax_iteration = 5\nstall = 2").unwrap();
+    assert_eq!(read.layer.limits[&Limit::Stall].value, 2);
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text: String, key in "[a-z_]{1,12}", value in ".{0,20}") {
+        let _ = read(&text);
+        let _ = read(&format!("[loop]\n{key} = {value}\n[[check]]\n{key} = {value}"));
+    }
+}

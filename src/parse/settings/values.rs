@@ -1,0 +1,97 @@
+//! The values of a settings file. Each refusal names the key, what stands there, and a line that works.
+
+use super::{Reader, Value};
+use crate::engine::settings::Limit;
+use crate::parse::duration;
+use crate::parse::spelling::shown;
+
+/// Reads a limit from the text of its variable. The error is one line.
+pub fn limit(limit: Limit, text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let (found, example) = if limit.is_time() {
+        (duration::parse(text).map(duration::whole_seconds), "12h")
+    } else {
+        let example = if limit == Limit::MaxIterations { "15" } else { "3" };
+        (text.parse::<u32>().map(u64::from).map_err(|_| "a whole number"), example)
+    };
+    let name = limit.variable();
+    found
+        .map_err(|wanted| format!("{name} takes {wanted}, not `{}`: {name}={example}", shown(text)))
+}
+
+impl Reader<'_> {
+    /// "KEY takes WANTED, not VALUE: KEY = EXAMPLE".
+    pub(super) fn refuse(&mut self, key: &str, wanted: &str, value: &Value<'_>, example: &str) {
+        let at = value.span();
+        let written = shown(self.text.get(at.clone()).unwrap_or_default());
+        self.fault(&at, format!("{key} takes {wanted}, not {written}: {key} = {example}"));
+    }
+
+    /// A whole number of things.
+    pub(super) fn count(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
+        let integer = value.get_ref().as_integer();
+        let number =
+            integer.and_then(|integer| u32::from_str_radix(integer.as_str(), integer.radix()).ok());
+        if number.is_none() {
+            let wanted = if integer.is_some() {
+                "a whole number from 0 (no limit) to 4294967295"
+            } else {
+                "a whole number without quotes"
+            };
+            self.refuse(key, wanted, value, if key == "max_iterations" { "15" } else { "3" });
+        }
+        number.map(u64::from)
+    }
+
+    /// A span of time, in seconds.
+    pub(super) fn seconds(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
+        let example = if key == "timeout" { "\"10m\"" } else { "\"12h\"" };
+        let zero = value.get_ref().as_integer().is_some_and(|integer| integer.as_str() == "0");
+        let text = if zero { Some("0") } else { value.get_ref().as_str() };
+        let Some(text) = text else {
+            self.refuse(key, "a time with its unit, in quotes", value, example);
+            return None;
+        };
+        match duration::parse(text) {
+            Ok(duration) => Some(duration::whole_seconds(duration)),
+            Err(wanted) => {
+                self.refuse(key, wanted, value, example);
+                None
+            }
+        }
+    }
+
+    /// A text that is not blank.
+    pub(super) fn text(&mut self, key: &str, example: &str, value: &Value<'_>) -> Option<String> {
+        let text = value.get_ref().as_str().filter(|text| !text.trim().is_empty());
+        if text.is_none() {
+            self.refuse(key, "a text in quotes", value, example);
+        }
+        text.map(str::to_owned)
+    }
+
+    /// A command for `sh -c`.
+    pub(super) fn command(
+        &mut self,
+        key: &str,
+        example: &str,
+        value: &Value<'_>,
+    ) -> Option<String> {
+        let run = value.get_ref().as_str().filter(|run| !run.trim().is_empty());
+        match run {
+            None => self.refuse(key, "a command in quotes", value, example),
+            Some(run) if run.contains('\0') => {
+                self.refuse(key, "a command without a NUL character", value, example);
+            }
+            // Detection at every start would run what nobody has written down or trusted.
+            Some("auto") => {
+                let what = format!(
+                    "{key} cannot be `auto` in a file: write the command, or let `crew init` do it"
+                );
+                self.fault(&value.span(), what);
+            }
+            Some(run) => return Some(run.to_owned()),
+        }
+        None
+    }
+}

@@ -1,0 +1,81 @@
+//! What a person wrote, said back to them: shortened and made harmless, or compared with the names that
+//! exist to guess which one was meant.
+
+/// The longest piece of what was written that a message repeats, in characters.
+const MAX_SHOWN_CHARACTERS: usize = 40;
+
+/// What was written, on one line and short.
+pub(super) fn shown(written: &str) -> String {
+    let mut shown: String = written
+        .chars()
+        .take(MAX_SHOWN_CHARACTERS)
+        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .collect();
+    if written.chars().nth(MAX_SHOWN_CHARACTERS).is_some() {
+        shown.truncate(shown.trim_end().len());
+        shown.push('…');
+    }
+    shown
+}
+
+/// The name that was probably meant: one has the other in it, or they are a few letters apart. Case,
+/// leading hyphens and the choice between `-` and `_` make no difference.
+pub(super) fn nearest(written: &str, names: &[&'static str]) -> Option<&'static str> {
+    let written = plain(written);
+    // No name is this long, and a distance costs the product of both lengths.
+    if !(3..=40).contains(&written.len()) {
+        return None;
+    }
+    let names = || names.iter().map(|name| (plain(name), *name));
+    let within =
+        names().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()));
+    let near = || {
+        names()
+            .map(|(plain, name)| (distance(&written, &plain), plain.len(), name))
+            .filter(|(distance, length, _)| *distance <= length / 3)
+            .min_by_key(|(distance, ..)| *distance)
+    };
+    within.map(|(_, name)| name).or_else(|| near().map(|(.., name)| name))
+}
+
+fn plain(name: &str) -> String {
+    name.trim_start_matches('-').to_lowercase().replace('_', "-")
+}
+
+/// How many letters must be changed, added or removed to make one text of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (index, letter) in from.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, other) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_close_in_letters_or_has_the_other_in_it() {
+        let names = ["max_iterations", "max_duration", "stall", "verify"];
+        for (written, expected) in [
+            ("max-iteration", Some("max_iterations")),
+            ("iterations", Some("max_iterations")),
+            ("maxduration", Some("max_duration")),
+            ("Stal", Some("stall")),
+            ("verfy", Some("verify")),
+            ("delay", None),
+            ("ve", None),
+            (&"x".repeat(1000), None),
+        ] {
+            assert_eq!(nearest(written, &names), expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The project's settings file as `crew init` writes it: the checks that were found, and every other key
+//! as a comment with its default, so that the file explains itself.
+
+use std::fmt::Write as _;
+
+use crate::engine::settings::Limit;
+
+/// The words of a new project file. `checks` run; `others` are left as comments. Each is a command and
+/// the file that named it.
+pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
+    let mut text = HEAD.to_owned();
+    for (limit, what) in [
+        (Limit::MaxIterations, "iterations after which a loop ends"),
+        (Limit::MaxDuration, "time awake after which it ends"),
+        (Limit::FailureThreshold, "failed iterations in a row that abort it"),
+        (Limit::Stall, "iterations in a row without progress that stall it"),
+    ] {
+        let (_, key) = limit.key();
+        let setting = format!("{key} = {}", limit.written(limit.built_in()));
+        let _ = writeln!(text, "# {setting:<30} # {what}; 0 = none");
+    }
+    text.push_str(PROMISE);
+    text.push_str(CHECKS);
+    if checks.is_empty() {
+        text.push_str("\n# No test command was found here.\n");
+        text.push_str(&commented(&check("your test command")));
+    }
+    for (run, because) in checks {
+        let _ = write!(text, "\n# Found in {because}.\n{}", check(run));
+    }
+    for (run, because) in others {
+        let _ = write!(text, "\n# Found in {because}, too.\n{}", commented(&check(run)));
+    }
+    text
+}
+
+const HEAD: &str = "\
+# What crew's loops in this project start with. Options typed with /crew:loop go before it; it goes before
+# your own ~/.config/crew/config.toml. `crew config` shows what is in force and where it came from.
+# A changed command, or a limit above your own, needs `crew trust` again.
+
+[loop]
+";
+
+const PROMISE: &str = "\
+# completion_promise = \"COMPLETE\"  # what the agent says when it is done
+";
+
+const CHECKS: &str = "
+# Commands crew runs itself; the exit status alone passes or fails them.
+#   role = \"verify\"   must pass before the agent's word is believed
+#   role = \"gate\"     the same, and runs after every iteration
+#   role = \"until\"    ends the loop when it passes, no word needed
+# Further keys: name, timeout = \"10m\", success_exit_code = 0
+";
+
+fn check(run: &str) -> String {
+    format!("[[check]]\nrole = \"verify\"\nrun = \"{run}\"\n")
+}
+
+fn commented(text: &str) -> String {
+    format!("# {}\n", text.trim_end().replace('\n', "\n# "))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_holds_what_was_found_and_explains_the_rest() {
+        let text = project(&[("just test", "justfile")], &[("cargo test", "Cargo.toml")]);
+        assert_snapshot!(text, @r#"
+        # What crew's loops in this project start with. Options typed with /crew:loop go before it; it goes before
+        # your own ~/.config/crew/config.toml. `crew config` shows what is in force and where it came from.
+        # A changed command, or a limit above your own, needs `crew trust` again.
+
+        [loop]
+        # max_iterations = 10            # iterations after which a loop ends; 0 = none
+        # max_duration = "12h"           # time awake after which it ends; 0 = none
+        # failure_threshold = 3          # failed iterations in a row that abort it; 0 = none
+        # stall = 5                      # iterations in a row without progress that stall it; 0 = none
+        # completion_promise = "COMPLETE"  # what the agent says when it is done
+
+        # Commands crew runs itself; the exit status alone passes or fails them.
+        #   role = "verify"   must pass before the agent's word is believed
+        #   role = "gate"     the same, and runs after every iteration
+        #   role = "until"    ends the loop when it passes, no word needed
+        # Further keys: name, timeout = "10m", success_exit_code = 0
+
+        # Found in justfile.
+        [[check]]
+        role = "verify"
+        run = "just test"
+
+        # Found in Cargo.toml, too.
+        # [[check]]
+        # role = "verify"
+        # run = "cargo test"
+        "#);
+        assert!(project(&[], &[]).contains("# run = \"your test command\"\n"));
+    }
+}

@@ -1,0 +1,264 @@
+//! The settings a loop starts with, through the built binary: which tier wins, what a project's file may
+//! not decide alone, and what an agent may not do about it.
+
+use serde_json::{Value, json};
+
+use crate::child::Ran;
+use crate::sandbox::Sandbox;
+
+/// Types `/crew:loop ARGUMENTS` and gives what the client was told.
+#[track_caller]
+fn start(sandbox: &Sandbox, arguments: &str) -> String {
+    let ran = sandbox.hook(json!({
+        "hook_event_name": "UserPromptExpansion",
+        "command_name": "crew:loop",
+        "command_args": arguments,
+    }));
+    let told: Value = serde_json::from_str(&ran.success()).unwrap();
+    let text = if told["decision"] == "block" { &told["reason"] } else { &told["systemMessage"] };
+    text.as_str().unwrap().to_owned()
+}
+
+fn loops(sandbox: &Sandbox) -> Vec<Value> {
+    let told = sandbox.crew(&["status", "--all", "--json"]).success();
+    serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
+}
+
+/// The contract of the only loop.
+#[track_caller]
+fn contract(sandbox: &Sandbox) -> (Value, Vec<String>) {
+    let loops = loops(sandbox);
+    assert_eq!(loops.len(), 1, "{loops:#?}");
+    let checks = loops[0]["checks"].as_array().unwrap().iter();
+    let checks = checks.map(|check| {
+        format!("{}: {}", check["role"].as_str().unwrap(), check["run"].as_str().unwrap())
+    });
+    (loops[0]["limits"].clone(), checks.collect())
+}
+
+fn project(sandbox: &Sandbox, text: &str) {
+    sandbox.write(".claude/crew.toml", text);
+}
+
+fn user(sandbox: &Sandbox, text: &str) {
+    let file = sandbox.home().join(".config/crew/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, text).unwrap();
+}
+
+/// What was printed, without the paths of this run.
+fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
+    let root = sandbox.root().display().to_string();
+    format!("exit {}\n{}{}", ran.code(), ran.stdout, ran.stderr).replace(&root, "")
+}
+
+#[test]
+fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
+    let sandbox = Sandbox::new();
+    user(
+        &sandbox,
+        "[loop]\nmax_iterations = 20\nstall = 7\nmax_duration = \"3h\"\ngate = [\"mine\"]\n",
+    );
+    project(&sandbox, "[loop]\nstall = 6\nmax_duration = \"2h\"\nverify = [\"test -e done\"]\n");
+    sandbox.crew(&["trust"]).success();
+    start(&sandbox, "\"Build it\" --max-duration 1h");
+    let (limits, checks) = contract(&sandbox);
+    assert_eq!(
+        [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
+        [&json!(20), &json!(6), &json!(3600)]
+    );
+    assert_eq!(checks, ["verify: test -e done", "gate: mine"]);
+}
+
+#[test]
+fn a_variable_narrows_a_limit_and_never_raises_one() {
+    let sandbox = Sandbox::new()
+        .env("CREW_MAX_ITERATIONS", "0")
+        .env("CREW_STALL", "2")
+        .env("CREW_MAX_DURATION", "5m");
+    let told = start(&sandbox, "\"Build it\" --verify true --max-duration 1h");
+    let (limits, _) = contract(&sandbox);
+    assert_eq!(
+        [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
+        [&json!(10), &json!(2), &json!(3600)]
+    );
+    assert!(told.contains("CREW_MAX_ITERATIONS=0 is not obeyed"), "{told}");
+}
+
+#[test]
+fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
+    let sandbox = Sandbox::new().env("CREW_TRUST", "1");
+    project(&sandbox, "[loop]\nmax_iterations = 30\nstall = 3\nverify = [\"test -e done\"]\n");
+    let refused = start(&sandbox, "Build it");
+    let refused = refused.replace(&sandbox.root().display().to_string(), "");
+    insta::assert_snapshot!(refused, @"
+    crew: the project's settings want what nobody on this machine has trusted:
+      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
+    CREW_TRUST does not count here: a project can set it for Claude Code
+    hint: read them, then run `crew trust` in a terminal here; or start with --no-project
+    ");
+    assert!(loops(&sandbox).is_empty());
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
+    exit 0
+    trusted on this machine, for loops in /repo:
+      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
+    ");
+    assert!(start(&sandbox, "Build it").starts_with("loop "));
+    let changed = "[loop]\nmax_iterations = 30\nverify = [\"test -e done\", \"touch x\"]\n";
+    project(&sandbox, changed);
+    let refused = start(&sandbox, "Build it --replace");
+    assert!(refused.contains("touch x") && !refused.contains("test -e done"), "{refused}");
+    project(&sandbox, "[loop]\nmax_iterations = 31\nverify = [\"test -e done\"]\n");
+    assert!(start(&sandbox, "Build it --replace").contains("max_iterations = 31"));
+}
+
+#[test]
+fn values_that_only_narrow_need_no_trust() {
+    let sandbox = Sandbox::new();
+    project(
+        &sandbox,
+        "[loop]\nmax_iterations = 3\ncompletion_promise = \"ALL DONE\"\n[wait]\nmax = \"1h\"\n",
+    );
+    let told = start(&sandbox, "Build it");
+    assert!(told.contains("up to 3 iterations") && told.contains("says ALL DONE"), "{told}");
+    assert!(told.contains("/repo/.claude/crew.toml apply"), "{told}");
+}
+
+#[test]
+fn no_project_starts_without_the_projects_file() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop]\nmax_iterations = 3\nverify = [\"touch x\"]\n");
+    let told = start(&sandbox, "Build it --no-project");
+    assert!(told.contains("up to 10 iterations") && told.contains("nothing is checked"), "{told}");
+}
+
+#[test]
+fn the_promise_of_the_task_goes_before_the_files() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop]\ncompletion_promise = \"ALL DONE\"\n");
+    let told = start(&sandbox, "\"Say <promise>SHIPPED</promise> when done\"");
+    assert!(told.contains("says SHIPPED"), "{told}");
+}
+
+#[test]
+fn a_file_written_while_a_loop_runs_changes_nothing_of_it() {
+    let sandbox = Sandbox::new();
+    start(&sandbox, "\"Build it\" --stall 0 -n 2");
+    project(&sandbox, "[loop]\nmax_iterations = 0\nuntil = [\"touch x\"]\n");
+    let stop = || {
+        sandbox
+            .hook(json!({"hook_event_name": "Stop", "last_assistant_message": "on it"}))
+            .success()
+    };
+    assert!(stop().contains("crew 1/2"));
+    assert!(stop().contains("exhausted"));
+    assert!(!sandbox.file("x").exists());
+}
+
+#[test]
+fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelt_key_only_warns() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop]\nmax_iterations = \"15\"\n");
+    let told = start(&sandbox, "Build it");
+    let expected = "crew.toml:2: max_iterations takes a whole number without quotes, not \"15\"";
+    assert!(told.contains(expected) && told.contains("--no-project"), "{told}");
+    project(&sandbox, "[loop]\nmax_iteration = 15\n");
+    let told = start(&sandbox, "Build it");
+    assert!(told.contains("crew.toml:2: unknown key `max_iteration` in [loop]"), "{told}");
+    let hidden = Sandbox::new().env("CREW_STALL", "few");
+    let told = start(&hidden, "Build it");
+    assert!(told.contains("CREW_STALL takes a whole number, not `few`: CREW_STALL=3"), "{told}");
+}
+
+#[test]
+fn config_shows_every_value_and_where_it_came_from() {
+    let sandbox = Sandbox::new().env("CREW_STALL", "2").env("CREW_MAX_WAIT", "0");
+    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\n");
+    project(&sandbox, "[loop]\nmax_iterations = 15\nverify = [\"cargo test\"]\nstal = 3\n");
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["config"])), @"
+    exit 0
+    loop.max_iterations      15          /repo/.claude/crew.toml:2
+    loop.failure_threshold   3           built-in
+    loop.stall               2           $CREW_STALL
+    loop.max_duration        1h 30m      /home/.config/crew/config.toml:3
+    wait.max                 12h         built-in
+    loop.completion_promise  COMPLETE    built-in
+    verify                   cargo test  /repo/.claude/crew.toml:3
+    gate                     none        built-in
+    until                    none        built-in
+
+    user file: /home/.config/crew/config.toml
+    project file: /repo/.claude/crew.toml
+    crew: /repo/.claude/crew.toml:4: unknown key `stal` in [loop]: did you mean `stall`?
+    crew: CREW_MAX_WAIT=0 is not obeyed: a variable may only lower the limit of 12h, because a project can set variables for Claude Code; set max under [wait] in your own settings file instead
+    crew: not trusted, so a loop does not start with these:
+      /repo/.claude/crew.toml:2: [loop] max_iterations = 15
+      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): cargo test
+    hint: read them, then run `crew trust`
+    ");
+    let told = sandbox.crew(&["config", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["schema"], 1);
+    assert_eq!(told["settings"][0]["value"], 15);
+    assert_eq!(told["settings"][0]["origin"]["line"], 2);
+    assert_eq!(told["settings"][2]["origin"]["variable"], "CREW_STALL");
+    assert_eq!(told["checks"][0]["run"], "cargo test");
+    assert_eq!(told["untrusted"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("package.json", r#"{"scripts":{"test":"vitest run"}}"#);
+    sandbox.write("pnpm-lock.yaml", "");
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["init"])), @"
+    exit 0
+    wrote /repo/.claude/crew.toml
+    a claim must pass `pnpm test`; trusted on this machine
+    ");
+    let config = sandbox.crew(&["config"]);
+    assert!(config.stdout.contains("pnpm test") && config.stderr.is_empty(), "{config:?}");
+    let told = start(&sandbox, "Build it");
+    assert!(told.contains("`pnpm test` pass"), "{told}");
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["init"])), @"
+    exit 1
+    crew: /repo/.claude/crew.toml is there already
+    hint: edit it, or remove it first; `crew config` shows what it says
+    ");
+}
+
+#[test]
+fn an_agent_can_write_the_file_and_cannot_trust_it() {
+    let agent = Sandbox::new().env("CLAUDECODE", "1");
+    agent.write("Cargo.toml", "[package]\n");
+    insta::assert_snapshot!(shown(&agent, &agent.crew(&["init"])), @"
+    exit 0
+    wrote /repo/.claude/crew.toml
+    a claim must pass `cargo test`, once a person has run `crew trust` in a terminal of their own
+    ");
+    insta::assert_snapshot!(shown(&agent, &agent.crew(&["trust"])), @"
+    exit 1
+    crew: only a person can trust a project's commands, and this shell is an agent's
+    hint: run `crew trust` in a terminal of your own
+    ");
+    assert!(start(&agent, "Build it").contains("crew trust"));
+    assert!(loops(&agent).is_empty());
+}
+
+#[test]
+fn verify_auto_and_the_suggestion_of_a_start_come_from_the_same_look() {
+    let sandbox = Sandbox::new();
+    let told = start(&sandbox, "Build it --verify auto");
+    assert!(
+        told.contains("--verify auto found no test command") && told.contains("hint:"),
+        "{told}"
+    );
+    sandbox.write("go.mod", "module x\n");
+    let told = start(&sandbox, "Build it");
+    assert!(told.contains("Try --verify \"go test ./...\""), "{told}");
+    start(&sandbox, "Build it --verify auto --replace");
+    let newest = &loops(&sandbox)[0];
+    assert_eq!(newest["checks"][0]["run"], "go test ./...");
+}
