@@ -87,6 +87,7 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
         limits: Some(next.contract.limits.clone()),
         state: Box::new(next.state.clone()),
     })?;
+    wakes::clear(home, taker.session_id, None);
     if let Some(former) = former.filter(|former| former != taker.session_id) {
         wakes::clear(home, &former, None);
         disk::remove(&home.session_pointer(&former))?;

@@ -23,8 +23,8 @@ const TICKET_BYTES: u64 = 4096;
 /// The right to wake the session once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// The record's generation it was written for; any later change makes it void.
-    pub generation: u64,
+    /// The boundary it was written after; the next one makes it void.
+    pub boundaries: u64,
     pub iteration: u32,
     pub due: DateTime<Utc>,
 }

@@ -3,6 +3,7 @@
 
 mod background;
 mod interruptions;
+mod long_wait;
 mod waits;
 
 use serde_json::{Value, json};
