@@ -212,6 +212,16 @@ fn a_view_made_inactive_ends_the_loop_as_cancelled_with_a_handoff() {
 }
 
 #[test]
+fn a_view_made_inactive_while_a_check_runs_ends_the_loop() {
+    let door = Door::new();
+    let view = door.view_file().display().to_string();
+    let gate = format!("\"sed -i.old s/true/false/ '{view}'\"");
+    let id = door.begin(&format!("\"go on\" -n 9 --stall 0 --gate {gate}"));
+    door.stop("one").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled");
+}
+
+#[test]
 fn keys_of_others_in_the_view_survive_at_every_level() {
     let door = Door::new();
     door.begin("\"go on\" -n 3 --stall 0");
