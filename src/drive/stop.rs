@@ -117,14 +117,14 @@ fn answer(
 
 /// Runs what is worth running. `None` when the client has ended this hook: then nothing is known, and
 /// nothing is recorded.
-fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
+pub fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
     let ended = unix::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
     let facts = match open.gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            open.gather(Seen { order: open.order()?, ..seen }, &|| false)
+            open.gather(Seen { order: open.order()?, ..seen }, &|| ended.load(Ordering::Relaxed))
         }
         facts => facts,
     };
