@@ -157,7 +157,7 @@ fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
 /// agent works are steering and left alone.
 fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
     let prompt = payload.prompt.as_deref().unwrap_or_default();
-    if is_the_clients(prompt) || prompt.trim_start().starts_with("/crew:") {
+    if prompt.trim_start().starts_with("/crew:") {
         return Ok(Answer::Silent);
     }
     let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
@@ -166,6 +166,13 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::Silent);
     }
     let id = record.id.clone();
+    if is_the_clients(prompt) {
+        // A wake has used its ticket up, so this is the end of a task: the hold is over with it.
+        if record.state.due.is_some() {
+            steer::take_up(home, &id, "taken up by the end of a task")?;
+        }
+        return Ok(Answer::Silent);
+    }
     if let Some(order) = typed(prompt) {
         match &order {
             Typed::Pause => drop(steer::pause(home, &id, By::User)?),
@@ -188,7 +195,7 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::BrokenOff(Box::new(paused)));
     }
     if record.state.due.is_some() {
-        steer::take_up(home, &id)?;
+        steer::take_up(home, &id, "taken up by the user's own prompt")?;
     }
     Ok(Answer::Silent)
 }
