@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
 use crate::engine::journal::Event;
-use crate::engine::limits::reached;
+use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
@@ -49,9 +49,7 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
     refuse(home, &record, taker.session_id)?;
     record.contract.limits = changes.apply(&record.contract.limits);
     if let Some(limit) = reached(&record) {
-        bail!(
-            "{limit}\nhint: raise it in the same breath: /crew:resume {id} -n +10 (or --max-duration +2h)"
-        );
+        bail!("{limit}\nhint: raise it in the same breath: /crew:resume {id}{}", raise(&record));
     }
     let former = record.state.owner.session_id.clone();
     let outcome = record.outcome();
