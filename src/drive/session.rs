@@ -21,9 +21,9 @@ use crate::parse::payload::{Payload, pasted_command};
 use crate::parse::typed::{Typed, is_the_clients, typed};
 use crate::parse::{arguments, changes, handoff_words, transcript};
 use crate::world::disk::{self, Durability};
-use crate::world::env;
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT};
+use crate::world::{clock, env};
 
 /// The client gives all of a session's end 1.5 s.
 const END_WAIT: Duration = Duration::from_millis(300);
@@ -78,6 +78,17 @@ pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
         "SessionStart" => session_start(home, payload),
         "SessionEnd" => session_end(home, payload),
         _ => Ok(Answer::Silent),
+    }
+}
+
+/// Journals what went wrong with an event, if the loop of its session can be told and written.
+pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
+    let Some(session_id) = &payload.session_id else { return };
+    if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id))
+        && let Ok(held) = store::hold(home, &id, END_WAIT)
+        && let Ok(record) = held.load()
+    {
+        let _ = held.note(&record, clock::now(), what);
     }
 }
 
