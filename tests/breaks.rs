@@ -23,6 +23,39 @@ fn a_rate_limit_is_waited_for_and_no_iteration_and_talk_of_one_is_one() {
 }
 
 #[test]
+fn a_word_and_a_new_limit_leave_a_wait_its_wake() {
+    let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
+    client.begin("\"Build it\" --stall 0");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let mut limited = rate_limit();
+    limited["last_assistant_message"] = json!(format!("limit reached|{}", now.as_secs() + 5));
+    let waiting = client.sandbox.start_hook(limited);
+    poll_until("the loop waits", || client.standing() == stands("waiting", 0));
+    client.sandbox.crew(&["tell", "use the parser"]).success();
+    client.sandbox.crew(&["set", "-n", "30"]).success();
+    assert_eq!(client.standing(), stands("waiting", 0));
+    let woken = waiting.wait(DEADLINE);
+    assert_eq!(woken.code(), 2, "{woken:#?}");
+    assert!(woken.stderr.contains("iteration 1 of 30"), "{woken:#?}");
+    assert_eq!(client.standing(), stands("running", 0));
+}
+
+#[test]
+fn a_turn_that_the_end_of_a_task_begins_revokes_a_wake() {
+    let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
+    client.begin("\"Build it\" --stall 0");
+    let waiting = client.sandbox.start_hook(rate_limit());
+    poll_until("the loop waits", || client.standing() == stands("waiting", 0));
+    let ended = json!({"hook_event_name": "UserPromptSubmit",
+                       "prompt": "<task-notification>make has ended</task-notification>"});
+    assert_eq!(client.send(ended.clone()), Value::Null);
+    assert_eq!(waiting.wait(DEADLINE).code(), 0, "nobody wakes a session in mid-turn");
+    assert_eq!(client.standing(), stands("running", 0));
+    assert_eq!(client.send(ended), Value::Null);
+    assert!(client.goes_on("It is built."));
+}
+
+#[test]
 fn counters_and_limits_outlive_a_session_that_could_not_wait() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 0 -n 3");

@@ -8,7 +8,7 @@ use crate::drive::ending::owner_is_gone;
 use crate::drive::session::Answer;
 use crate::drive::start::Started;
 use crate::drive::stop::Stop;
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status};
 use crate::engine::prompt;
 use crate::parse::payload::Payload;
 use crate::parse::typed::Typed;
@@ -57,7 +57,7 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
 /// The client shows one dim line for an order typed while the agent works.
 fn typed(order: &Typed, record: &Loop) -> String {
     match order {
-        Typed::Pause if record.is_live() => {
+        Typed::Pause if record.state.status == Status::Running => {
             format!("pauses after iteration {}", record.iteration())
         }
         Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::standing(record),

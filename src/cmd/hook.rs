@@ -3,12 +3,12 @@
 
 use std::io::stdin;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use super::answer::render;
 use super::print;
 use crate::drive::companion::companion;
-use crate::drive::session::{Answer, answer};
+use crate::drive::session::{Answer, answer, note_fault};
 use crate::drive::skew;
 use crate::exit::{self, Exit};
 use crate::parse::payload::{self, Payload};
@@ -22,19 +22,25 @@ const PAYLOAD_BYTES: u64 = 4 << 20;
 
 /// Answers one event, as the boundary or as its companion.
 pub fn hook(is_companion: bool) -> Exit {
-    match read().and_then(|(home, payload)| speak(&home, &payload, is_companion)) {
-        Ok(exit) => exit,
-        Err(error) => {
-            print::err(&exit::message(&error).replace('\n', "; "));
-            Exit::Success
-        }
-    }
+    let (home, payload) = match read() {
+        Ok(read) => read,
+        Err(error) => return let_through(&error),
+    };
+    speak(&home, &payload, is_companion).unwrap_or_else(|error| {
+        note_fault(&home, &payload, &format!("{}: {error:#}", payload.event));
+        let_through(&error)
+    })
+}
+
+fn let_through(error: &Error) -> Exit {
+    print::err(&exit::message(error).replace('\n', "; "));
+    Exit::Success
 }
 
 fn read() -> Result<(Home, Payload)> {
     let bytes =
         disk::read_stream(stdin().lock(), PAYLOAD_BYTES).context("cannot read the payload")?;
-    let payload = payload::parse(&bytes).map_err(anyhow::Error::msg)?;
+    let payload = payload::parse(&bytes).map_err(Error::msg)?;
     let home = Home::of_hook().context("cannot tell where loops are kept")?;
     Ok((home.context("cannot tell where loops are kept: HOME is not set")?, payload))
 }

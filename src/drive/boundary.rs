@@ -93,18 +93,21 @@ impl Open {
         decide(&judge(&self.before, facts), facts)
     }
 
-    /// Judges, decides and records on the record as it is now. `None` when another boundary was recorded
-    /// meanwhile or the loop is over: this one counts nothing. The loop's lock is
-    /// still held in what comes back.
+    /// Judges, decides and records on the record as it is now. `None` when the iteration that was looked at
+    /// is no longer the one that runs: this boundary counts nothing. The loop's lock is still held in what
+    /// comes back.
     pub fn record(
-        self,
+        mut self,
         mut facts: Facts,
         closing: Closing,
     ) -> Result<Option<(Boundary, Held, Lock)>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
         let record = held.load()?;
-        if record.state.boundaries != self.before.state.boundaries || !record.is_live() {
+        if !is_the_same_iteration(&self.before, &record) {
             return Ok(None);
+        }
+        if view::look(&record) == Sight::Deactivated {
+            self.sight = Sight::Deactivated;
         }
         if let Some(order) = self.order()? {
             facts.seen.order = Some(order);
@@ -144,6 +147,14 @@ impl Open {
         }
         Ok(())
     }
+}
+
+/// Whether the iteration is the one that was looked at. Another boundary ends it; so does a pause, a wake or
+/// a resume, even by this very session, each of which begins it anew.
+fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
+    now.is_live()
+        && now.state.boundaries == before.state.boundaries
+        && now.state.began == before.state.began
 }
 
 fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {

@@ -43,13 +43,18 @@ impl Road {
         if !is_near(row) {
             return Self::Context;
         }
-        let companion = Deadline::after(COMPANION_WAIT)
-            .poll(Duration::from_millis(5), || wakes::waiting(home, session_id));
-        match companion {
-            Some((file, pid)) => Self::Wake { file, pid },
+        match Self::wake(home, session_id) {
             None if allows(row) => Self::Context,
             None => Self::None,
+            Some(wake) => wake,
         }
+    }
+
+    /// By a companion; client and hook start it side by side, so it may not be there yet.
+    pub fn wake(home: &Home, session_id: &str) -> Option<Self> {
+        let companion = Deadline::after(COMPANION_WAIT)
+            .poll(Duration::from_millis(5), || wakes::waiting(home, session_id));
+        companion.map(|(file, pid)| Self::Wake { file, pid })
     }
 }
 

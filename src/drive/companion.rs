@@ -16,7 +16,7 @@ use crate::parse::payload::Payload;
 use crate::world::clock;
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::wakes::{self, Post, Ticket};
+use crate::world::wakes::{self, Post};
 use crate::world::{disk, unix};
 
 /// The first step of a sleep, and the longest one: a boundary waits for the companion's answer, a reset is
@@ -84,7 +84,7 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
             Post::Ticket(ticket) => {
                 let left = ticket.due - clock::now().wall;
                 let Some(left) = left.to_std().ok().filter(|left| !left.is_zero()) else {
-                    return redeem(home, id, session_id, file, &ticket);
+                    return redeem(home, id, session_id, file);
                 };
                 left.min(STEP_FAR)
             }
@@ -103,18 +103,10 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
     }
 }
 
-/// Uses the ticket, under the loop's lock, if nothing has changed since it was written.
-fn redeem(
-    home: &Home,
-    id: &LoopId,
-    session_id: &str,
-    file: &Path,
-    ticket: &Ticket,
-) -> Result<Option<String>> {
+/// Uses the ticket, under the loop's lock, if it is still good.
+fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
-    if !matches!(wakes::read(file)?, Post::Ticket(found) if found == *ticket) {
-        return Ok(None);
-    }
+    let Post::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
     let mut record = held.load()?;
     disk::remove(file)?;
     // Words to the agent and new limits change the record, but not what is waited for.

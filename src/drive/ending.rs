@@ -54,13 +54,18 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     let _ = view::write(&record);
     groups::end_leftovers(home, &record.id);
     if let Some(session_id) = &record.state.owner.session_id {
-        wakes::clear(home, session_id, None);
-        let pointer = home.session_pointer(session_id);
-        if read_pointer(&pointer).is_ok_and(|id| id.as_ref() == Some(&record.id)) {
-            let _ = disk::remove(&pointer);
-        }
+        release(home, session_id, &record.id);
     }
     Ended { record, since, handoff: handoff.flatten() }
+}
+
+/// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now.
+pub fn release(home: &Home, session_id: &str, id: &LoopId) {
+    let pointer = home.session_pointer(session_id);
+    if read_pointer(&pointer).is_ok_and(|found| found.as_ref() == Some(id)) {
+        wakes::clear(home, session_id, None);
+        let _ = disk::remove(&pointer);
+    }
 }
 
 /// What became of an attempt to end a loop from outside a boundary.
@@ -109,9 +114,11 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) 
     if !record.is_live() {
         return Ok(Attempt::Over(Box::new(record)));
     }
-    let now = clock::now();
-    let spent = now.awake_ms.saturating_sub(record.state.began.awake_ms);
-    record.state.awake_ms += if record.state.status == Status::Running { spent } else { 0 };
+    // Nobody worked while the owner was gone, however late that is noticed.
+    if record.state.status == Status::Running && !owner_is_gone(home, &record) {
+        let now = clock::now().awake_ms;
+        record.state.awake_ms += now.saturating_sub(record.state.began.awake_ms);
+    }
     record.state.status = Status::Finished;
     record.state.due = None;
     let what = ending.why.clone();

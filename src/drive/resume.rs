@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
 use crate::engine::journal::Event;
-use crate::engine::limits::reached;
+use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, git, unix, view, wakes};
+use crate::world::{clock, disk, git, groups, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -49,9 +49,7 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
     refuse(home, &record, taker.session_id)?;
     record.contract.limits = changes.apply(&record.contract.limits);
     if let Some(limit) = reached(&record) {
-        bail!(
-            "{limit}\nhint: raise it in the same breath: /crew:resume {id} -n +10 (or --max-duration +2h)"
-        );
+        bail!("{limit}\nhint: raise it in the same breath: /crew:resume {id}{}", raise(&record));
     }
     let former = record.state.owner.session_id.clone();
     let outcome = record.outcome();
@@ -79,6 +77,7 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
         transcript_bytes: taker.transcript_bytes,
         ..SessionMemory::default()
     };
+    groups::end_leftovers(home, id);
     store::clear_orders(home, id)?;
     write_pointer(&pointer, id)?;
     write_pointer(&home.session_pointer(taker.session_id), id)?;
@@ -87,10 +86,10 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
         limits: Some(next.contract.limits.clone()),
         state: Box::new(next.state.clone()),
     })?;
-    wakes::clear(home, taker.session_id, None);
-    if let Some(former) = former.filter(|former| former != taker.session_id) {
-        wakes::clear(home, &former, None);
-        disk::remove(&home.session_pointer(&former))?;
+    match former {
+        Some(former) if former != taker.session_id => ending::release(home, &former, id),
+        // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
+        _ => wakes::clear(home, taker.session_id, None),
     }
     let _ = view::write(&record);
     let handoff = view::newest_handoff(&record);

@@ -21,9 +21,9 @@ use crate::parse::payload::{Payload, pasted_command};
 use crate::parse::typed::{Typed, is_the_clients, typed};
 use crate::parse::{arguments, changes, handoff_words, transcript};
 use crate::world::disk::{self, Durability};
-use crate::world::env;
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT};
+use crate::world::{clock, env};
 
 /// The client gives all of a session's end 1.5 s.
 const END_WAIT: Duration = Duration::from_millis(300);
@@ -78,6 +78,17 @@ pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
         "SessionStart" => session_start(home, payload),
         "SessionEnd" => session_end(home, payload),
         _ => Ok(Answer::Silent),
+    }
+}
+
+/// Journals what went wrong with an event, if the loop of its session can be told and written.
+pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
+    let Some(session_id) = &payload.session_id else { return };
+    if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id))
+        && let Ok(held) = store::hold(home, &id, END_WAIT)
+        && let Ok(record) = held.load()
+    {
+        let _ = held.note(&record, clock::now(), what);
     }
 }
 
@@ -157,7 +168,7 @@ fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
 /// agent works are steering and left alone.
 fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
     let prompt = payload.prompt.as_deref().unwrap_or_default();
-    if is_the_clients(prompt) || prompt.trim_start().starts_with("/crew:") {
+    if prompt.trim_start().starts_with("/crew:") {
         return Ok(Answer::Silent);
     }
     let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
@@ -166,6 +177,13 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::Silent);
     }
     let id = record.id.clone();
+    if is_the_clients(prompt) {
+        // A wake has used its ticket up, so this is the end of a task: the hold is over with it.
+        if record.state.due.is_some() {
+            steer::take_up(home, &id, "taken up by the end of a task")?;
+        }
+        return Ok(Answer::Silent);
+    }
     if let Some(order) = typed(prompt) {
         match &order {
             Typed::Pause => drop(steer::pause(home, &id, By::User)?),
@@ -188,7 +206,7 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::BrokenOff(Box::new(paused)));
     }
     if record.state.due.is_some() {
-        steer::take_up(home, &id)?;
+        steer::take_up(home, &id, "taken up by the user's own prompt")?;
     }
     Ok(Answer::Silent)
 }

@@ -71,10 +71,10 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     })
 }
 
-/// The user has begun a turn of their own in a session whose loop was to be woken later: the loop goes on
-/// from the end of that turn.
-pub fn take_up(home: &Home, id: &LoopId) -> Result<Loop> {
-    change(home, id, "taken up by the user's own prompt", |record| {
+/// A turn has begun in a session whose loop was to be woken later: the loop goes on from the end of that
+/// turn, and a wake in the middle of it would be one too many.
+pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
+    change(home, id, what, |record| {
         record.state.status = Status::Running;
         record.state.due = None;
     })
@@ -121,17 +121,20 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     if words.chars().count() > WORDS_CHARS {
         bail!("that is longer than {WORDS_CHARS} characters\nhint: write a file and tell its name");
     }
-    let record = store::load(home, id)?;
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
     if !record.is_live() {
         bail!("loop {id} is {}\nhint: /crew:resume {id} goes on with it", record.standing());
     }
     if record.state.words.len() >= WORDS_MAX {
         bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
     }
-    change(home, id, "told by the user", |record| record.state.words.push(words))
+    record.state.words.push(words);
+    let record = held.record(record, |next| Event::changed("told by the user", next))?;
+    Ok(record)
 }
 
-/// Replaces the state of a live loop under its lock.
+/// Replaces the state of a live loop under its lock, and revokes its wakes.
 fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
@@ -140,9 +143,7 @@ fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) 
     }
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
-    if let Some(session_id) = &record.state.owner.session_id
-        && record.state.due.is_none()
-    {
+    if let Some(session_id) = &record.state.owner.session_id {
         wakes::clear(home, session_id, None);
     }
     let _ = view::write(&record);

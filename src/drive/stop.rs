@@ -64,8 +64,13 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
         return Ok(Stop::NotOurs);
     };
     let session_id = payload.session_id.clone().unwrap_or_default();
-    let goes_on = open.foresee(&facts) == Decision::Continue;
-    let road = if goes_on { Road::choose(home, &session_id, row) } else { Road::Context };
+    let road = match open.foresee(&facts) {
+        Decision::Continue => Road::choose(home, &session_id, row),
+        Decision::Hold(Hold::Background(_)) if env::is_attended() => {
+            Road::wake(home, &session_id).unwrap_or(Road::Context)
+        }
+        _ => Road::Context,
+    };
     memory.prompt_id.clone_from(&payload.prompt_id);
     memory.without_tools = row + 1;
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
@@ -93,9 +98,8 @@ fn answer(
     road: Road,
 ) -> Result<Stop> {
     let chosen = match (&boundary.decision, road) {
-        (Decision::Continue, Road::Wake { file, pid }) => Some((file, pid)),
-        (Decision::Hold(Hold::Background(_)), _) if env::is_attended() => {
-            wakes::waiting(home, session_id)
+        (Decision::Continue | Decision::Hold(Hold::Background(_)), Road::Wake { file, pid }) => {
+            Some((file, pid))
         }
         _ => None,
     };
@@ -117,14 +121,14 @@ fn answer(
 
 /// Runs what is worth running. `None` when the client has ended this hook: then nothing is known, and
 /// nothing is recorded.
-fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
+pub fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
     let ended = unix::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
     let facts = match open.gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            open.gather(Seen { order: open.order()?, ..seen }, &|| false)
+            open.gather(Seen { order: open.order()?, ..seen }, &|| ended.load(Ordering::Relaxed))
         }
         facts => facts,
     };

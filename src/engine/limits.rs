@@ -40,19 +40,35 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 /// Names the limit that is reached, if one is.
 pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
-    let state = &subject.state;
-    if limits.max_iterations > 0 && state.completed >= limits.max_iterations {
+    if iterations_are_spent(subject) {
         let max = limits.max_iterations;
         let noun = if max == 1 { "iteration" } else { "iterations" };
         return Some(format!("the limit of {max} {noun} is reached"));
     }
-    if limits.max_duration_s > 0 && state.awake_ms >= limits.max_duration_s.saturating_mul(1000) {
+    if time_is_spent(subject) {
         return Some(format!(
             "the time limit of {} is reached",
             humantime::format_duration(std::time::Duration::from_secs(limits.max_duration_s))
         ));
     }
     None
+}
+
+fn iterations_are_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_iterations;
+    max > 0 && subject.state.completed >= max
+}
+
+fn time_is_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_duration_s;
+    max > 0 && subject.state.awake_ms >= max.saturating_mul(1000)
+}
+
+/// The options that raise what is spent, each with a blank before it, for the command that goes on.
+pub fn raise(subject: &Loop) -> String {
+    let iterations = if iterations_are_spent(subject) { " -n +10" } else { "" };
+    let time = if time_is_spent(subject) { " --max-duration +2h" } else { "" };
+    format!("{iterations}{time}")
 }
 
 /// Seconds to wait before try `attempt` (1-based) when the service names no reset: 60 s doubling to 30 min.
@@ -108,6 +124,16 @@ mod tests {
             subject.state.awake_ms = awake_ms;
             assert_eq!(reached(&subject).as_deref(), expected, "{completed} of {max}");
         }
+    }
+
+    #[test]
+    fn what_is_spent_is_raised_and_nothing_else() {
+        let mut subject = a_loop();
+        assert_eq!(raise(&subject), "");
+        subject.state.awake_ms = u64::MAX;
+        assert_eq!(raise(&subject), " --max-duration +2h");
+        subject.state.completed = 10;
+        assert_eq!(raise(&subject), " -n +10 --max-duration +2h");
     }
 
     #[test]

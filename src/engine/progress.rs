@@ -2,7 +2,7 @@
 //! evidence than the working tree's hash and the checks' verdicts.
 
 use super::evidence::Progress;
-use super::facts::Facts;
+use super::facts::{Facts, Verdict};
 use super::looped::Loop;
 
 /// Progress is a tree or a check's verdict that differs from the boundary before. Without a tree to
@@ -12,7 +12,8 @@ pub fn progress(subject: &Loop, facts: &Facts) -> Progress {
     let moved = subject.state.tree.as_ref() != Some(tree);
     let verdict_changed = facts.checks.iter().any(|result| {
         let before = subject.state.checks.get(&result.run);
-        before.is_some_and(|memory| memory.last != result.verdict)
+        result.verdict != Verdict::Unknown
+            && before.is_some_and(|memory| memory.last != result.verdict)
     });
     if moved || verdict_changed { Progress::Made } else { Progress::None }
 }
@@ -22,7 +23,6 @@ mod tests {
     use super::*;
     use crate::engine::claim::Claim;
     use crate::engine::contract::Role;
-    use crate::engine::facts::Verdict;
     use crate::engine::fixture::{a_loop_with, facts, result};
     use crate::engine::looped::CheckMemory;
 
@@ -35,6 +35,7 @@ mod tests {
         let table = [
             (same(), Verdict::Failed, Progress::None),
             (same(), Verdict::Passed, Progress::Made),
+            (same(), Verdict::Unknown, Progress::None),
             (Some("moved".to_owned()), Verdict::Failed, Progress::Made),
             (None, Verdict::Passed, Progress::Unknown),
         ];

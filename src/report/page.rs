@@ -8,6 +8,7 @@ use super::words::{count, duration};
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
+use crate::engine::limits::raise;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::prompt::clip;
@@ -74,8 +75,7 @@ fn next(subject: &Loop) -> String {
             format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
         }
         (Some(Outcome::Completed), None) => "read what it did".to_owned(),
-        (Some(Outcome::Exhausted), _) => format!("/crew:resume {} -n +10", subject.id),
-        _ => format!("/crew:resume {}", subject.id),
+        _ => format!("/crew:resume {}{}", subject.id, raise(subject)),
     }
 }
 

@@ -194,8 +194,9 @@ pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
 
 fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     fault::point("write.open")?;
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
+    // A crash may have left one, and in a folder of the agent's it may be a link put in our way.
+    remove(temporary)?;
+    let mut file = create_private(temporary)?;
     fault::point("write.data")?;
     file.write_all(bytes)?;
     fault::point("write.sync")?;

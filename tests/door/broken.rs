@@ -86,7 +86,7 @@ fn every_fault() -> impl Iterator<Item = String> {
 #[test]
 fn a_write_that_fails_lets_the_stop_through_and_the_next_one_counts() {
     let door = Door::of(Sandbox::without_git());
-    let mut let_go = 0;
+    let (mut let_go, mut journalled) = (0, 0);
     for fault in every_fault() {
         let id = door.begin("\"go on\" -n 3 --stall 0 --gate true --replace");
         let answer = in_time(|| door.stopping("one").env("CREW_FAULT", &fault).send());
@@ -95,10 +95,12 @@ fn a_write_that_fails_lets_the_stop_through_and_the_next_one_counts() {
         let_go += usize::from(!answer.goes_on());
         // Silence about a loop that stops would leave its user in the dark.
         assert_eq!(answer.goes_on(), said == 0, "{fault}: {answer:#?}");
+        journalled += usize::from(door.remarks(&id).contains("Stop: "));
         let first = door.status(&id)["completed_iterations"].as_u64().unwrap();
         door.stop("two").assert_goes_on();
         assert_eq!(door.status(&id)["completed_iterations"], first + 1, "{fault}");
     }
+    assert!(journalled >= 15 || !cfg!(debug_assertions), "only {journalled} were journalled");
     assert!(let_go >= 20 || !cfg!(debug_assertions), "only {let_go} stops were let go");
 }
 

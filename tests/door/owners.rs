@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Answer, Dice, Door, Event, OTHER_SESSION};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 impl Event<'_> {
     fn of(self, session_id: &str) -> Self {
@@ -174,6 +174,54 @@ fn a_loop_whose_client_is_gone_is_interrupted_and_told_once() {
     assert_eq!(door.handoffs().len(), 1);
     door.stop("once more").assert_silent();
     door.begin("\"the next\" -n 9");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_time_in_which_a_loop_had_no_owner_is_not_its_own() {
+    let door = Door::new();
+    let started = door.command("\"go on\" -n 9 --stall 0").through_another_client().send();
+    let id = assert_begun(&started);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    door.sandbox.crew(&["cancel", &id]).success();
+    assert_eq!(door.record(&id)["state"]["awake_ms"], 0);
+}
+
+#[test]
+fn a_loop_taken_over_leaves_its_former_session_the_loop_it_owns_now() {
+    let door = Door::new();
+    let first = door.begin("\"go on\" -n 1 --stall 0");
+    door.stop("one").assert_lets_go();
+    let other = worktree(&door, "other");
+    let second = assert_begun(&door.command("\"another\" -n 9 --stall 0").at(&other).send());
+    let taken = door
+        .command(&format!("{first} -n +5"))
+        .with("command_name", "crew:resume")
+        .of(OTHER_SESSION)
+        .send();
+    assert!(taken.line().starts_with(&format!("resumed loop {first}")), "{taken:#?}");
+    door.stopping("of the second").at(&other).send().assert_goes_on();
+    door.stopping("of the first").of(OTHER_SESSION).send().assert_goes_on();
+    assert_eq!(door.record(&second)["state"]["completed"], 1);
+    assert_eq!(door.record(&first)["state"]["completed"], 2);
+}
+
+#[test]
+fn a_boundary_that_outlives_its_owner_counts_nothing_for_the_next_one() {
+    let door = Door::of(Sandbox::without_git());
+    let check = |name: &str| format!("--gate 'touch {name}; sleep 300 & wait'");
+    let id = door.begin(&format!("\"go on\" -n 9 --stall 0 {} {}", check("a"), check("b")));
+    let hook = door.stopping("<promise>COMPLETE</promise>").start();
+    poll_until("the first check at work", || door.sandbox.file("a").exists());
+    door.event("SessionEnd").with("reason", "clear").send().assert_silent();
+    poll_until("the second check at work", || door.sandbox.file("b").exists());
+    let taken = door.command("").with("command_name", "crew:resume").of(OTHER_SESSION).send();
+    assert!(taken.line().starts_with("resumed"), "{taken:#?}");
+    Answer::of(hook.wait(DEADLINE)).assert_silent();
+    let state = &door.record(&id)["state"];
+    assert_eq!((&state["completed"], &state["status"]), (&0.into(), &"running".into()));
+    assert_eq!(state["owner"]["session_id"], OTHER_SESSION);
+    assert_eq!(state["session"]["prompt_id"], "p-0", "what the next owner remembers");
 }
 
 #[test]

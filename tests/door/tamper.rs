@@ -155,6 +155,21 @@ fn no_link_and_no_odd_file_leads_a_write_out_of_the_checkout() {
 }
 
 #[test]
+fn a_link_in_the_place_of_a_temporary_file_is_not_followed() {
+    let door = Door::new();
+    let theirs = door.sandbox.root().join("theirs");
+    std::fs::write(&theirs, "not ours").unwrap();
+    // The parent of a check is the hook, whose process id is in the names of its temporary files.
+    let link = format!("ln -s '{}' .$name.$PPID.tmp", theirs.display());
+    let plant = format!("for name in state.json task.md; do {link}; done");
+    let gate = format!("\"cd .claude/branches/main; rm task.md; {plant}\"");
+    door.begin(&format!("\"go on\" -n 2 --stall 0 --gate {gate}"));
+    door.stop("first").assert_goes_on();
+    assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "not ours");
+    assert_eq!(door.view()["loop"]["iteration"], 2);
+}
+
+#[test]
 fn a_pipe_or_a_folder_in_a_files_place_holds_nothing_up() {
     let door = Door::new();
     for name in ["state.json", "task.md"] {
@@ -194,6 +209,16 @@ fn a_view_made_inactive_ends_the_loop_as_cancelled_with_a_handoff() {
     door.begin("\"go on\" -n 9 --stall 0");
     std::fs::write(door.view_file(), ended).unwrap();
     door.stop("the next loop's stop").assert_goes_on();
+}
+
+#[test]
+fn a_view_made_inactive_while_a_check_runs_ends_the_loop() {
+    let door = Door::new();
+    let view = door.view_file().display().to_string();
+    let gate = format!("\"sed -i.old s/true/false/ '{view}'\"");
+    let id = door.begin(&format!("\"go on\" -n 9 --stall 0 --gate {gate}"));
+    door.stop("one").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled");
 }
 
 #[test]

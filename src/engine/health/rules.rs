@@ -161,8 +161,7 @@ pub(super) fn settings(facts: &Facts, all: &mut Vec<Finding>) {
         }
         if file.managed_hooks_only {
             let what = format!("{path} allows managed hooks only: no hook of crew's runs");
-            let fix =
-                "ask this machine's administrator to allow crew's plugin; crew run needs no hooks";
+            let fix = "ask this machine's administrator to allow crew's plugin";
             add(all, "hooks-managed", Broken, what, fix.to_owned());
         }
     }
@@ -266,7 +265,7 @@ pub(super) fn loops(facts: &Facts, all: &mut Vec<Finding>) {
         match subject.trouble {
             Trouble::OwnerGone => {
                 let what = format!("the owner of loop {id} ({checkout}) is gone");
-                let fix = format!("crew resume {id} goes on with it; {end}");
+                let fix = format!("/crew:resume {id} goes on with it; {end}");
                 add(all, "loop-ownerless", Warning, what, fix);
             }
             Trouble::Quiet { hours } => {
@@ -281,7 +280,7 @@ pub(super) fn loops(facts: &Facts, all: &mut Vec<Finding>) {
                     "loop-interrupted",
                     Note,
                     what,
-                    format!("crew resume {id} goes on with it"),
+                    format!("/crew:resume {id} goes on with it"),
                 );
             }
         }

@@ -108,9 +108,9 @@ const FAULTS: [Fault; 31] = [
     }),
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
-    ("loop-ownerless", "crew resume", |it| it.loops.push(subject(Trouble::OwnerGone))),
+    ("loop-ownerless", "/crew:resume", |it| it.loops.push(subject(Trouble::OwnerGone))),
     ("loop-quiet", "crew cancel", |it| it.loops.push(subject(Trouble::Quiet { hours: 30 }))),
-    ("loop-interrupted", "crew resume", |it| it.loops.push(subject(Trouble::Interrupted))),
+    ("loop-interrupted", "/crew:resume", |it| it.loops.push(subject(Trouble::Interrupted))),
     ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),
 ];
 
