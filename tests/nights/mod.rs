@@ -1,6 +1,7 @@
 //! What a loop left alone for a night meets, in the real client in a terminal: limits, interruptions,
 //! compaction, closed sessions, background work.
 
+mod agents;
 mod background;
 mod interruptions;
 mod long_wait;

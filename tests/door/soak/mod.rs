@@ -172,7 +172,8 @@ impl Soak {
 
     /// Takes the loop up in the session there is, now and then after a try that is killed.
     fn resume(&mut self) {
-        let spent = self.model().standing == Standing::Ended("exhausted");
+        let (max, completed) = (self.model().terms.max, self.model().completed);
+        let spent = max > 0 && completed >= max;
         let more = if spent || self.chance(8) { 1 + self.dice.below(4) } else { 0 };
         let limit = if more > 0 { format!(" -n +{more}") } else { String::new() };
         let arguments = self.id() + &limit;
