@@ -12,6 +12,9 @@ use crate::sandbox::DEADLINE;
 /// A lid that was closed for so long, in milliseconds.
 const A_NIGHT_MS: &str = "28800000";
 
+/// A wait long enough to give an order in, on a busy machine too.
+const SOON_S: u64 = 4;
+
 /// What becomes of a wait.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
@@ -58,10 +61,13 @@ impl Soak {
     }
 
     pub(super) fn rate_limit(&mut self) {
-        let end = ENDS[usize::try_from(self.dice.below(ENDS.len() as u64)).unwrap()];
+        let end = match ENDS[usize::try_from(self.dice.below(ENDS.len() as u64)).unwrap()] {
+            End::WokenAfterAnOrder if !self.chance(4) => End::Net,
+            end => end,
+        };
         let mut far = false;
         let message = match end {
-            End::WokenAfterAnOrder => format!("usage limit reached|{}", epoch() + 1),
+            End::WokenAfterAnOrder => format!("usage limit reached|{}", epoch() + SOON_S),
             // A real wait now and then; most resets have just been.
             End::Woken if self.chance(4) => format!("usage limit reached|{}", epoch() + 1),
             End::Woken => format!("usage limit reached|{}", epoch() - 1),
