@@ -104,6 +104,7 @@ pub fn instructions(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Op
 fn count(call: &Call) -> f64 {
     let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
     let told = call.through(Path::new("valgrind"), &options).run();
+    assert!(told.success, "{told:?}");
     let (_, after) = told.output.split_once("Collected : ").unwrap_or_else(|| panic!("{told:?}"));
     after.split_whitespace().next().unwrap().parse().unwrap()
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{home, meant, print, told};
+use super::{by, home, meant, print, told};
 use crate::cli::Handoff;
 use crate::drive::handoff;
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 pub fn handoff(arguments: &Handoff) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let page = handoff::write(&record, &arguments.kind, &arguments.description)?;
+    let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, by())?;
     print::out(&told::handed_off(&page));
     Ok(Exit::Success)
 }

@@ -89,22 +89,24 @@ pub fn met() -> Ending {
 pub fn row(before: &Loop, payload: &Payload) -> (u32, bool) {
     let memory = &before.state.session;
     let marker = prompt::marker(before);
-    let look = || {
+    let read = || {
         let file = payload.transcript.as_deref()?;
         let (tail, cut) = disk::read_end(file, memory.transcript_bytes, TRANSCRIPT_BYTES).ok()?;
         let used_a_tool = transcript::used_a_tool(&tail, &marker, cut);
-        let whole = used_a_tool || transcript::final_text(&tail) == payload.last_message;
-        Some((used_a_tool, whole))
+        Some((tail, used_a_tool))
+    };
+    let whole = |(tail, used_a_tool): &(String, bool)| {
+        *used_a_tool || transcript::final_text(tail) == payload.last_message
     };
     let row = if memory.prompt_id == payload.prompt_id { memory.without_tools } else { 0 };
     let there = payload.transcript.as_deref().is_some_and(disk::exists);
     let matters = is_near(row) || !payload.background.is_empty();
-    let used_a_tool = if matters && there {
+    let found = if matters && there {
         Deadline::after(TRANSCRIPT_WAIT)
-            .poll(Duration::from_millis(10), || look().filter(|(_, whole)| *whole))
-            .is_some_and(|(used_a_tool, _)| used_a_tool)
+            .poll(Duration::from_millis(10), || read().filter(|found| whole(found)))
     } else {
-        look().is_some_and(|(used_a_tool, _)| used_a_tool)
+        read()
     };
+    let used_a_tool = found.is_some_and(|(_, used_a_tool)| used_a_tool);
     (if used_a_tool { 0 } else { row }, used_a_tool)
 }

@@ -109,8 +109,10 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     let Post::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
     let mut record = held.load()?;
     disk::remove(file)?;
+    // Words to the agent and new limits change the record, but not what is waited for.
     let valid = is_live_here(&record, session_id)
-        && record.state.generation == ticket.generation
+        && record.state.boundaries == ticket.boundaries
+        && record.state.due.is_none_or(|due| due == ticket.due)
         && store::order(home, id)?.is_none();
     if !valid {
         return Ok(None);

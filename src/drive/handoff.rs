@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
+use super::steer::By;
 use crate::engine::handoff::{Since, file_name, page};
 use crate::engine::looped::Loop;
 use crate::parse::handoff_words::is_kind;
+use crate::world::home::Home;
+use crate::world::store::{self, LOCK_WAIT};
 use crate::world::{clock, git, view};
 
-/// Writes a handoff page of the given type and gives its path.
-pub fn write(record: &Loop, kind: &str, told: &str) -> Result<PathBuf> {
+/// Writes a handoff page of the given type, journals whose it is, and gives its path.
+pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Result<PathBuf> {
     if !is_kind(kind) {
         bail!("{kind:?} is no type of a handoff\nhint: one plain word, such as task or review");
     }
@@ -26,6 +29,9 @@ pub fn write(record: &Loop, kind: &str, told: &str) -> Result<PathBuf> {
         .map_or_else(Since::default, |head| git::since(&record.place.checkout, head));
     let now = clock::now().wall;
     let text = page(record, &Since { told: told.trim().to_owned(), ..since }, kind, now);
-    view::write_handoff(record, &file_name(kind, now), &text)
-        .with_context(|| format!("cannot write into {}", record.place.branch_folder().display()))
+    let page = view::write_handoff(record, &file_name(kind, now), &text)
+        .with_context(|| format!("cannot write into {}", record.place.branch_folder().display()))?;
+    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
+    Ok(page)
 }

@@ -161,7 +161,7 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
 fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
     let (kind, told) = handoff_words::split(raw);
-    Ok(Answer::HandedOff(handoff::write(&record, kind, told)?))
+    Ok(Answer::HandedOff(handoff::write(home, &record, kind, told, By::User)?))
 }
 
 /// A prompt that is no command: an order typed to crew, or the user's own words. Words typed while the

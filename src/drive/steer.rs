@@ -107,7 +107,6 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
         limits: Some(next.contract.limits.clone()),
         state: Box::new(next.state.clone()),
     })?;
-    keep_wakes(home, &record);
     let _ = view::write(&record);
     Ok(record)
 }
@@ -132,16 +131,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     }
     record.state.words.push(words);
     let record = held.record(record, |next| Event::changed("told by the user", next))?;
-    keep_wakes(home, &record);
     Ok(record)
-}
-
-/// A wake that was due before a change is due after it.
-fn keep_wakes(home: &Home, record: &Loop) {
-    if let Some(session_id) = &record.state.owner.session_id {
-        let now = record.state.generation;
-        wakes::renew(home, session_id, now - 1, now);
-    }
 }
 
 /// Replaces the state of a live loop under its lock, and revokes its wakes.

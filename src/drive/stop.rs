@@ -181,7 +181,7 @@ fn look(open: &Open, payload: &Payload, background: Option<String>) -> Result<Se
 /// The ticket for the loop as it was just recorded.
 pub fn ticket(after: &Loop) -> Ticket {
     Ticket {
-        generation: after.state.generation,
+        boundaries: after.state.boundaries,
         iteration: after.iteration(),
         due: after.state.due.unwrap_or_else(|| clock::now().wall),
     }

@@ -72,7 +72,13 @@ pub fn compare(subject: &Loop, file: &Map<String, Value>) -> Edit {
     let expected = shown(subject);
     // The view of an earlier loop says `false` too; it must not end this one.
     let about_this = found.get("id").is_none_or(|id| Some(id) == expected.get("id"));
-    if about_this && found.get("active") == Some(&Value::Bool(false)) && subject.is_live() {
+    // So does the one from before it was resumed, where the new one could not be written.
+    let outdated = found.get("outcome").is_some_and(|outcome| !outcome.is_null());
+    if about_this
+        && !outdated
+        && found.get("active") == Some(&Value::Bool(false))
+        && subject.is_live()
+    {
         return Edit::Deactivated;
     }
     let same = expected.iter().all(|(key, value)| found.get(key) == Some(value));
@@ -158,6 +164,11 @@ mod tests {
         assert_eq!(compare(&subject, &object("{}")), Edit::Altered);
         let earlier = object(r#"{"loop":{"id":"k3v9abcd","active":false}}"#);
         assert_eq!(compare(&subject, &earlier), Edit::Altered);
+        let ended = format!(
+            r#"{{"loop":{{"id":"{}","active":false,"outcome":"interrupted"}}}}"#,
+            subject.id
+        );
+        assert_eq!(compare(&subject, &object(&ended)), Edit::Altered);
         let bare = object(r#"{"loop":{"active":false}}"#);
         assert_eq!(compare(&subject, &bare), Edit::Deactivated);
     }

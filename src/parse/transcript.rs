@@ -13,7 +13,10 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 /// does otherwise: a tool call that cannot be placed must not hide a reply without one from the client's cap.
 pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
     let lines: Vec<&str> = tail.lines().collect();
-    let begin = lines.iter().rposition(|line| line.contains(marker) || is_a_prompt(line));
+    // The standard library looks for a short text many bytes at a time, for a long one byte by byte.
+    let short = marker.get(..SHORT).unwrap_or(marker);
+    let is_marked = |line: &str| line.contains(short) && line.contains(marker);
+    let begin = lines.iter().rposition(|line| is_marked(line) || is_a_prompt(line));
     let turn = match begin {
         Some(begin) => &lines[begin + 1..],
         None if cut => &lines[..],
@@ -22,9 +25,14 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
     turn.iter().filter_map(|line| of_assistant(line)).any(|content| content.used_a_tool)
 }
 
+/// How much of a marker is looked for first, in bytes.
+const SHORT: usize = 16;
+
 /// A line of the user's that answers no tool.
 fn is_a_prompt(line: &str) -> bool {
-    if !line.contains("\"user\"") {
+    // Inside a text the quotes would be escaped. What tools have printed is most of a transcript, and is not
+    // worth reading for this.
+    if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
     let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
@@ -141,6 +149,7 @@ mod tests {
     const TEXT: &str =
         r#"{"type":"assistant","message":{"content":[{"type":"text","text":"hm"}]}}"#;
     const ASKED: &str = r#"{"type":"user","message":{"content":"how far are you?"}}"#;
+    const QUOTING: &str = r#"{"type":"user","message":{"content":"what is a \"tool_result\"?"}}"#;
     const RESULT: &str = r#"{"type":"user","message":{"content":[{"type":"tool_result"}]}}"#;
     const SIDE: &str =
         r#"{"type":"assistant","isSidechain":true,"message":{"content":[{"type":"tool_use"}]}}"#;
@@ -155,6 +164,7 @@ mod tests {
             (vec![TOOL, RESULT, TEXT], false, false),
             (vec![TOOL, RESULT, TEXT], true, true),
             (vec![TOOL, RESULT, ASKED, TEXT], true, false),
+            (vec![TOOL, RESULT, QUOTING, TEXT], true, false),
             (vec![PROMPT, TEXT, ASKED, TOOL, RESULT, TEXT], false, true),
             (vec!["junk", "{\"type\":\"assistant\"}"], true, false),
         ];

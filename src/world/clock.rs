@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, FixedOffset, Local, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::fault;
 use crate::engine::facts::Moment;
 
 /// Now, on both clocks.
 pub fn now() -> Moment {
-    Moment { wall: Utc::now(), awake_ms: milliseconds(ClockId::Monotonic) }
+    Moment { wall: Utc::now() + fault::clock_jump(), awake_ms: milliseconds(ClockId::Monotonic) }
 }
 
 /// Now, on the clock of the user's own wall.
 pub fn local() -> DateTime<FixedOffset> {
-    Local::now().fixed_offset()
+    Local::now().fixed_offset() + fault::clock_jump()
 }
 
 /// Milliseconds since boot, asleep or awake: the clock that process start times are given in.

@@ -13,6 +13,9 @@ use fs2::FileExt;
 use super::clock::Deadline;
 use super::fault;
 
+/// What a first read has room for: most files of crew in one call.
+const FIRST_READ: usize = 4096;
+
 /// Reads a file of at most `limit` bytes. `None` when there is none; a larger one is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match open_regular(path) {
@@ -20,7 +23,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(FIRST_READ);
     file.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         let complaint = format!("{} is larger than {limit} bytes", path.display());
@@ -31,7 +34,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
 
 /// Reads a small text file; bytes that are no UTF-8 are replaced.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
-    Ok(read(path, limit)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    Ok(read(path, limit)?.map(into_text))
 }
 
 /// Reads all of a stream up to `limit` bytes; more is an error.
@@ -51,9 +54,16 @@ pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool
     let from = if start <= size { start } else { 0 };
     let cut = size - from > limit;
     file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
-    let mut bytes = Vec::new();
+    let wanted = limit.min(size - from);
+    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0) + FIRST_READ);
     file.take(limit).read_to_end(&mut bytes)?;
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), cut))
+    Ok((into_text(bytes), cut))
+}
+
+/// The bytes themselves where they are UTF-8, which they nearly always are.
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// A pipe in a file's place would hold its reader up for ever.

@@ -1,5 +1,5 @@
-//! Faults made on purpose, for the tests that break the store at each of its write points. A release
-//! build has none of it.
+//! Faults made on purpose, for the tests that break the store at each of its write points and move the
+//! wall clock. A release build has none of it.
 
 /// The points at which a write may be cut off, in the order a boundary passes them.
 #[cfg(debug_assertions)]
@@ -46,6 +46,19 @@ fn delay() {
         let share = super::env::random() % most / POINTS.len() as u64;
         super::clock::sleep(std::time::Duration::from_millis(share));
     }
+}
+
+/// How far a test has moved the wall clock: `CREW_CLOCK_OFFSET_MS`, in milliseconds.
+#[cfg(debug_assertions)]
+pub fn clock_jump() -> chrono::TimeDelta {
+    let jump = super::env::text("CREW_CLOCK_OFFSET_MS").and_then(|text| text.parse().ok());
+    chrono::TimeDelta::milliseconds(jump.unwrap_or(0))
+}
+
+/// A release build's clock is the machine's.
+#[cfg(not(debug_assertions))]
+pub fn clock_jump() -> chrono::TimeDelta {
+    chrono::TimeDelta::zero()
 }
 
 /// Never fails in a release build.

@@ -137,7 +137,7 @@ fn finish(
     finish_group(group);
     let elapsed_ms = watch.elapsed_ms();
     let _ = Deadline::after(Duration::from_secs(1))
-        .poll(Duration::from_millis(1), || (Arc::strong_count(&kept) == 1).then_some(()));
+        .poll(Duration::from_micros(200), || (Arc::strong_count(&kept) == 1).then_some(()));
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
     let output = kept.take();
     Ok(Ended { end: end?, elapsed_ms, output, cut: kept.left_out > 0 })
@@ -165,7 +165,8 @@ fn wait(
     deadline: Deadline,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<End> {
-    let mut step = Duration::from_millis(1);
+    // Small steps at first: git takes a few milliseconds, and every boundary waits for it.
+    let mut step = Duration::from_micros(500);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(end_of(status));
@@ -176,7 +177,7 @@ fn wait(
             (End::TimedOut, GRACE)
         } else {
             super::clock::sleep(step.min(deadline.left()));
-            step = (step * 2).min(Duration::from_millis(20));
+            step = (step + step / 4).min(Duration::from_millis(20));
             continue;
         };
         unix::signal_group(group, GroupSignal::Term);

@@ -23,8 +23,8 @@ const TICKET_BYTES: u64 = 4096;
 /// The right to wake the session once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// The record's generation it is good for; a later change makes it void or renews it.
-    pub generation: u64,
+    /// The boundary it was written after; the next one makes it void.
+    pub boundaries: u64,
     pub iteration: u32,
     pub due: DateTime<Utc>,
 }
@@ -86,19 +86,6 @@ pub fn clear(home: &Home, session_id: &str, kept: Option<&Path>) {
 /// Turns a waiting companion's file into a ticket.
 pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
     disk::write(file, serde_json::to_string(ticket)?.as_bytes(), Durability::Process)
-}
-
-/// Makes the tickets of one generation good for another, after a change that revokes no wake.
-pub fn renew(home: &Home, session_id: &str, from: u64, to: u64) {
-    let folder = home.wakes(session_id);
-    for name in disk::names(&folder, COMPANIONS_MAX) {
-        let file = folder.join(name);
-        if let Ok(Post::Ticket(ticket)) = read(&file)
-            && ticket.generation == from
-        {
-            let _ = hand_over(&file, &Ticket { generation: to, ..ticket });
-        }
-    }
 }
 
 /// The process a companion's file belongs to, if it is still there.

@@ -33,6 +33,7 @@ enum Block {
     Text(String),
     Thinking(String),
     Bash { command: String, in_background: bool },
+    Agent { prompt: String },
 }
 
 impl Reply {
@@ -63,6 +64,11 @@ impl Reply {
     /// The same, left to run in the background.
     pub(crate) fn background(command: &str) -> Self {
         Self::new(vec![Block::Bash { command: command.into(), in_background: true }])
+    }
+
+    /// A call of the Agent tool: a subagent is given this prompt, and asks the same API.
+    pub(crate) fn agent(prompt: &str) -> Self {
+        Self::new(vec![Block::Agent { prompt: prompt.into() }])
     }
 
     /// An HTTP error of the API's shape.
@@ -187,13 +193,15 @@ impl Message {
 
     /// The ids of its tool calls, made from the message's own.
     pub(super) fn tool_calls(&self, id: &str) -> Vec<String> {
-        let calls = |block: &Block| matches!(block, Block::Bash { .. });
         let indexed = self.blocks.iter().enumerate();
-        indexed.filter(|(_, block)| calls(block)).map(|(index, _)| call_id(id, index)).collect()
+        indexed
+            .filter(|(_, block)| block.call().is_some())
+            .map(|(index, _)| call_id(id, index))
+            .collect()
     }
 
     fn stop_reason(&self) -> &'static str {
-        let calls = self.blocks.iter().any(|block| matches!(block, Block::Bash { .. }));
+        let calls = self.blocks.iter().any(|block| block.call().is_some());
         self.stop_reason.unwrap_or(if calls { "tool_use" } else { "end_turn" })
     }
 
@@ -206,16 +214,32 @@ impl Message {
 }
 
 impl Block {
+    /// The tool it calls, and with what.
+    fn call(&self) -> Option<(&'static str, Value)> {
+        match self {
+            Self::Text(_) | Self::Thinking(_) => None,
+            Self::Bash { command, in_background } => {
+                let mut input = json!({"command": command, "description": "as the script says"});
+                if *in_background {
+                    input["run_in_background"] = json!(true);
+                }
+                Some(("Bash", input))
+            }
+            Self::Agent { prompt } => {
+                let input = json!({"description": "a part of the work", "prompt": prompt,
+                    "subagent_type": "general-purpose"});
+                Some(("Agent", input))
+            }
+        }
+    }
+
     fn json(&self, id: &str, index: usize) -> Value {
         match self {
             Self::Text(text) => json!({"type": "text", "text": text}),
             Self::Thinking(text) => {
                 json!({"type": "thinking", "thinking": text, "signature": "scripted"})
             }
-            Self::Bash { command, in_background } => {
-                json!({"type": "tool_use", "id": call_id(id, index), "name": "Bash",
-                    "input": bash_input(command, *in_background)})
-            }
+            Self::Bash { .. } | Self::Agent { .. } => self.tool_use(id, index, |input| input),
         }
     }
 
@@ -223,10 +247,13 @@ impl Block {
         match self {
             Self::Text(_) => json!({"type": "text", "text": ""}),
             Self::Thinking(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            Self::Bash { .. } => {
-                json!({"type": "tool_use", "id": call_id(id, index), "name": "Bash", "input": {}})
-            }
+            Self::Bash { .. } | Self::Agent { .. } => self.tool_use(id, index, |_| json!({})),
         }
+    }
+
+    fn tool_use(&self, id: &str, index: usize, input: impl Fn(Value) -> Value) -> Value {
+        let (name, asked) = self.call().unwrap();
+        json!({"type": "tool_use", "id": call_id(id, index), "name": name, "input": input(asked)})
     }
 
     fn deltas(&self) -> Vec<Value> {
@@ -240,20 +267,12 @@ impl Block {
                 json!({"type": "thinking_delta", "thinking": text}),
                 json!({"type": "signature_delta", "signature": "scripted"}),
             ],
-            Self::Bash { command, in_background } => {
-                let input = bash_input(command, *in_background).to_string();
-                vec![json!({"type": "input_json_delta", "partial_json": input})]
+            Self::Bash { .. } | Self::Agent { .. } => {
+                let (_, input) = self.call().unwrap();
+                vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})]
             }
         }
     }
-}
-
-fn bash_input(command: &str, in_background: bool) -> Value {
-    let mut input = json!({"command": command, "description": "as the script says"});
-    if in_background {
-        input["run_in_background"] = json!(true);
-    }
-    input
 }
 
 fn call_id(message: &str, index: usize) -> String {

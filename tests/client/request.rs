@@ -41,6 +41,11 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// Whether a subagent asks. Its tools hold `Bash` too, so it asks the script like the main loop.
+    pub(crate) fn is_of_a_subagent(&self) -> bool {
+        self.header("x-claude-code-agent-id").is_some()
+    }
+
     /// Everything said so far, by either side; sessions that share a server are told apart by it.
     pub(crate) fn conversation(&self) -> String {
         texts(self.messages())

@@ -8,6 +8,7 @@ mod inputs;
 mod owners;
 mod races;
 mod rules;
+mod soak;
 mod tamper;
 
 use std::path::PathBuf;
@@ -277,16 +278,21 @@ fn assert_gone(pids: &str) {
     }
 }
 
-/// The record that a journal amounts to: of several lines with one generation the last counts.
-fn replay(journal: &[Value]) -> Value {
+/// The lines of a journal that count: of several with one generation the last.
+fn kept(journal: &[Value]) -> Vec<&Value> {
     let changes: Vec<&Value> =
         journal.iter().filter(|line| line["event"]["kind"] != "noted").collect();
     let generation = |line: &Value| line["generation"].as_u64().unwrap();
+    let is_last = |(index, line): &(usize, &&Value)| {
+        changes[index + 1..].iter().all(|later| generation(later) > generation(line))
+    };
+    changes.iter().enumerate().filter(is_last).map(|(_, line)| *line).collect()
+}
+
+/// The record that a journal amounts to.
+fn replay(journal: &[Value]) -> Value {
     let mut record = Value::Null;
-    for (index, line) in changes.iter().enumerate() {
-        if changes[index + 1..].iter().any(|later| generation(later) <= generation(line)) {
-            continue;
-        }
+    for line in kept(journal) {
         let event = &line["event"];
         if event["kind"] == "started" {
             record = event["record"].clone();

@@ -1,8 +1,10 @@
 //! What a loop left alone for a night meets, in the real client in a terminal: limits, interruptions,
 //! compaction, closed sessions, background work.
 
+mod agents;
 mod background;
 mod interruptions;
+mod long_wait;
 mod waits;
 
 use serde_json::{Value, json};

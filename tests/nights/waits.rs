@@ -15,7 +15,7 @@ on_both_terminals!(
     forty_tool_less_iterations_lose_no_wake_and_double_none,
 );
 
-fn limit(seconds: u64) -> Reply {
+pub(super) fn limit(seconds: u64) -> Reply {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let message = format!("usage limit reached|{}", now + seconds);
     Reply::error(429, "rate_limit_error", &message).no_retry()
