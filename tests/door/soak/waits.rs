@@ -96,9 +96,9 @@ impl Soak {
             End::Woken => {}
             End::WokenAfterAnOrder => {
                 if self.chance(2) {
-                    self.word()
+                    self.word();
                 } else {
-                    self.raise()
+                    self.raise();
                 }
                 self.assert_wakes(&waiter.wait(DEADLINE));
                 self.count("  that ended in a wake, after an order");
