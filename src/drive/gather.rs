@@ -50,14 +50,16 @@ fn run(
         let tail = "not run: the checks of this boundary took 45 minutes".to_owned();
         return Some(result(Verdict::Unknown, None, 0, tail));
     }
+    let mut variables = vec![
+        ("CREW_LOOP", subject.id.to_string()),
+        ("CREW_ITERATION", subject.iteration().to_string()),
+    ];
+    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let order = Order {
         program: "sh",
         arguments: &["-c", &check.run],
         folder: &subject.place.folder,
-        variables: &[
-            ("CREW_LOOP", subject.id.to_string()),
-            ("CREW_ITERATION", subject.iteration().to_string()),
-        ],
+        variables: &variables,
         within: Duration::from_secs(check.timeout_s).min(deadline.left()),
         keep: FOR_READING,
         with_errors: true,

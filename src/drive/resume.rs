@@ -15,7 +15,7 @@ use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, git, groups, unix, view, wakes};
+use crate::world::{clock, disk, env, git, groups, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -65,8 +65,12 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
     if outcome == Some(Outcome::Stalled) {
         state.still = 0;
     }
-    state.owner =
-        Owner { driver: Driver::Session, session_id: Some(taker.session_id.to_owned()), process };
+    state.owner = Owner {
+        driver: Driver::Session,
+        session_id: Some(taker.session_id.to_owned()),
+        process,
+        search_path: env::text("PATH"),
+    };
     state.began = clock::now();
     state.tree = match record.contract.limits.stall {
         0 => None,

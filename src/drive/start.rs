@@ -69,8 +69,12 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     let now = clock::now();
     disk::make_private_folder(&home.loop_folder(&id))?;
     let stall = contract.limits.stall > 0;
-    let owner =
-        Owner { driver: Driver::Session, session_id: Some(request.session_id.to_owned()), process };
+    let owner = Owner {
+        driver: Driver::Session,
+        session_id: Some(request.session_id.to_owned()),
+        process,
+        search_path: env::text("PATH"),
+    };
     let mut record = Loop {
         version: VERSION,
         id,

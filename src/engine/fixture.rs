@@ -25,6 +25,7 @@ pub fn a_loop() -> Loop {
         driver: Driver::Session,
         session_id: Some("s-1".to_owned()),
         process: ProcessIdentity { pid: 42, started: "1".to_owned() },
+        search_path: None,
     };
     Loop {
         version: VERSION,

@@ -26,6 +26,9 @@ pub struct Owner {
     /// The client's session; `None` for the process driver.
     pub session_id: Option<String>,
     pub process: ProcessIdentity,
+    /// `PATH` when it took the loop. Later ones may be the agent's: the project's settings can set it.
+    #[serde(default)]
+    pub search_path: Option<String>,
 }
 
 /// What the session driver remembers between two stops of one session.

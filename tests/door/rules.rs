@@ -8,7 +8,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use super::{Answer, Door, assert_gone};
-use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until, write_executable};
 
 const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
 
@@ -207,6 +207,20 @@ fn a_check_that_dies_by_a_foreign_signal_is_unknown_and_no_failure() {
     assert_eq!(state["consecutive_failures"], 0);
     assert_eq!(state["ending"], Value::Null);
     assert!(answer.ran.status.signal().is_none());
+}
+
+#[test]
+fn a_check_finds_its_programs_where_they_were_when_the_loop_began() {
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 9 --stall 0 --verify \"ls nothing-there\"");
+    // The project's settings can set the hook's environment, and the agent can write them.
+    for name in ["sh", "ls"] {
+        write_executable(&door.sandbox.file("planted").join(name), "#!/bin/sh\nexit 0\n");
+    }
+    let path = format!("{}:/usr/bin:/bin", door.sandbox.file("planted").display());
+    let claim = door.stopping("<promise>COMPLETE</promise>").env("PATH", &path).send();
+    claim.assert_goes_on();
+    assert_eq!(door.record(&id)["state"]["completed"], 1);
 }
 
 #[test]
