@@ -2,13 +2,15 @@
 //! forward, then done. The loop's lock is held to read and to record, never while a check runs; the
 //! boundary's own lock is held for its whole life, so one stop is counted once.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use chrono::{DateTime, Utc};
 
 use super::ending;
 use super::gather::gather;
 use crate::engine::decide::{Decision, Hold, decide, settle};
-use crate::engine::facts::{Facts, Order, Seen};
+use crate::engine::facts::{Facts, Moment, Order, Seen};
 use crate::engine::journal::Event;
 use crate::engine::judge::{Judged, judge};
 use crate::engine::looped::Loop;
@@ -125,29 +127,39 @@ impl Open {
         if let Some(mark) = &mut next.state.session.last_stop {
             mark.recorded_ms = clock::since_boot_ms();
         }
-        self.note_sight(&held, &record)?;
+        self.note(&held, &record, facts.now)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
         Ok(Some((Boundary { after, decision }, held, self.lock)))
     }
 
-    /// Journals what the agent, or somebody, tried to move and did not.
-    fn note_sight(&self, held: &Held, record: &Loop) -> Result<()> {
+    /// Journals what the agent, or somebody, tried to move and did not, and how long the machine slept.
+    fn note(&self, held: &Held, record: &Loop, now: Moment) -> Result<()> {
         let what = match self.sight {
             Sight::Altered => Some("state.json was altered; written again"),
             Sight::Missing => Some("state.json was deleted; written again"),
             Sight::AsWritten | Sight::Deactivated => None,
         };
         if let Some(what) = what {
-            held.note(record, clock::now(), what)?;
+            held.note(record, now, what)?;
         }
         if let Some(theirs) = &self.home.overridden {
             held.note_once(record, "overridden", || {
                 format!("CREW_HOME is {} in the environment; not obeyed", theirs.display())
             })?;
         }
+        let asleep = now.asleep_since(record.state.began);
+        if let Ok(asleep) = asleep.to_std()
+            && asleep >= SLEEP_NOTED
+        {
+            let minutes = Duration::from_secs(asleep.as_secs() / 60 * 60);
+            held.note(record, now, format!("asleep {}", humantime::format_duration(minutes)))?;
+        }
         Ok(())
     }
 }
+
+/// The shortest sleep that is journalled.
+const SLEEP_NOTED: Duration = Duration::from_secs(60);
 
 /// Whether the iteration is the one that was looked at. Another boundary ends it; so does a pause, a wake or
 /// a resume, even by this very session, each of which begins it anew.

@@ -15,7 +15,7 @@ use crate::engine::prompt;
 use crate::parse::payload::Payload;
 use crate::world::clock;
 use crate::world::home::{Home, read_pointer};
-use crate::world::store::{self, LOCK_WAIT};
+use crate::world::store::{self, LOCK_WAIT, StoreError};
 use crate::world::wakes::{self, Post};
 use crate::world::{disk, unix};
 
@@ -82,11 +82,15 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
             Post::Gone => return Ok(None),
             Post::Waiting => STEP_NEAR,
             Post::Ticket(ticket) => {
-                let left = ticket.due - clock::now().wall;
-                let Some(left) = left.to_std().ok().filter(|left| !left.is_zero()) else {
-                    return redeem(home, id, session_id, file);
-                };
-                left.min(STEP_FAR)
+                let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
+                if left.is_zero() {
+                    match redeem(home, id, session_id, file) {
+                        Err(error) if is_busy(&error) => STEP_FAR,
+                        redeemed => return redeemed,
+                    }
+                } else {
+                    left.min(STEP_FAR)
+                }
             }
         };
         // Left as it is, so that the net can take a ticket over.
@@ -101,6 +105,11 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
         clock::sleep(step.min(longest));
         step = (step * 2).min(longest);
     }
+}
+
+/// A lock that somebody keeps a little longer than usual is no reason to lose a wake.
+fn is_busy(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
 /// Uses the ticket, under the loop's lock, if it is still good.
@@ -127,6 +136,10 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     record.state.due = None;
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
     record.state.began = now;
+    // What the user said during the wait goes with this prompt, which stands in for the boundary's.
+    if let Some(evidence) = &mut record.state.evidence {
+        evidence.words.append(&mut record.state.words);
+    }
     let record = held.record(record, |next| Event::changed(what, next))?;
     Ok(Some(prompt::next(&record)))
 }

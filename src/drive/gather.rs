@@ -22,14 +22,16 @@ pub fn gather(home: &Home, subject: &Loop, seen: Seen, stop: &dyn Fn() -> bool) 
     let deadline = Deadline::after(CHECKS_WITHIN);
     let mut done: Vec<CheckResult> = Vec::new();
     let mut wanted = wants(subject, &seen, &done);
+    let look = |wanted: bool| wanted.then(|| git::fingerprint(&subject.place.checkout)).flatten();
+    let tree = look(wanted.tree);
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {
             done.push(run(home, subject, check, deadline, stop)?);
         }
         wanted = wants(subject, &seen, &done);
     }
-    let tree = if wanted.tree { git::fingerprint(&subject.place.checkout) } else { None };
-    Some(Facts { seen, now: clock::now(), checks: done, tree })
+    let tree_checked = if done.is_empty() { tree.clone() } else { look(wanted.tree) };
+    Some(Facts { seen, now: clock::now(), checks: done, tree, tree_checked })
 }
 
 fn run(

@@ -1,7 +1,7 @@
 //! Everything a boundary may look at. `Seen` is the cheap look; `Facts` adds what was worth its cost.
 //! An absent value means *not looked at*, never zero.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
@@ -13,6 +13,16 @@ pub struct Moment {
     pub wall: DateTime<Utc>,
     /// Milliseconds this machine was awake since boot: for durations.
     pub awake_ms: u64,
+}
+
+impl Moment {
+    /// How long the machine slept since `earlier`: what the wall clock gained on the time it was awake. A
+    /// clock set forward looks the same.
+    pub fn asleep_since(self, earlier: Self) -> TimeDelta {
+        let awake = self.awake_ms.saturating_sub(earlier.awake_ms);
+        let awake = TimeDelta::milliseconds(i64::try_from(awake).unwrap_or(i64::MAX / 2));
+        self.wall - earlier.wall - awake
+    }
 }
 
 /// An order from outside the loop, waiting in a file of its own.
@@ -94,13 +104,29 @@ pub struct Facts {
     pub now: Moment,
     /// In the order they ran; empty when none was worth running.
     pub checks: Vec<CheckResult>,
-    /// Hash of the working tree's state; `None` outside git, or when not looked at.
+    /// Hash of the working tree as the agent left it; `None` outside git, or when not looked at.
     pub tree: Option<String>,
+    /// The same after the checks, whose own files are no progress of the agent's.
+    pub tree_checked: Option<String>,
 }
 
 impl Facts {
     /// The verdict of a command at this boundary; `None` when it was not run.
     pub fn verdict(&self, run: &str) -> Option<Verdict> {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::at;
+
+    #[test]
+    fn sleep_is_what_the_wall_clock_gained_on_the_time_awake() {
+        let mut woken = at(60);
+        assert_eq!(woken.asleep_since(at(0)), TimeDelta::zero());
+        woken.wall += TimeDelta::hours(7);
+        assert_eq!(woken.asleep_since(at(0)), TimeDelta::hours(7));
     }
 }

@@ -64,6 +64,7 @@ pub fn facts(claim: Claim) -> Facts {
         now: at(60),
         checks: Vec::new(),
         tree: Some("another tree".to_owned()),
+        tree_checked: Some("another tree".to_owned()),
     }
 }
 

@@ -48,7 +48,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         state.still = if progress == Progress::None { state.still + 1 } else { 0 };
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
-        after.state.tree.clone_from(&facts.tree);
+        after.state.tree.clone_from(&facts.tree_checked);
         after.elapsed_ms.push(spent);
     }
     Judged { after, counted, proved, progress }

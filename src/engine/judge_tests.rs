@@ -155,3 +155,16 @@ fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
     let rebooted = judge(&subject, &facts(Claim::None)).after;
     assert_eq!(rebooted.elapsed_ms, [0]);
 }
+
+#[test]
+fn what_the_checks_themselves_change_is_no_progress() {
+    let mut subject = a_loop();
+    let mut facts = facts(Claim::None);
+    facts.tree = Some("tree at the start".to_owned());
+    facts.tree_checked = Some("with the checks' own files".to_owned());
+    subject = judge(&subject, &facts).after;
+    assert_eq!(subject.state.still, 1);
+    facts.tree = Some("with the checks' own files".to_owned());
+    facts.tree_checked = Some("with other files of the checks".to_owned());
+    assert_eq!(judge(&subject, &facts).after.state.still, 2);
+}

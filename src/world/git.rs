@@ -83,8 +83,8 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 fn run_git(folder: &Path, arguments: &[&str], emptied: &[&str]) -> Option<String> {
     let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
     let arguments: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
-    let theirs: usize =
-        env::text("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+    let theirs = env::text("GIT_CONFIG_COUNT").and_then(|count| count.parse::<u16>().ok());
+    let theirs = usize::from(theirs.unwrap_or(0));
     let mut settings = Vec::new();
     for (index, name) in (theirs..).zip(emptied) {
         let value = if name.ends_with(".required") { "false" } else { "" };
