@@ -142,8 +142,8 @@ fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
     let still = judged.after.state.still;
     (stall > 0 && still >= stall).then(|| {
-        let why =
-            format!("nothing changed in the last {still} iterations: no file, commit or check");
+        let last = if still == 1 { "iteration" } else { "iterations" };
+        let why = format!("nothing changed in the last {still} {last}: no file, commit or check");
         finish(Outcome::Stalled, None, why)
     })
 }

@@ -273,7 +273,7 @@ fn blanks_and_other_scripts_in_a_path_change_nothing() {
     std::fs::create_dir(&folder).unwrap();
     let path = folder.to_str().unwrap();
     door.sandbox.git(&["init", "--quiet", "--initial-branch=zweig/ä", path]);
-    let command = door.command("\"go on\" -n 2 --gate 'touch \"lief hier\"' --stall 1").at(&folder);
+    let command = door.command("\"go on\" -n 2 --gate 'touch \"lief hier\"' --stall 2").at(&folder);
     let id = assert_begun(&command.send());
     door.stopping("one").at(&folder).send().assert_goes_on();
     assert!(folder.join("lief hier").exists());
