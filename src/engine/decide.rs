@@ -160,7 +160,8 @@ pub fn settle(judged: Judged, decision: &Decision) -> Loop {
     match decision {
         Decision::Continue | Decision::Hold(Hold::Background(_)) => state.status = Status::Running,
         Decision::Hold(Hold::Paused) => state.status = Status::Paused,
-        Decision::Wait { until, .. } => {
+        Decision::Wait { until, why } => {
+            state.awaited = Some(why.clone());
             state.status = Status::Waiting;
             state.due = Some(*until);
         }

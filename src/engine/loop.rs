@@ -132,6 +132,9 @@ pub struct State {
     pub transient_errors: u32,
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
+    /// What it waits for; means nothing while it does not wait.
+    #[serde(default)]
+    pub awaited: Option<String>,
     /// Awake milliseconds over all iterations.
     pub awake_ms: u64,
     /// When the running iteration began.
@@ -162,6 +165,7 @@ impl State {
             still: 0,
             transient_errors: 0,
             due: None,
+            awaited: None,
             awake_ms: 0,
             began: now,
             last_iteration_at: None,

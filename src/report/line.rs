@@ -153,6 +153,8 @@ pub fn standing(subject: &Loop) -> String {
         Status::Waiting => {
             let due = subject.state.due.map(|due| due.format("%Y-%m-%d %H:%M UTC").to_string());
             let until = due.map_or_else(String::new, |due| format!(" until {due}"));
+            let why = subject.state.awaited.as_deref().map(|why| format!(" ({})", clip(why, 60)));
+            let until = until + why.as_deref().unwrap_or_default();
             return format!("waiting{until}, then iteration {}{of} again", subject.iteration());
         }
         status => status.label(),

@@ -52,15 +52,16 @@ fn a_tag_of_an_older_turn_in_the_transcript_is_no_claim() {
     let transcript = door.sandbox.root().join("transcript.jsonl");
     let old = format!("{}\n{result}\n{tool}\n", text("<promise>DONE</promise>"));
     std::fs::write(&transcript, old).unwrap();
-    let stop = || {
-        let stop = door.stopping("x").without("last_assistant_message");
+    // Stops without words under one prompt, that close together, would be taken for one stop.
+    let stop = |prompt: &str| {
+        let stop = door.stopping("x").without("last_assistant_message").with("prompt_id", prompt);
         stop.with("transcript_path", transcript.to_str()).send()
     };
-    stop().assert_goes_on();
+    stop("p-1").assert_goes_on();
     // And the one of this turn is, for a client that does not tell the last message.
     std::fs::write(&transcript, format!("{result}\n{}\n", text("<promise>DONE</promise>")))
         .unwrap();
-    stop().assert_lets_go();
+    stop("p-2").assert_lets_go();
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "completed");
 }
 
