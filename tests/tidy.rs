@@ -323,6 +323,19 @@ fn pages_stay_short_enough_to_be_read() {
     }
 }
 
+#[test]
+fn the_readme_has_each_command_that_ci_takes_from_it() {
+    let (readme, script) = (read("README.md"), read(".ci/run"));
+    let starts = found(r#"=\$\(readme "([^"]+)"\)"#, &script);
+    assert!(!starts.is_empty(), ".ci/run takes no command from README.md");
+    let blocks = found(r"(?ms)^```sh\n(.*?)^```", &readme);
+    for start in starts {
+        let lines = blocks.iter().flat_map(|block| block.lines());
+        let count = lines.filter(|line| line.starts_with(start)).count();
+        assert_eq!(count, 1, "commands in README.md that begin with {start:?}");
+    }
+}
+
 /// Where a test named in `FAULTS.md` must stand: `engine::judge::tests` is `src/engine/judge…`,
 /// `loops` is `tests/loops…`.
 fn file_of(modules: &str) -> String {

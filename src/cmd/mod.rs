@@ -67,7 +67,7 @@ fn by() -> By {
 fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
     match find(home, name, &env::current_folder()?)? {
         Found::One(record) => Ok(Some(*record)),
-        Found::None => bail!("no loop is running here\nhint: crew status --all lists every loop"),
+        Found::None => bail!("there is no loop here\nhint: crew status --all lists every loop"),
         Found::Many(loops) => {
             print::err("crew: more than one loop could be meant\nhint: name one of these");
             print::err(&page::list(&loops));

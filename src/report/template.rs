@@ -17,9 +17,13 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     ] {
         let (_, key) = limit.key();
         let setting = format!("{key} = {}", limit.written(limit.built_in()));
-        let _ = writeln!(text, "# {setting:<30} # {what}; 0 = none");
+        let _ = writeln!(text, "# {setting:<30} # {what}; 0 = no limit");
     }
     text.push_str(PROMISE);
+    let wait = Limit::MaxWait;
+    let setting = format!("max = {}", wait.written(wait.built_in()));
+    let what = "the longest wait for a rate limit or an outage; 0 = no limit";
+    let _ = write!(text, "\n[wait]\n# {setting:<30} # {what}\n");
     text.push_str(CHECKS);
     if checks.is_empty() {
         text.push_str("\n# No test command was found here.\n");
@@ -52,6 +56,7 @@ const CHECKS: &str = "
 #   role = \"gate\"     the same, and runs after every iteration
 #   role = \"until\"    ends the loop when it passes, no word needed
 # Further keys: name, timeout = \"10m\", success_exit_code = 0
+# In short, under [loop]: verify = [\"cargo test\"], and the same for gate and until
 ";
 
 fn check(run: &str) -> String {
@@ -77,17 +82,21 @@ mod tests {
         # A changed command, or a limit above your own, needs `crew trust` again.
 
         [loop]
-        # max_iterations = 10            # iterations after which a loop ends; 0 = none
-        # max_duration = "12h"           # time awake after which it ends; 0 = none
-        # failure_threshold = 3          # failed iterations in a row that abort it; 0 = none
-        # stall = 5                      # iterations in a row without progress that stall it; 0 = none
+        # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
+        # max_duration = "12h"           # time awake after which it ends; 0 = no limit
+        # failure_threshold = 3          # failed iterations in a row that abort it; 0 = no limit
+        # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done
+
+        [wait]
+        # max = "12h"                    # the longest wait for a rate limit or an outage; 0 = no limit
 
         # Commands crew runs itself; the exit status alone passes or fails them.
         #   role = "verify"   must pass before the agent's word is believed
         #   role = "gate"     the same, and runs after every iteration
         #   role = "until"    ends the loop when it passes, no word needed
         # Further keys: name, timeout = "10m", success_exit_code = 0
+        # In short, under [loop]: verify = ["cargo test"], and the same for gate and until
 
         # Found in justfile.
         [[check]]

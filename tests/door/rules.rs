@@ -55,7 +55,7 @@ fn an_agent_that_claims_falsely_at_every_boundary_ends_exhausted_at_its_maximum(
 fn a_green_verify_beside_a_red_gate_proves_nothing() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 2 --verify true --gate false --stall 0");
-    let answer = door.stop(CLAIM).assert_goes_on();
+    let answer = door.stop(&format!("first\n{CLAIM}")).assert_goes_on();
     assert!(answer.context().contains("- `false` (gate) failed (exit 1)."), "{answer:#?}");
     door.stop(CLAIM).assert_lets_go();
     assert_ended(&door, &id, "exhausted", 2);

@@ -106,7 +106,7 @@ pub(super) fn plugin(facts: &Facts, all: &mut Vec<Finding>) {
             "plugin-missing",
             Broken,
             format!("the client has no plugin {PLUGIN}"),
-            "crew install".to_owned(),
+            "crew install; a session started with --plugin-dir needs none".to_owned(),
         ),
     }
 }
