@@ -98,6 +98,10 @@ fn look(file: Option<&Path>, before: &Metered, budget: u64) -> Reading {
     Reading { usage: told, metered }
 }
 
+fn is_a_transcript(name: &str) -> bool {
+    name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
+}
+
 struct Look {
     usage: Usage,
     /// Bytes that may still be read.
@@ -143,7 +147,7 @@ impl Look {
         self.usage.lost |= names.len() == AGENTS_LISTED;
         let began = metered.last.map(|last| last - LATE).max(metered.since);
         let mut marks = std::mem::take(&mut metered.agents);
-        for name in names.into_iter().filter(|name| name.starts_with("agent-")) {
+        for name in names.into_iter().filter(|name| is_a_transcript(name)) {
             let file = folder.join(&name);
             let Some((bytes, changed)) = disk::stamp(&file) else { continue };
             let known = marks.remove(&name);
