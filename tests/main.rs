@@ -16,4 +16,5 @@ mod nights;
 mod sandbox;
 mod settings;
 mod tidy;
+mod usage;
 mod world;

@@ -95,8 +95,9 @@ pub fn row(before: &Loop, payload: &Payload) -> (u32, bool) {
         let used_a_tool = transcript::used_a_tool(&tail, &marker, cut);
         Some((tail, used_a_tool))
     };
+    let words = payload.last_message.as_deref();
     let whole = |(tail, used_a_tool): &(String, bool)| {
-        *used_a_tool || transcript::final_text(tail) == payload.last_message
+        *used_a_tool || words.is_some_and(|words| transcript::ends_with(tail, words))
     };
     let row = if memory.prompt_id == payload.prompt_id { memory.without_tools } else { 0 };
     let there = payload.transcript.as_deref().is_some_and(disk::exists);

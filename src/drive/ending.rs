@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::json;
 
+use super::meter;
 use crate::engine::handoff::{Since, file_name, page};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
@@ -46,6 +47,7 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
         "ending": record.state.ending,
         "iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
+        "usage": record.state.usage,
         "ended_at": now,
         "commits": since.commits,
     });
@@ -121,6 +123,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) 
     }
     record.state.status = Status::Finished;
     record.state.due = None;
+    meter::catch_up(&mut record);
     let what = ending.why.clone();
     record.state.ending = Some(ending);
     let record = held.record(record, |next| Event::changed(what, next))?;

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::boundary::Closing;
 use super::companion;
 use super::ending::wind_up;
+use super::meter;
 use super::stop::{facts, open_ours, ticket};
 use crate::engine::claim::Claim;
 use crate::engine::decide::Decision;
@@ -27,10 +28,13 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
     let agent = AgentEnd { error: Some(error), ..AgentEnd::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
     let seen = Seen { order: open.order()?, claim: Claim::None, agent, jitter };
-    let Some(facts) = facts(home, &open, seen)? else { return Ok(None) };
+    let Some(mut facts) = facts(home, &open, seen)? else { return Ok(None) };
     let mut memory = open.before.state.session.clone();
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = None;
+    let reading = meter::read(&open.before, payload, false);
+    facts.usage = reading.usage;
+    memory.metered = reading.metered;
     let veto = (!env::is_attended()).then(|| Ending {
         outcome: Outcome::Interrupted,
         proof: None,

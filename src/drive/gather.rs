@@ -31,7 +31,7 @@ pub fn gather(home: &Home, subject: &Loop, seen: Seen, stop: &dyn Fn() -> bool) 
         wanted = wants(subject, &seen, &done);
     }
     let tree_checked = if done.is_empty() { tree.clone() } else { look(wanted.tree) };
-    Some(Facts { seen, now: clock::now(), checks: done, tree, tree_checked })
+    Some(Facts { seen, now: clock::now(), checks: done, tree, tree_checked, usage: None })
 }
 
 fn run(

@@ -13,6 +13,7 @@ pub mod gather;
 pub mod handoff;
 pub mod hold;
 pub mod install;
+pub mod meter;
 pub mod place;
 pub mod resume;
 pub mod session;

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
+use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
-use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::engine::owner::{Driver, Owner};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
@@ -22,7 +23,7 @@ use crate::world::{clock, disk, env, git, groups, unix, view, wakes};
 pub struct Taker<'a> {
     pub session_id: &'a str,
     pub prompt_id: Option<String>,
-    pub transcript_bytes: u64,
+    pub transcript: Option<PathBuf>,
 }
 
 /// A loop that goes on.
@@ -76,11 +77,7 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
         0 => None,
         _ => git::fingerprint(&record.place.checkout),
     };
-    state.session = SessionMemory {
-        prompt_id: taker.prompt_id,
-        transcript_bytes: taker.transcript_bytes,
-        ..SessionMemory::default()
-    };
+    state.session = meter::begin(taker.prompt_id, taker.transcript);
     groups::end_leftovers(home, id);
     store::clear_orders(home, id)?;
     write_pointer(&pointer, id)?;

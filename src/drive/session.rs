@@ -120,7 +120,7 @@ fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
         prompt_id: payload.prompt_id.clone(),
         cwd: payload.cwd.as_deref().context("the client names no folder")?,
         project: env::path("CLAUDE_PROJECT_DIR"),
-        transcript_bytes: payload.transcript.as_deref().map_or(0, disk::size),
+        transcript: payload.transcript.clone(),
     };
     let started = start(home, request)?;
     Ok(started.map_or(Answer::Silent, |started| Answer::Started(Box::new(started))))
@@ -153,7 +153,7 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     let taker = Taker {
         session_id: payload.session_id.as_deref().context("the client names no session")?,
         prompt_id: payload.prompt_id.clone(),
-        transcript_bytes: payload.transcript.as_deref().map_or(0, disk::size),
+        transcript: payload.transcript.clone(),
     };
     Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker)?)))
 }

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
+use super::meter;
 use super::place;
 use super::terms::{contract, typed};
 use super::{detect, settings};
 use crate::engine::contract::Contract;
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, VERSION};
-use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::engine::owner::{Driver, Owner};
 use crate::parse::arguments::LoopArguments;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
@@ -28,8 +29,7 @@ pub struct Request<'a> {
     pub cwd: &'a Path,
     /// Where its client was started.
     pub project: Option<PathBuf>,
-    /// Bytes of the transcript so far.
-    pub transcript_bytes: u64,
+    pub transcript: Option<PathBuf>,
 }
 
 /// A loop that has begun.
@@ -85,11 +85,7 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
         elapsed_ms: Vec::new(),
         state: State::begin(owner, now),
     };
-    record.state.session = SessionMemory {
-        prompt_id: request.prompt_id,
-        transcript_bytes: request.transcript_bytes,
-        ..SessionMemory::default()
-    };
+    record.state.session = meter::begin(request.prompt_id, request.transcript);
     record.state.tree = if stall { git::fingerprint(&record.place.checkout) } else { None };
     write_pointer(&pointer, &record.id)?;
     write_pointer(&session_pointer, &record.id)?;

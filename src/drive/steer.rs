@@ -3,6 +3,7 @@
 
 use anyhow::{Result, bail};
 
+use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::parse::changes::{Changes, only_narrows};
@@ -68,6 +69,7 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
         record.state.began = now;
         record.state.status = Status::Paused;
         record.state.due = None;
+        meter::catch_up(record);
     })
 }
 

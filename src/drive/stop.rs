@@ -12,11 +12,12 @@ use super::boundary::{Boundary, Closing, Open, open};
 use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use super::ending::{self, Attempt, Ended, wind_up};
 use super::hold;
+use super::meter;
 use crate::engine::claim::{self, Claim};
 use crate::engine::decide::{Decision, Hold};
 use crate::engine::facts::{AgentEnd, Facts, Order, Seen};
 use crate::engine::looped::{Loop, Status};
-use crate::engine::owner::StopMark;
+use crate::engine::owner::{Metered, StopMark};
 use crate::parse::payload::Payload;
 use crate::parse::transcript;
 use crate::world::clock::{self, Deadline};
@@ -60,9 +61,10 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     let (row, used_a_tool) = cap::row(&open.before, payload);
     let awaited = hold::awaited(&payload.background, used_a_tool, &mut memory);
     let work = awaited.as_ref().map(|awaited| awaited.work.clone());
-    let Some(facts) = facts(home, &open, look(&open, payload, work)?)? else {
+    let Some(mut facts) = facts(home, &open, look(&open, payload, work)?)? else {
         return Ok(Stop::NotOurs);
     };
+    memory.metered = measure(&open, payload, &mut facts);
     let session_id = payload.session_id.clone().unwrap_or_default();
     let road = match open.foresee(&facts) {
         Decision::Continue => Road::choose(home, &session_id, row),
@@ -73,6 +75,7 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     };
     memory.prompt_id.clone_from(&payload.prompt_id);
     memory.without_tools = row + 1;
+    memory.transcript.clone_from(&payload.transcript);
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
     let hold_until = awaited.map(|awaited| {
@@ -133,6 +136,23 @@ pub fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
         facts => facts,
     };
     Ok(facts.filter(|_| !ended.load(Ordering::Relaxed)))
+}
+
+/// Counts what was used. The final message is waited for only where the sum decides something or is the last
+/// for a while: an iteration that just goes on is not held up for it, and the next boundary counts it.
+fn measure(open: &Open, payload: &Payload, facts: &mut Facts) -> Metered {
+    let decides = open.before.contract.limits.bound_usage();
+    let mut reading = meter::read(&open.before, payload, decides);
+    facts.usage.clone_from(&reading.usage);
+    let goes_on = matches!(
+        open.foresee(facts),
+        Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
+    );
+    if !decides && !goes_on {
+        reading = meter::read(&open.before, payload, true);
+        facts.usage = reading.usage;
+    }
+    reading.metered
 }
 
 /// A stop is ours when it comes from the session and the very client process that own the loop.

@@ -6,9 +6,11 @@ use anyhow::{Context, Result, bail};
 
 use super::detect;
 use crate::engine::contract::{Check, Contract, Role};
+use crate::engine::limits::Limits;
 use crate::engine::promise::Promise;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Layer, Limit, NamedCheck, Origin, Sourced};
+use crate::parse::amounts;
 use crate::parse::arguments::LoopArguments;
 use crate::parse::duration::whole_seconds;
 use crate::world::disk;
@@ -68,17 +70,17 @@ fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
 
 /// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
 pub fn contract(arguments: &LoopArguments, settings: &Settings, cwd: &Path) -> Result<Contract> {
-    if arguments.max_cost.is_some() || arguments.max_tokens.is_some() {
-        bail!(
-            "--max-cost and --max-tokens cannot be kept yet: crew does not measure a session's usage\n\
-             hint: bound the loop with --max-iterations and --max-duration"
-        );
-    }
     let task = task(arguments, cwd)?;
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
-    let contract = Contract { task, promise, checks, limits: settings.limits() };
-    let bounded = contract.limits.max_iterations > 0 || contract.limits.max_duration_s > 0;
+    let limits = Limits {
+        max_cost_micros: arguments.max_cost.map_or(0, amounts::micros),
+        max_tokens: arguments.max_tokens.unwrap_or(0),
+        ..settings.limits()
+    };
+    let contract = Contract { task, promise, checks, limits };
+    let limits = &contract.limits;
+    let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
     if !bounded && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\

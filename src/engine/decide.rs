@@ -48,6 +48,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         })
         .or_else(|| too_many_failures(subject))
         .or_else(|| spent(judged))
+        .or_else(|| unkept(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
         .unwrap_or(Decision::Continue)
@@ -135,6 +136,16 @@ fn spent(judged: &Judged) -> Option<Decision> {
         return Some(finish(Outcome::Exhausted, None, limit));
     }
     Some(finish(Outcome::Completed, None, format!("{limit}, and it had nothing to prove")))
+}
+
+/// 7. a limit on cost or tokens that nothing tells the use of → `blocked`: it must not be passed unseen.
+fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let limited = judged.after.contract.limits.bound_usage();
+    (limited && judged.counted && facts.usage.is_none()).then(|| {
+        let why = "its limit on cost or tokens cannot be kept: the client keeps no transcript to \
+                   count from; --max-cost 0 --max-tokens 0 goes on without";
+        finish(Outcome::Blocked, None, why)
+    })
 }
 
 /// 8. no progress for `stall` iterations → finish `stalled`.

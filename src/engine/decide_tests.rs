@@ -5,6 +5,7 @@ use crate::engine::contract::Role;
 use crate::engine::facts::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::judge::judge;
+use crate::engine::usage::{Money, Tokens, Usage};
 
 fn way_out(subject: &Loop, facts: &Facts) -> Decision {
     decide(&judge(subject, facts), facts)
@@ -233,4 +234,35 @@ proptest! {
             subject = next;
         }
     }
+}
+
+#[test]
+fn money_that_is_spent_exhausts_a_loop_and_a_proof_still_completes_it() {
+    let spend = |claim, limited: bool| {
+        let mut subject = a_loop();
+        subject.contract.limits.max_cost_micros = if limited { 1_000_000 } else { 0 };
+        subject.state.usage.cost = Money::from_micros(900_000);
+        let tokens = Tokens { input: 100_000, ..Tokens::default() };
+        let cost = Money::from_micros(100_000);
+        let usage = Some(Usage { tokens, cost, ..Usage::default() });
+        way_out(&subject, &Facts { usage, ..facts(claim) })
+    };
+    assert_eq!(spend(Claim::None, false), Decision::Continue);
+    let spent = spend(Claim::None, true);
+    assert_eq!(outcome(&spent), Some(Outcome::Exhausted));
+    assert_eq!(why(spent), "the cost limit of $1.00 is reached: $1.00");
+    assert_eq!(outcome(&spend(Claim::Success, true)), Some(Outcome::Completed));
+}
+
+#[test]
+fn a_limit_that_nothing_can_be_counted_for_blocks_a_loop_and_is_never_passed_unseen() {
+    let mut subject = a_loop();
+    assert_eq!(way_out(&subject, &facts(Claim::None)), Decision::Continue);
+    subject.contract.limits.max_tokens = 1_000;
+    let unkept = way_out(&subject, &facts(Claim::None));
+    assert_eq!(outcome(&unkept), Some(Outcome::Blocked));
+    assert!(why(unkept).contains("cannot be kept"));
+    let counted = Facts { usage: Some(Usage::default()), ..facts(Claim::None) };
+    assert_eq!(way_out(&subject, &counted), Decision::Continue);
+    assert!(matches!(way_out(&subject, &transient(None)), Decision::Wait { .. }));
 }

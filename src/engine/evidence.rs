@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contract::Role;
 use super::facts::Verdict;
+use super::usage::Usage;
 
 /// The most of a check's output that is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
@@ -20,6 +21,9 @@ pub struct Evidence {
     pub progress: Progress,
     /// Checks that pass now and failed when they last ran.
     pub mended: u32,
+    /// What the iteration used; `None` where nothing tells.
+    #[serde(default)]
+    pub usage: Option<Usage>,
     /// What the user wants the agent to be told with the prompt that follows.
     #[serde(default)]
     pub words: Vec<String>,

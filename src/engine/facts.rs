@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
+use super::usage::Usage;
 
 /// One instant on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +109,8 @@ pub struct Facts {
     pub tree: Option<String>,
     /// The same after the checks, whose own files are no progress of the agent's.
     pub tree_checked: Option<String>,
+    /// Used since the last boundary; `None` where nothing tells.
+    pub usage: Option<Usage>,
 }
 
 impl Facts {

@@ -65,6 +65,7 @@ pub fn facts(claim: Claim) -> Facts {
         checks: Vec::new(),
         tree: Some("another tree".to_owned()),
         tree_checked: Some("another tree".to_owned()),
+        usage: None,
     }
 }
 

@@ -70,9 +70,10 @@ fn indented(text: &str) -> String {
 fn what_was_done(subject: &Loop, since: &Since) -> String {
     let done = subject.state.completed;
     let mut text = format!(
-        "{done} {} in {}.\n",
+        "{done} {} in {}{}.\n",
         if done == 1 { "iteration" } else { "iterations" },
         humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
+        subject.spent().map_or_else(String::new, |spent| format!(", {spent}")),
     );
     if let Some(ending) = &subject.state.ending {
         let _ = writeln!(text, "Ended {}: {}.", ending.outcome.label(), ending.why);

@@ -36,6 +36,9 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     state.awake_ms += spent;
     state.began = facts.now;
     state.due = None;
+    if let Some(usage) = &facts.usage {
+        state.usage.add(usage);
+    }
     let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
@@ -161,6 +164,7 @@ fn evidence(
         failure,
         progress,
         mended: u32::try_from(mended).unwrap_or(u32::MAX),
+        usage: facts.usage.clone(),
         words: Vec::new(),
     }
 }

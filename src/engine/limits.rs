@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::looped::Loop;
+use super::usage::{Money, spoken_tokens};
 
 /// The limits of a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,19 @@ pub struct Limits {
     pub max_duration_s: u64,
     /// Seconds a single wait for the model's service may last.
     pub max_wait_s: u64,
+    /// Millionths of a US dollar.
+    #[serde(default)]
+    pub max_cost_micros: u64,
+    /// Tokens of every kind.
+    #[serde(default)]
+    pub max_tokens: u64,
+}
+
+impl Limits {
+    /// Whether a limit rests on what the loop used.
+    pub fn bound_usage(&self) -> bool {
+        self.max_cost_micros > 0 || self.max_tokens > 0
+    }
 }
 
 impl Default for Limits {
@@ -30,6 +44,8 @@ impl Default for Limits {
             stall: 5,
             max_duration_s: 12 * 3600,
             max_wait_s: 12 * 3600,
+            max_cost_micros: 0,
+            max_tokens: 0,
         }
     }
 }
@@ -46,10 +62,19 @@ pub fn reached(subject: &Loop) -> Option<String> {
         return Some(format!("the limit of {max} {noun} is reached"));
     }
     if time_is_spent(subject) {
-        return Some(format!(
-            "the time limit of {} is reached",
-            humantime::format_duration(std::time::Duration::from_secs(limits.max_duration_s))
-        ));
+        let time = std::time::Duration::from_secs(limits.max_duration_s);
+        let time = humantime::format_duration(time);
+        return Some(format!("the time limit of {time} is reached"));
+    }
+    let usage = &subject.state.usage;
+    if cost_is_spent(subject) {
+        let max = Money::from_micros(limits.max_cost_micros);
+        let cost = usage.spoken_cost(true).unwrap_or_default();
+        return Some(format!("the cost limit of {max} is reached: {cost}"));
+    }
+    if tokens_are_spent(subject) {
+        let [max, used] = [limits.max_tokens, usage.tokens.total()].map(spoken_tokens);
+        return Some(format!("the limit of {max} tokens is reached: {used} used"));
     }
     None
 }
@@ -64,11 +89,24 @@ fn time_is_spent(subject: &Loop) -> bool {
     max > 0 && subject.state.awake_ms >= max.saturating_mul(1000)
 }
 
+/// A model without a price is taken for the dearest: a limit that may be passed is passed.
+fn cost_is_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_cost_micros;
+    max > 0 && subject.state.usage.cost_at_most() >= Money::from_micros(max)
+}
+
+fn tokens_are_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_tokens;
+    max > 0 && subject.state.usage.tokens.total() >= max
+}
+
 /// The options that raise what is spent, each with a blank before it, for the command that goes on.
 pub fn raise(subject: &Loop) -> String {
     let iterations = if iterations_are_spent(subject) { " -n +10" } else { "" };
     let time = if time_is_spent(subject) { " --max-duration +2h" } else { "" };
-    format!("{iterations}{time}")
+    let cost = if cost_is_spent(subject) { " --max-cost +5" } else { "" };
+    let tokens = if tokens_are_spent(subject) { " --max-tokens +1M" } else { "" };
+    format!("{iterations}{time}{cost}{tokens}")
 }
 
 /// Seconds to wait before try `attempt` (1-based) when the service names no reset: 60 s doubling to 30 min.
@@ -134,6 +172,64 @@ mod tests {
         assert_eq!(raise(&subject), " --max-duration +2h");
         subject.state.completed = 10;
         assert_eq!(raise(&subject), " -n +10 --max-duration +2h");
+    }
+
+    #[test]
+    fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_much() {
+        const COST: &str = " --max-cost +5";
+        let table = [
+            (0, 0, 9_000_000, 900, 0, None),
+            (5_000_000, 0, 4_999_999, 900, 0, None),
+            (
+                5_000_000,
+                0,
+                5_000_000,
+                900,
+                0,
+                Some(("the cost limit of $5.00 is reached: $5.00", COST)),
+            ),
+            (5_000_000, 0, 0, 900, 33_333, None),
+            (
+                5_000_000,
+                0,
+                0,
+                900,
+                33_334,
+                Some((
+                    "the cost limit of $5.00 is reached: $5.00 (no price is known of strange-1: taken for the dearest)",
+                    COST,
+                )),
+            ),
+            (0, 2_000_000, 0, 1_999_999, 0, None),
+            (
+                0,
+                2_000_000,
+                0,
+                2_100_000,
+                0,
+                Some(("the limit of 2M tokens is reached: 2.1M used", " --max-tokens +1M")),
+            ),
+        ];
+        for (max_cost_micros, max_tokens, cost, input, strange, expected) in table {
+            let mut subject = a_loop();
+            subject.contract.limits.max_cost_micros = max_cost_micros;
+            subject.contract.limits.max_tokens = max_tokens;
+            let usage = &mut subject.state.usage;
+            usage.cost = Money::from_micros(cost);
+            usage.tokens.input = input;
+            usage.unpriced.output = strange;
+            usage.unpriced_models = vec!["strange-1".to_owned(); usize::from(strange > 0)];
+            let found = reached(&subject).map(|what| (what, raise(&subject)));
+            let found = found.as_ref().map(|(what, raise)| (what.as_str(), raise.as_str()));
+            assert_eq!(found, expected, "{cost} {input} {strange}");
+        }
+    }
+
+    #[test]
+    fn limits_written_before_usage_was_measured_still_load() {
+        let old = r#"{"max_iterations":3,"failure_threshold":3,"stall":5,"max_duration_s":9,"max_wait_s":9}"#;
+        let limits: Limits = serde_json::from_str(old).unwrap();
+        assert!(limits.max_iterations == 3 && !limits.bound_usage());
     }
 
     #[test]

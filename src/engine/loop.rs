@@ -14,6 +14,7 @@ use super::evidence::Evidence;
 use super::facts::{Moment, Verdict};
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
+use super::usage::Usage;
 
 /// The format this crew reads and writes.
 pub const VERSION: u32 = 1;
@@ -145,6 +146,9 @@ pub struct State {
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     pub evidence: Option<Evidence>,
+    /// Since the start, as far as it could be counted.
+    #[serde(default)]
+    pub usage: Usage,
     /// What the user wants the agent to be told with the next prompt.
     #[serde(default)]
     pub words: Vec<String>,
@@ -172,6 +176,7 @@ impl State {
             tree: None,
             checks: BTreeMap::new(),
             evidence: None,
+            usage: Usage::default(),
             words: Vec::new(),
             session: SessionMemory::default(),
         }
@@ -209,6 +214,11 @@ impl Loop {
     /// `running`, `waiting`, `paused`, or the outcome: one word for people and for the view.
     pub fn standing(&self) -> &'static str {
         self.outcome().map_or(self.state.status.label(), Outcome::label)
+    }
+
+    /// "$1.84 · 123k tokens"; `None` while nothing is known to be used.
+    pub fn spent(&self) -> Option<String> {
+        self.state.usage.spoken(self.contract.limits.max_cost_micros > 0)
     }
 
     /// Finds what is wrong with this record.

@@ -17,10 +17,12 @@ pub mod limits;
 pub mod looped;
 pub mod outcome;
 pub mod owner;
+pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
 pub mod settings;
+pub mod usage;
 pub mod view;
 pub mod wants;
 

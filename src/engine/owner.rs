@@ -1,7 +1,13 @@
 //! Who drives a loop now, and what the session driver must remember from one of the client's events
 //! to the next. No rule of the engine reads this; it is stored here because the record is one file.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+
+use super::usage::Counted;
 
 /// Which driver a loop has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +46,12 @@ pub struct SessionMemory {
     pub without_tools: u32,
     /// Size in bytes of the transcript at the last boundary.
     pub transcript_bytes: u64,
+    /// The transcript itself.
+    #[serde(default)]
+    pub transcript: Option<PathBuf>,
+    /// How far its usage was counted.
+    #[serde(default)]
+    pub metered: Metered,
     /// The stop the last boundary judged.
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
@@ -51,6 +63,28 @@ pub struct SessionMemory {
     /// Holds in a row, each of which waited in vain.
     #[serde(default)]
     pub holds: u32,
+}
+
+/// How far the usage of a session was counted. Its agents have transcripts of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metered {
+    /// What was written before does not count; `None` where nothing is counted yet.
+    pub since: Option<DateTime<Utc>>,
+    /// When they were last looked at.
+    pub last: Option<DateTime<Utc>>,
+    pub main: Mark,
+    /// By file name, those that were written to lately.
+    pub agents: BTreeMap<String, Mark>,
+}
+
+/// A place in a transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mark {
+    pub bytes: u64,
+    /// The last messages before it: their other lines may follow.
+    pub recent: Vec<Counted>,
 }
 
 /// Tells a second report of one stop from the next stop (the client gives a stop no id).

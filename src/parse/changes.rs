@@ -1,6 +1,7 @@
-//! The limits a person moves while a loop runs or as it is resumed: `-n 30`, `-n +10`, `--max-duration +2h`.
+//! The limits a person moves while a loop runs or as it is resumed: `-n 30`, `-n +10`, `--max-duration +2h`,
+//! `--max-cost +5`.
 
-use super::duration;
+use super::{amounts, duration};
 use crate::engine::limits::Limits;
 
 /// A limit's new value.
@@ -18,6 +19,8 @@ pub struct Changes {
     failure_threshold: Option<Change>,
     stall: Option<Change>,
     max_duration_s: Option<Change>,
+    max_cost_micros: Option<Change>,
+    max_tokens: Option<Change>,
 }
 
 impl Changes {
@@ -42,6 +45,8 @@ impl Changes {
             stall: small(limits.stall, self.stall),
             max_duration_s: moved(limits.max_duration_s, self.max_duration_s),
             max_wait_s: limits.max_wait_s,
+            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros),
+            max_tokens: moved(limits.max_tokens, self.max_tokens),
         }
     }
 }
@@ -54,6 +59,8 @@ pub fn only_narrows(old: &Limits, new: &Limits) -> bool {
         && narrower(u64::from(old.stall), u64::from(new.stall))
         && narrower(old.max_duration_s, new.max_duration_s)
         && narrower(old.max_wait_s, new.max_wait_s)
+        && narrower(old.max_cost_micros, new.max_cost_micros)
+        && narrower(old.max_tokens, new.max_tokens)
 }
 
 /// Reads the words; the error is one line and says the way out.
@@ -77,10 +84,12 @@ pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Changes, St
             "--failure-threshold" => &mut changes.failure_threshold,
             "--stall" => &mut changes.stall,
             "--max-duration" => &mut changes.max_duration_s,
+            "--max-cost" => &mut changes.max_cost_micros,
+            "--max-tokens" => &mut changes.max_tokens,
             _ => {
                 return Err(format!(
                     "unknown option `{flag}`: the limits are --max-iterations, --max-duration, \
-                     --failure-threshold and --stall"
+                     --max-cost, --max-tokens, --failure-threshold and --stall"
                 ));
             }
         };
@@ -94,13 +103,18 @@ pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Changes, St
 
 fn change(flag: &str, value: &str) -> Result<Change, String> {
     let (number, more) = value.strip_prefix('+').map_or((value, false), |number| (number, true));
-    let read = if flag == "--max-duration" {
-        let example = |wanted| format!("`{flag} {value}` is no limit: write {wanted}, or `+2h`");
-        duration::whole_seconds(duration::parse(number).map_err(example)?)
-    } else {
-        let example = || format!("`{flag} {value}` is no limit: write `30` or `+10`");
-        u64::from(number.parse::<u32>().map_err(|_| example())?)
+    let read = match flag {
+        "--max-duration" => duration::parse(number)
+            .map(duration::whole_seconds)
+            .map_err(|wanted| format!("{wanted}, or `+2h`")),
+        "--max-cost" => {
+            let micros = amounts::dollars(number).map(amounts::micros);
+            micros.ok_or_else(|| "`5.00` or `+2.50`".to_owned())
+        }
+        "--max-tokens" => amounts::tokens(number).ok_or_else(|| "`2M` or `+500k`".to_owned()),
+        _ => number.parse::<u32>().map(u64::from).map_err(|_| "`30` or `+10`".to_owned()),
     };
+    let read = read.map_err(|wanted| format!("`{flag} {value}` is no limit: write {wanted}"))?;
     Ok(if more { Change::By(read) } else { Change::To(read) })
 }
 
@@ -141,6 +155,23 @@ mod tests {
     }
 
     #[test]
+    fn limits_on_cost_and_tokens_are_set_and_raised_too() {
+        let limits = Limits { max_cost_micros: 2_000_000, max_tokens: 1_000, ..Limits::default() };
+        let table = [
+            ("--max-cost 5", Ok((5_000_000, 1_000))),
+            ("--max-cost +$2.50 --max-tokens=2M", Ok((4_500_000, 2_000_000))),
+            ("--max-cost 0 --max-tokens +500k", Ok((0, 501_000))),
+            ("--max-cost five", Err("`--max-cost five` is no limit: write `5.00` or `+2.50`")),
+            ("--max-tokens 1.5M", Err("`--max-tokens 1.5M` is no limit: write `2M` or `+500k`")),
+        ];
+        for (words, expected) in table {
+            let moved = parse(words.split_whitespace()).map(|changes| changes.apply(&limits));
+            let moved = moved.map(|it| (it.max_cost_micros, it.max_tokens));
+            assert_eq!(moved, expected.map_err(str::to_owned), "{words}");
+        }
+    }
+
+    #[test]
     fn narrowing_is_told_from_raising_and_zero_is_the_widest() {
         let limits = Limits::default();
         let with = |words: &str| parse(words.split_whitespace()).unwrap().apply(&limits);
@@ -151,8 +182,20 @@ mod tests {
             ("-n 0", false),
             ("--stall 2", true),
             ("--max-duration 13h", false),
+            ("--max-cost 5", true),
+            ("--max-tokens 1M -n 11", false),
         ] {
             assert_eq!(only_narrows(&limits, &with(words)), expected, "{words}");
+        }
+        let priced = Limits { max_cost_micros: 5_000_000, max_tokens: 9, ..Limits::default() };
+        for (words, expected) in [
+            ("--max-cost 4.99", true),
+            ("--max-cost +0.01", false),
+            ("--max-cost 0", false),
+            ("--max-tokens 10", false),
+        ] {
+            let moved = parse(words.split_whitespace()).unwrap().apply(&priced);
+            assert_eq!(only_narrows(&priced, &moved), expected, "{words}");
         }
     }
 }

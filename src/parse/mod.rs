@@ -2,6 +2,7 @@
 //! process tables, the raw words after a command. Text in, values out: no reader here touches a file,
 //! and none panics on junk; what was not understood is absent or an error.
 
+pub mod amounts;
 pub mod api_error;
 pub mod arguments;
 pub mod changes;
@@ -18,3 +19,4 @@ pub mod settings;
 mod spelling;
 pub mod transcript;
 pub mod typed;
+pub mod usage;

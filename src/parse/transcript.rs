@@ -54,6 +54,11 @@ pub fn final_text(tail: &str) -> Option<String> {
     text
 }
 
+/// Whether the transcript has come as far as the agent's last `words`. The client trims what it tells.
+pub fn ends_with(tail: &str, words: &str) -> bool {
+    final_text(tail).is_some_and(|text| text.trim() == words.trim())
+}
+
 /// Whether the user interrupted the agent (Esc): the client's own mark, as a user's line that holds
 /// nothing else. The same words in a file or a tool's output are not one.
 pub fn interrupted(tail: &str) -> bool {
@@ -194,6 +199,8 @@ mod tests {
         ];
         for (lines, expected) in table {
             assert_eq!(final_text(&lines.join("\n")).as_deref(), expected, "{lines:?}");
+            let ends = expected.is_some();
+            assert_eq!(ends_with(&lines.join("\n"), "hm\n"), ends, "{lines:?}");
         }
     }
 }

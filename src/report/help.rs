@@ -20,6 +20,8 @@ TASK is one quoted text or plain words; options stand before or after it.
 
   -n, --max-iterations N          at most N iterations (10; 0 = no limit)
       --max-duration D            at most D awake: 90m, 12h (12h; 0 = no limit)
+      --max-cost USD              at most that much, by the client's prices: 5, 2.50 (no limit)
+      --max-tokens N              at most N tokens of every kind: 500k, 2M (no limit)
       --verify CMD                must pass before a claim is believed; may be repeated
                                   (auto = the test command found here)
       --gate CMD                  the same, and runs after every iteration

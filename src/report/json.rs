@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::engine::looped::Loop;
+use crate::engine::usage::Usage;
 
 /// The version of what `--json` prints.
 pub const SCHEMA: u32 = 1;
@@ -32,11 +33,23 @@ fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "task": subject.contract.task,
         "promise": subject.contract.promise,
         "checks": subject.contract.checks,
+        "usage": usage(&state.usage),
         "evidence": state.evidence,
         "owner": state.owner,
         "owner_is_gone": owner_is_gone,
         "checkout": subject.place.checkout,
         "branch": subject.place.branch,
+    })
+}
+
+fn usage(usage: &Usage) -> Value {
+    json!({
+        "tokens": usage.tokens,
+        "total_tokens": usage.tokens.total(),
+        "cost_usd": usage.cost.dollars(),
+        "cost_usd_at_most": usage.cost_at_most().dollars(),
+        "unpriced_models": usage.unpriced_models,
+        "is_lower_bound": usage.is_lower_bound(),
     })
 }
 
@@ -51,5 +64,6 @@ mod tests {
         assert_eq!(value["schema"], 1);
         assert_eq!(value["loops"][0]["iteration"], 1);
         assert_eq!(value["loops"][0]["limits"]["max_iterations"], 10);
+        assert_eq!(value["loops"][0]["usage"]["total_tokens"], 0);
     }
 }

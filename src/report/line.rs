@@ -1,12 +1,14 @@
 //! The one-line screens: what a start promises, what a boundary was, how a loop stands.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use super::words::{commands, count, duration};
 use crate::engine::contract::Role;
 use crate::engine::evidence::{Evidence, Progress, Standing};
 use crate::engine::looped::{Loop, Status};
 use crate::engine::prompt::clip;
+use crate::engine::usage::{Money, spoken_tokens};
 
 /// What a start promises.
 pub fn start(subject: &Loop) -> String {
@@ -15,16 +17,22 @@ pub fn start(subject: &Loop) -> String {
 
 const STOP: &str = "stop: Esc, or crew cancel in any terminal";
 
-/// "up to 10 iterations, 12h".
+/// "up to 10 iterations, 12h, $5.00".
 pub fn limits(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
-    let time = || duration(limits.max_duration_s * 1000);
-    match (limits.max_iterations, limits.max_duration_s) {
-        (0, 0) => "no limit on iterations or time".to_owned(),
-        (0, _) => format!("up to {}", time()),
-        (max, 0) => format!("up to {}", count(u64::from(max), "iteration")),
-        (max, _) => format!("up to {}, {}", count(u64::from(max), "iteration"), time()),
+    let named = |limit: u64, spoken: String| (limit > 0).then_some(spoken);
+    let max = u64::from(limits.max_iterations);
+    let named = [
+        named(max, count(max, "iteration")),
+        named(limits.max_duration_s, duration(limits.max_duration_s.saturating_mul(1000))),
+        named(limits.max_cost_micros, Money::from_micros(limits.max_cost_micros).to_string()),
+        named(limits.max_tokens, format!("{} tokens", spoken_tokens(limits.max_tokens))),
+    ];
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    if named.is_empty() {
+        return "no limit on iterations or time".to_owned();
     }
+    format!("up to {}", named.join(", "))
 }
 
 fn done_when(subject: &Loop) -> String {
@@ -57,6 +65,7 @@ pub fn boundary(subject: &Loop) -> String {
     if let Some(evidence) = &subject.state.evidence {
         parts.extend(said(evidence));
     }
+    parts.extend(cost(subject));
     parts.push("crew pause, crew cancel".to_owned());
     parts.join(" · ")
 }
@@ -103,6 +112,22 @@ fn counter(subject: &Loop) -> String {
     let max = subject.contract.limits.max_iterations;
     let done = subject.state.completed;
     if max > 0 { format!("crew {done}/{max}") } else { format!("crew {done}") }
+}
+
+/// "$1.84", "$1.84 of $5.00": what was used, against what may be.
+fn cost(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let usage = &subject.state.usage;
+    let cost = usage.spoken_cost(limits.max_cost_micros > 0)?;
+    let mut text = match Money::from_micros(limits.max_cost_micros) {
+        Money(0) => cost,
+        max => format!("{cost} of {max}"),
+    };
+    if limits.max_tokens > 0 {
+        let [used, max] = [usage.tokens.total(), limits.max_tokens].map(spoken_tokens);
+        let _ = write!(text, ", {used} of {max} tokens");
+    }
+    Some(text)
 }
 
 fn said(evidence: &Evidence) -> Vec<String> {
@@ -171,6 +196,7 @@ mod tests {
     use crate::engine::facts::Verdict;
     use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
     use crate::engine::judge::judge;
+    use crate::engine::usage::{Tokens, Usage};
 
     #[test]
     fn a_start_says_the_limits_what_done_means_and_how_to_stop() {
@@ -180,6 +206,22 @@ mod tests {
         unbounded.contract.limits.max_iterations = 0;
         unbounded.contract.promise = None;
         assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` passes · stop: Esc, or crew cancel in any terminal");
+    }
+
+    #[test]
+    fn a_boundary_says_what_the_loop_has_cost_and_what_it_may() {
+        let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
+        let mut subject = judge(&a_loop(), &facts(Claim::None)).after;
+        subject.state.usage =
+            Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $1.84 · crew pause, crew cancel");
+        subject.contract.limits.max_cost_micros = 5_000_000;
+        subject.contract.limits.max_tokens = 2_000_000;
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
+        assert_snapshot!(limits(&subject), @"up to 10 iterations, 12h, $5.00, 2M tokens");
+        subject.state.usage.unpriced = tokens;
+        subject.state.usage.unpriced_models = vec!["strange-1".to_owned()];
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $57.04 (no price is known of strange-1: taken for the dearest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
         row(&mut text, "why", &ending.why);
     }
     row(&mut text, "time", &time(subject));
+    cost(&mut text, subject);
     let summary = since.diffstat.lines().last().unwrap_or("no file changed").trim();
     let commits = count(since.commits.len() as u64, "commit");
     if subject.place.head.is_some() {
@@ -46,6 +47,12 @@ fn time(subject: &Loop) -> String {
     match each.len() {
         0 => all,
         _ => format!("{all} awake (last iterations: {})", each.join(", ")),
+    }
+}
+
+fn cost(text: &mut String, subject: &Loop) {
+    if let Some(spent) = subject.spent() {
+        row(text, "cost", &spent);
     }
 }
 
@@ -90,6 +97,8 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     }
     row(&mut text, "task", &clip(&subject.contract.task, 100));
     row(&mut text, "time", &time(subject));
+    cost(&mut text, subject);
+    row(&mut text, "limits", &line::limits(subject));
     row(&mut text, "folder", &subject.place.folder.display().to_string());
     checks(&mut text, subject);
     let next = match subject.state.status {
@@ -124,6 +133,9 @@ mod tests {
     use crate::engine::decide::{decide, settle};
     use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
     use crate::engine::judge::judge;
+    use crate::engine::limits::reached;
+    use crate::engine::outcome::Ending;
+    use crate::engine::usage::Money;
 
     fn ended(verdict: Verdict) -> Loop {
         let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
@@ -170,12 +182,34 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_spent_its_money_says_how_much_and_how_to_allow_more() {
+        let mut subject = ended(Verdict::Passed);
+        subject.contract.limits.max_iterations = 0;
+        subject.contract.limits.max_cost_micros = 1_500_000;
+        subject.state.ending = None;
+        subject.state.usage.tokens.input = 123_456;
+        subject.state.usage.cost = Money::from_micros(1_840_000);
+        let why = reached(&subject).unwrap();
+        subject.state.ending = Some(Ending { outcome: Outcome::Exhausted, proof: None, why });
+        assert_snapshot!(finish(&subject, &Since::default(), None), @"
+        loop haaaaaaa: exhausted after 1 iteration
+          why      the cost limit of $1.50 is reached: $1.84
+          time     1m awake (last iterations: 1m)
+          cost     $1.84 · 123k tokens
+          changes  0 commits · no file changed
+          verify   `cargo test` passed
+          next     /crew:resume haaaaaaa --max-cost +5
+        ");
+    }
+
+    #[test]
     fn a_running_loop_says_how_it_stands_and_when_its_owner_is_gone() {
         assert_snapshot!(status(&a_loop(), true, &Since::default()), @"
         loop haaaaaaa: running, iteration 1 of 10
           owner    gone: its client has ended, and the loop with it
           task     Build the todo API
           time     0ms
+          limits   up to 10 iterations, 12h
           folder   /repo
           next     crew pause, crew cancel
         ");

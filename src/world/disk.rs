@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one door to files")]
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -64,6 +64,43 @@ pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The most of a line that is kept.
+const LINE_BYTES: u64 = 1 << 20;
+
+/// Hands the whole lines of a file from `start` on to `each`, with whether a line was cut because it is very
+/// long. No line begins past `limit` bytes. Gives where the next one begins, and whether there is one.
+pub fn read_lines(
+    path: &Path,
+    start: u64,
+    limit: u64,
+    mut each: impl FnMut(&str, bool),
+) -> io::Result<(u64, bool)> {
+    let mut file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(start))?;
+    let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
+    let mut line = Vec::new();
+    let mut at = start;
+    while at < start.saturating_add(limit) {
+        line.clear();
+        let mut length = source.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)?;
+        let mut is_whole = line.ends_with(b"\n");
+        let cut = !is_whole && length as u64 == LINE_BYTES;
+        if cut {
+            let rest = source.skip_until(b'\n')?;
+            length += rest;
+            // At the end of the file nothing tells whether it is whole; another one shows it.
+            is_whole = at + (length as u64) < size;
+        }
+        if !is_whole {
+            return Ok((at, false));
+        }
+        each(&String::from_utf8_lossy(&line), cut);
+        at += length as u64;
+    }
+    Ok((at, at < size))
 }
 
 /// A pipe in a file's place would hold its reader up for ever.

@@ -20,7 +20,7 @@ mod terminal;
 pub(crate) use api::{Api, OVERRUN};
 pub(crate) use reply::Reply;
 pub(crate) use request::Kind;
-pub(crate) use run::Client;
+pub(crate) use run::{Client, Session};
 pub(crate) use terminal::Terminal;
 
 /// A client that is there to be run.

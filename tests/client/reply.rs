@@ -23,8 +23,9 @@ pub(super) enum Says {
 #[derive(Debug, Clone)]
 pub(super) struct Message {
     blocks: Vec<Block>,
-    input_tokens: u64,
-    output_tokens: u64,
+    usage: Value,
+    /// What the message's first event says was put out; the whole is told at its end.
+    begun_with: Option<u64>,
     stop_reason: Option<&'static str>,
 }
 
@@ -38,7 +39,11 @@ enum Block {
 
 impl Reply {
     fn new(blocks: Vec<Block>) -> Self {
-        let message = Message { blocks, input_tokens: 100, output_tokens: 10, stop_reason: None };
+        let usage = json!({
+            "input_tokens": 100, "output_tokens": 10,
+            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+        });
+        let message = Message { blocks, usage, begun_with: None, stop_reason: None };
         Self::says(Says::Message(message))
     }
 
@@ -100,8 +105,21 @@ impl Reply {
     }
 
     pub(crate) fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
-        let message = self.message();
-        (message.input_tokens, message.output_tokens) = (input_tokens, output_tokens);
+        let usage = &mut self.message().usage;
+        usage["input_tokens"] = input_tokens.into();
+        usage["output_tokens"] = output_tokens.into();
+        self
+    }
+
+    /// Anything else of its usage, by the API's own name.
+    pub(crate) fn used(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.message().usage[name] = value.into();
+        self
+    }
+
+    /// Says at the message's beginning that so many tokens were put out, as the API does.
+    pub(crate) fn begun_with(mut self, output_tokens: u64) -> Self {
+        self.message().begun_with = Some(output_tokens);
         self
     }
 
@@ -162,7 +180,7 @@ impl Message {
             self.blocks.iter().enumerate().map(|(index, block)| block.json(id, index)).collect();
         json!({
             "id": id, "type": "message", "role": "assistant", "model": model, "content": content,
-            "stop_reason": self.stop_reason(), "stop_sequence": null, "usage": self.usage(),
+            "stop_reason": self.stop_reason(), "stop_sequence": null, "usage": self.usage,
         })
     }
 
@@ -170,7 +188,7 @@ impl Message {
     pub(super) fn events(&self, id: &str, model: &Value) -> Vec<Value> {
         let mut events = vec![json!({"type": "message_start", "message": {
             "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
-            "stop_reason": null, "stop_sequence": null, "usage": self.usage(),
+            "stop_reason": null, "stop_sequence": null, "usage": self.first_usage(),
         }})];
         for (index, block) in self.blocks.iter().enumerate() {
             let start = block.opening(id, index);
@@ -185,7 +203,7 @@ impl Message {
         events.push(json!({
             "type": "message_delta",
             "delta": {"stop_reason": self.stop_reason(), "stop_sequence": null},
-            "usage": {"output_tokens": self.output_tokens},
+            "usage": {"output_tokens": self.usage["output_tokens"]},
         }));
         events.push(json!({"type": "message_stop"}));
         events
@@ -205,11 +223,12 @@ impl Message {
         self.stop_reason.unwrap_or(if calls { "tool_use" } else { "end_turn" })
     }
 
-    fn usage(&self) -> Value {
-        json!({
-            "input_tokens": self.input_tokens, "output_tokens": self.output_tokens,
-            "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
-        })
+    fn first_usage(&self) -> Value {
+        let mut usage = self.usage.clone();
+        if let Some(output_tokens) = self.begun_with {
+            usage["output_tokens"] = output_tokens.into();
+        }
+        usage
     }
 }
 

@@ -10,6 +10,7 @@ mod races;
 mod rules;
 mod soak;
 mod tamper;
+mod usage;
 
 use std::path::PathBuf;
 use std::process::Command;

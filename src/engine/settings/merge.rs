@@ -99,6 +99,7 @@ impl Settings {
             stall: count(Limit::Stall),
             max_duration_s: value(Limit::MaxDuration),
             max_wait_s: value(Limit::MaxWait),
+            ..Limits::default()
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::flags::Flag;
 use super::usage::UsageError;
+use crate::parse::amounts::{self, digits};
 use crate::parse::duration;
 use crate::parse::spelling::shown;
 
@@ -29,26 +30,14 @@ impl Value {
 
     /// An amount of US dollars above 0.
     pub(super) fn dollars(&self) -> Result<f64, UsageError> {
-        let text = self.text.strip_prefix('$').unwrap_or(&self.text);
-        let is_decimal = text.starts_with(|c: char| c.is_ascii_digit())
-            && text.ends_with(|c: char| c.is_ascii_digit())
-            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        let dollars = text.parse().ok().filter(|_| is_decimal);
-        dollars
-            .filter(|dollars: &f64| *dollars > 0.0 && dollars.is_finite())
+        amounts::dollars(&self.text)
+            .filter(|dollars| *dollars > 0.0)
             .ok_or_else(|| self.refused("US dollars above 0"))
     }
 
     /// A number of tokens, in thousands with `k`, in millions with `M`.
     pub(super) fn tokens(&self) -> Result<u64, UsageError> {
-        let (text, factor) = match self.text.as_bytes().last() {
-            Some(b'k' | b'K') => (&self.text[..self.text.len() - 1], 1_000),
-            Some(b'm' | b'M') => (&self.text[..self.text.len() - 1], 1_000_000),
-            _ => (self.text.as_str(), 1),
-        };
-        let number = digits(text).and_then(|digits| digits.parse::<u64>().ok());
-        number
-            .and_then(|number| number.checked_mul(factor))
+        amounts::tokens(&self.text)
             .ok_or_else(|| self.refused("a whole number, perhaps with k or M"))
     }
 
@@ -56,9 +45,4 @@ impl Value {
         let Flag { name, example, .. } = self.flag;
         UsageError::BadValue { flag: name, value: shown(&self.text), wanted, example }
     }
-}
-
-/// The text if it is digits and nothing else.
-fn digits(text: &str) -> Option<&str> {
-    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
 }

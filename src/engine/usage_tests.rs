@@ -1,0 +1,87 @@
+use super::*;
+
+fn message(id: &str, model: &str, input: u64, output: u64) -> Message {
+    let tokens = Tokens { input, output, ..Tokens::default() };
+    Message { id: id.to_owned(), model: model.to_owned(), tokens, ..Message::default() }
+}
+
+fn counted(messages: &[Message]) -> (Usage, Vec<Counted>) {
+    let (mut usage, mut recent) = (Usage::default(), Vec::new());
+    for message in messages {
+        usage.count(message, &mut recent, 3);
+    }
+    (usage, recent)
+}
+
+const HAIKU: &str = "claude-haiku-4-5";
+
+#[test]
+fn a_message_told_in_many_lines_is_counted_once_and_by_its_fullest_line() {
+    let lines = [(100, 1), (100, 40), (100, 40), (100, 7)];
+    let lines = lines.map(|(input, output)| message("msg_1", HAIKU, input, output));
+    let (usage, recent) = counted(&lines);
+    assert_eq!((usage.tokens.input, usage.tokens.output), (100, 40));
+    assert_eq!(usage.cost, Money::from_micros(100 + 5 * 40));
+    assert_eq!(recent.len(), 1);
+}
+
+#[test]
+fn a_message_whose_lines_straddle_two_looks_is_counted_once() {
+    let (mut usage, mut recent) = counted(&[message("msg_1", HAIKU, 100, 2)]);
+    let mut next = Usage::default();
+    next.count(&message("msg_1", HAIKU, 100, 50), &mut recent, 3);
+    next.count(&message("msg_2", HAIKU, 10, 1), &mut recent, 3);
+    assert_eq!((next.tokens.input, next.tokens.output), (10, 49));
+    usage.add(&next);
+    assert_eq!((usage.tokens.input, usage.tokens.output), (110, 51));
+    assert_eq!(usage.cost, Money::from_micros(110 + 5 * 51));
+}
+
+#[test]
+fn only_the_last_few_messages_are_remembered() {
+    let messages: Vec<_> = (0..9).map(|n| message(&format!("msg_{n}"), HAIKU, 1, 1)).collect();
+    let (usage, recent) = counted(&messages);
+    assert_eq!(usage.tokens.total(), 18);
+    let ids: Vec<&str> = recent.iter().map(|counted| counted.id.as_str()).collect();
+    assert_eq!(ids, ["msg_6", "msg_7", "msg_8"]);
+}
+
+#[test]
+fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
+    let (usage, _) =
+        counted(&[message("1", HAIKU, 1_000_000, 0), message("2", "strange-1", 1_000_000, 0)]);
+    assert_eq!(usage.cost, Money::from_micros(1_000_000));
+    assert_eq!(usage.cost_at_most(), Money::from_micros(31_000_000));
+    let table = [
+        (false, "$1.00 and 1M tokens of strange-1, of unknown price · 2M tokens"),
+        (true, "$31.00 (no price is known of strange-1: taken for the dearest) · 2M tokens"),
+    ];
+    for (limited, expected) in table {
+        assert_eq!(usage.spoken(limited).as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
+    let (mut usage, _) = counted(&[message("1", HAIKU, u64::MAX, u64::MAX)]);
+    usage.add(&usage.clone());
+    assert_eq!((usage.tokens.total(), usage.cost), (u64::MAX, Money(u64::MAX)));
+    let (mut usage, _) = counted(&[message("1", HAIKU, 1_840_000, 0)]);
+    usage.add(&Usage { behind: true, ..Usage::default() });
+    assert_eq!(usage.spoken_cost(false).as_deref(), Some("at least $1.84"));
+    usage.add(&Usage::default());
+    assert_eq!(usage.spoken(false).as_deref(), Some("$1.84 · 1.8M tokens"));
+    usage.add(&Usage { lost: true, ..Usage::default() });
+    usage.add(&Usage::default());
+    assert!(usage.is_lower_bound());
+    assert_eq!(Usage::default().spoken(false), None);
+}
+
+#[test]
+fn sums_are_spoken_as_people_say_them() {
+    let tokens = [0, 950, 1_000, 123_456, 2_000_000, 2_150_000].map(spoken_tokens);
+    assert_eq!(tokens, ["0", "950", "1k", "123k", "2M", "2.1M"]);
+    let money = [0, 1_200, 10_000, 1_839_999, 1_000_000_000].map(Money::from_micros);
+    let money = money.map(|money| money.to_string());
+    assert_eq!(money, ["$0.00", "$0.0012", "$0.01", "$1.84", "$1000.00"]);
+}

@@ -1,0 +1,61 @@
+//! Amounts as a person types them: dollars, and tokens in thousands and millions.
+
+/// US dollars, perhaps with their sign: `5`, `2.50`, `$2.50`.
+pub fn dollars(text: &str) -> Option<f64> {
+    let text = text.strip_prefix('$').unwrap_or(text);
+    let is_decimal = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.ends_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|dollars: &f64| is_decimal && dollars.is_finite())
+}
+
+/// In millionths; less than one is one, because 0 would be no limit.
+pub fn micros(dollars: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float is cut to what fits"
+    )]
+    let micros = (dollars * 1e6).round() as u64;
+    if dollars > 0.0 { micros.max(1) } else { 0 }
+}
+
+/// A number of tokens, in thousands with `k`, in millions with `M`.
+pub fn tokens(text: &str) -> Option<u64> {
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    let number = self::digits(digits).and_then(|digits| digits.parse::<u64>().ok());
+    number.and_then(|number| number.checked_mul(factor))
+}
+
+/// The text if it is digits and nothing else.
+pub fn digits(text: &str) -> Option<&str> {
+    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_are_kept_to_the_millionth_and_never_become_no_limit() {
+        let table = [
+            ("5", Some(5_000_000)),
+            ("$2.50", Some(2_500_000)),
+            ("0.0000001", Some(1)),
+            ("0", Some(0)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("1e3", None),
+            (".5", None),
+            ("5.", None),
+            ("1.2.3", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(dollars(text).map(micros), expected, "{text}");
+        }
+    }
+}
