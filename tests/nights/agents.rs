@@ -93,6 +93,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
     sandbox.program("crew", &format!("exec '{}' \"$@\"", crew().display()));
     let orders = "crew set -n 50; echo \"set: $?\"; crew set --stall 0; echo \"stall: $?\"; \
                   crew tell 'be quick'; echo \"tell: $?\"; crew resume; echo \"resume: $?\"; \
+                  crew trust; echo \"trust: $?\"; \
                   crew set -n 4; echo \"lower: $?\"; crew handoff 'Half is done.'; echo \"page: $?\"";
     let api = Api::scripted([
         Reply::bash(orders).then(said(1)),
@@ -112,6 +113,8 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
         "tell: 1",
         "in Claude Code: /crew:resume",
         "resume: 1",
+        "only a person can trust a project's commands",
+        "trust: 1",
         "up to 4 iterations",
         "lower: 0",
         "page: 0",
