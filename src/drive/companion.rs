@@ -137,8 +137,10 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
     record.state.began = now;
     // What the user said during the wait goes with this prompt, which stands in for the boundary's.
-    if let Some(evidence) = &mut record.state.evidence {
-        evidence.words.append(&mut record.state.words);
+    if let Some(evidence) = &mut record.state.evidence
+        && !record.state.words.is_empty()
+    {
+        evidence.words = std::mem::take(&mut record.state.words);
     }
     let record = held.record(record, |next| Event::changed(what, next))?;
     Ok(Some(prompt::next(&record)))

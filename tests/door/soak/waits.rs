@@ -164,6 +164,11 @@ impl Soak {
         self.model().standing = Standing::Running;
         let wakes = ran.code() == 2 && ran.stderr.starts_with(&self.model().marker());
         assert!(wakes, "no wake: {ran:#?}");
+        // What was said during the wait goes with the wake, once there is a boundary to tell of.
+        if self.model().completed > 0 {
+            let told = std::mem::take(&mut self.model().words);
+            assert!(told.iter().all(|words| ran.stderr.contains(words)), "{told:?}: {ran:#?}");
+        }
     }
 
     fn await_ticket(&mut self, waiter: &Running) {
