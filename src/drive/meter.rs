@@ -59,7 +59,16 @@ pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> Reading {
     if it_counts && let (Some(file), Some(words)) = (file, &payload.last_message) {
         await_words(file, memory.transcript_bytes, words);
     }
-    look(file, &memory.metered, if it_counts { BYTES_WHEN_IT_COUNTS } else { BYTES })
+    let unread = file.map_or(0, disk::size).saturating_sub(memory.metered.main.bytes);
+    let budget = if it_counts {
+        BYTES_WHEN_IT_COUNTS
+    } else if unread > BYTES {
+        // So much at once is left for the end: a stop must not wait for it.
+        0
+    } else {
+        BYTES
+    };
+    look(file, &memory.metered, budget)
 }
 
 /// Counts into a record what its session used since the last boundary, when something else than a boundary
