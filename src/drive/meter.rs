@@ -62,8 +62,8 @@ pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> Reading {
     let unread = file.map_or(0, disk::size).saturating_sub(memory.metered.main.bytes);
     let budget = if it_counts {
         BYTES_WHEN_IT_COUNTS
-    } else if unread > BYTES {
-        // So much at once is left for the end: a stop must not wait for it.
+    } else if unread > BYTES_WHEN_IT_COUNTS {
+        // More than even the end would read stays a lower bound, and no stop waits for a part of it.
         0
     } else {
         BYTES
