@@ -1,5 +1,8 @@
 //! crew keeps a coding agent working until the job is proved done.
 
+#![expect(dead_code, reason = "the process driver's parts come before the driver")]
+
+mod agents;
 mod cli;
 mod cmd;
 mod demo;
@@ -7,6 +10,7 @@ mod drive;
 mod engine;
 mod exit;
 mod parse;
+mod prompts;
 mod report;
 mod world;
 

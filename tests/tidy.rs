@@ -13,14 +13,22 @@ use crate::sandbox::checkout;
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Which rooms each room may name. What is not listed is the frame around them.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("engine", &["engine"]),
     ("parse", &["parse", "engine"]),
+    ("agents", &["agents", "engine", "parse"]),
+    ("prompts", &["prompts", "engine"]),
     ("report", &["report", "engine"]),
     ("world", &["world", "engine", "parse"]),
-    ("drive", &["drive", "engine", "parse", "world"]),
+    ("drive", &["drive", "agents", "engine", "parse", "prompts", "world"]),
     ("demo", &["demo", "world"]),
-    ("cmd", &["cmd", "demo", "drive", "engine", "parse", "report", "world", "cli", "exit"]),
+    (
+        "cmd",
+        &[
+            "cmd", "agents", "demo", "drive", "engine", "parse", "prompts", "report", "world",
+            "cli", "exit",
+        ],
+    ),
 ];
 
 /// A text file of the checkout, by its path from the root.

@@ -78,7 +78,7 @@ pub fn contract(arguments: &LoopArguments, settings: &Settings, cwd: &Path) -> R
         max_tokens: arguments.max_tokens.unwrap_or(0),
         ..settings.limits()
     };
-    let contract = Contract { task, promise, checks, limits };
+    let contract = Contract { task, promise, checks, limits, run: None };
     let limits = &contract.limits;
     let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
     if !bounded && !contract.can_complete() {

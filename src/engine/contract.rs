@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::promise::Promise;
+use super::run::Run;
 
 /// The fixed part of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Contract {
     /// In the order given; a command may stand under several roles and still runs once a boundary.
     pub checks: Vec<Check>,
     pub limits: Limits,
+    /// How iterations are run as fresh processes; `None` for a loop that no process has driven yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
 }
 
 impl Contract {

@@ -37,6 +37,7 @@ pub fn a_loop() -> Loop {
             promise: Some(Promise::default()),
             checks: Vec::new(),
             limits: Limits::default(),
+            run: None,
         },
         place: Place {
             checkout: "/repo".into(),

@@ -3,6 +3,7 @@
 //! an argument. Nothing here reads a file, a clock, the environment or a process, and nothing here
 //! knows which driver called it.
 
+pub mod agent;
 pub mod claim;
 pub mod contract;
 pub mod decide;
@@ -21,6 +22,7 @@ pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod run;
 pub mod settings;
 pub mod usage;
 pub mod view;
