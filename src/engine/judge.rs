@@ -75,7 +75,7 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
 /// Proved = (a success claim, or every `until` passed) and every `verify` and every `gate` passed.
 fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let any_until = subject.contract.of_role(Role::Until).next().is_some();
-    let said = facts.seen.claim == Claim::Success;
+    let said = *facts.seen.heard() == Claim::Success;
     let reached = any_until && passed(subject, &facts.checks, Role::Until);
     let sound =
         passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
@@ -94,20 +94,22 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
 }
 
 /// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, or a request the
-/// model's service refused for what it was.
+/// model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
+/// exit nor the error it ended with is a failure.
 fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     let agent = &facts.seen.agent;
-    if let Claim::Failure { reason } = &facts.seen.claim {
+    if let Claim::Failure { reason } = facts.seen.heard() {
         return Some(with_reason("the agent said FAILURE", reason.as_deref()));
     }
     if agent.timed_out {
         return Some("the iteration ran into its timeout".to_owned());
     }
     match (&agent.error, agent.exit) {
+        _ if agent.cut => {}
         (Some(ApiError::Request { message }), _) => {
             return Some(format!("the request was refused: {message}"));
         }
-        (_, Some(code)) if code != 0 && facts.seen.claim != Claim::Success => {
+        (_, Some(code)) if code != 0 && *facts.seen.heard() != Claim::Success => {
             return Some(format!("the agent exited with status {code}"));
         }
         _ => {}
@@ -159,13 +161,14 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(&facts.seen.claim, proved, &checks),
+        claim: standing(facts.seen.heard(), proved, &checks),
         checks,
         failure,
         progress,
         mended: u32::try_from(mended).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         words: Vec::new(),
+        cut: facts.seen.agent.cut,
     }
 }
 
