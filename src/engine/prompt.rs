@@ -23,6 +23,8 @@ const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
 const FAILING_SHOWN: usize = 8;
 
+/// What stands over the rule of the claim.
+const HOW: &str = "How to finish:\n";
 /// The last sentence of every prompt of a session.
 const GO_ON: &str = "Now go on with the task.";
 
@@ -52,6 +54,7 @@ pub fn start(subject: &Loop) -> String {
          When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
         file.display()
     );
+    text.push_str(HOW);
     text.push_str(&rules(subject, Reader::Maker));
     text + GO_ON
 }
@@ -78,6 +81,7 @@ fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
     head.push_str(&task(subject, task_units));
     head.push('\n');
     let mut tail = nudge(subject).unwrap_or_default();
+    tail.push_str(HOW);
     tail.push_str(&rules(subject, Reader::Maker));
     tail.push_str(GO_ON);
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
@@ -213,7 +217,7 @@ pub fn nudge(subject: &Loop) -> Option<String> {
 
 /// The rule of the claim, and how to be honest when blocked: whole lines.
 pub fn rules(subject: &Loop, reader: Reader) -> String {
-    let mut text = String::from("How to finish:\n");
+    let mut text = String::new();
     let line = match &subject.contract.promise {
         Some(promise) => {
             let _ = write!(
