@@ -108,7 +108,7 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
             return Some(format!("the request was refused: {message}"));
         }
         (_, Some(code)) if code != 0 && facts.seen.claim != Claim::Success => {
-            return Some(format!("the agent exited with status {code}"));
+            return Some(exited(code));
         }
         _ => {}
     }
@@ -116,6 +116,11 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
     Some(format!("gate `{}` failed", failed_gate.run))
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
 }
 
 fn with_reason(what: &str, reason: Option<&str>) -> String {
