@@ -18,6 +18,7 @@ mod tell;
 mod told;
 mod trust;
 mod uninstall;
+pub mod voice;
 
 use std::path::PathBuf;
 

@@ -17,6 +17,7 @@ pub mod judge;
 pub mod limits;
 #[path = "loop.rs"]
 pub mod looped;
+pub mod news;
 pub mod outcome;
 pub mod owner;
 pub mod prices;
@@ -25,6 +26,8 @@ pub mod promise;
 pub mod prompt;
 pub mod run;
 pub mod settings;
+pub mod story;
+pub mod times;
 pub mod usage;
 pub mod view;
 pub mod wants;

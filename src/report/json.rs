@@ -42,7 +42,8 @@ fn one(subject: &Loop, owner_is_gone: bool) -> Value {
     })
 }
 
-fn usage(usage: &Usage) -> Value {
+/// What was used.
+pub fn usage(usage: &Usage) -> Value {
     json!({
         "tokens": usage.tokens,
         "total_tokens": usage.tokens.total(),

@@ -3,11 +3,14 @@
 
 pub mod answer;
 pub mod doctor;
+pub mod events;
 pub mod help;
 pub mod install;
 pub mod json;
 pub mod line;
+pub mod live;
 pub mod page;
+pub mod progress;
 pub mod settings;
 pub mod template;
 pub mod words;

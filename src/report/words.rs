@@ -17,6 +17,17 @@ pub fn duration(ms: u64) -> String {
     humantime::format_duration(Duration::from_secs(shown)).to_string()
 }
 
+/// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run say it.
+pub fn took(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{seconds}.{}s", ms % 1000 / 100),
+        (0, minutes) => format!("{minutes}m{seconds}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
 /// "`a`, `b` and `c`".
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted: Vec<String> = Vec::new();
@@ -42,6 +53,8 @@ mod tests {
         assert_eq!([count(1, "commit"), count(0, "commit")], ["1 commit", "0 commits"]);
         let spoken: Vec<String> = [450, 45_000, 252_400, 43_080_000].map(duration).to_vec();
         assert_eq!(spoken, ["450ms", "45s", "4m 12s", "11h 58m"]);
+        let taken: Vec<String> = [15_000, 45_290, 136_000, 43_089_000].map(took).to_vec();
+        assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
         assert_eq!(commands(["a", "b", "a", "c"].into_iter()), "`a`, `b` and `c`");
         assert_eq!(commands(["a"].into_iter()), "`a`");
     }
