@@ -5,7 +5,7 @@
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What was written, on one line and short.
-pub(super) fn shown(written: &str) -> String {
+pub fn shown(written: &str) -> String {
     let mut shown: String = written
         .chars()
         .take(MAX_SHOWN_CHARACTERS)
@@ -20,7 +20,7 @@ pub(super) fn shown(written: &str) -> String {
 
 /// The name that was probably meant: one has the other in it, or they are a few letters apart. Case,
 /// leading hyphens and the choice between `-` and `_` make no difference.
-pub(super) fn nearest(written: &str, names: &[&'static str]) -> Option<&'static str> {
+pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
     let written = plain(written);
     // No name is this long, and a distance costs the product of both lengths.
     if !(3..=40).contains(&written.len()) {
