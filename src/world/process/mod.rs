@@ -12,6 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 pub mod agent;
+#[cfg(test)]
+pub mod alone;
 mod feed;
 mod kept;
 mod lines;
