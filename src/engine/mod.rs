@@ -9,6 +9,7 @@ pub mod contract;
 pub mod decide;
 pub mod evidence;
 pub mod facts;
+pub mod git;
 pub mod handoff;
 pub mod health;
 pub mod journal;
