@@ -179,9 +179,8 @@ pub fn commit_message(subject: &Loop) -> String {
     for line in lines {
         let _ = write!(text, "\n{line}");
     }
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    text
+    // An agent's reason may hold what no argument can.
+    format!("{}\n", text.replace('\0', "").trim_end())
 }
 
 fn seen(evidence: &Evidence) -> Vec<String> {

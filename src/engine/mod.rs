@@ -23,6 +23,7 @@ pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod reaction;
 pub mod run;
 pub mod settings;
 pub mod usage;
