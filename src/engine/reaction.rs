@@ -37,7 +37,7 @@ impl ReactionEnd {
         matches!(self.verdict, Verdict::Failed | Verdict::TimedOut)
     }
 
-    /// "iteration_start `./ready` failed (exit 1): the database is down".
+    /// "finish `./notify` failed (exit 1): nobody is listening".
     pub fn line(&self) -> String {
         let what = match (self.verdict, self.exit) {
             (Verdict::Passed, _) => "passed".to_owned(),

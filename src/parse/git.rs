@@ -79,6 +79,13 @@ impl Scoped {
             _ => false,
         }
     }
+
+    /// Whether it says where a push goes. At an address on this machine the hooks of a repository run.
+    pub fn names_a_place(&self) -> bool {
+        let key = self.name.rsplit('.').next().unwrap_or_default();
+        let is_address = self.name.starts_with("remote.") && ["url", "pushurl"].contains(&key);
+        is_address || self.name.starts_with("url.")
+    }
 }
 
 /// Reads `git config --list --show-scope -z`: the settings that the repository itself makes.
@@ -186,6 +193,10 @@ mod tests {
             ["filter.a.b.clean", "core.sshcommand", "remote.o.x.receivepack", "credential.helper"];
         assert_eq!(names, expected);
         assert_eq!(settings[0].value, "sh -c x");
+        let mut settings = scoped(text);
+        settings.retain(Scoped::names_a_place);
+        assert_eq!(settings[0].value, "file:///r");
+        assert_eq!(settings.len(), 1);
     }
 
     #[test]

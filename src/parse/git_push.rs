@@ -162,6 +162,11 @@ mod tests {
             "[remote rejected] (branch is currently checked out): refusing to update checked out branch: refs/heads/main",
         ),
         (
+            "remote: error: GH008: Your push referenced at least 1 unknown Git LFS object:        \nremote:     0c3f        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
+            Trouble::Rejected,
+            "[remote rejected] (pre-receive hook declined): GH008: Your push referenced at least 1 unknown Git LFS object:",
+        ),
+        (
             "git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
             Trouble::Auth,
             "git@host: Permission denied (publickey).",

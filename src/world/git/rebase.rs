@@ -55,6 +55,9 @@ fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
 
 /// Told from the working tree as git left it.
 fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
+    if said.exit.is_none() {
+        return said.fault(Step::Rebase);
+    }
     let entries = look(steps.checkout).unwrap_or_default().entries;
     let unmerged = entries.into_iter().filter(|entry| entry.line.starts_with("u "));
     let files: Vec<String> = unmerged.map(|entry| entry.path).collect();

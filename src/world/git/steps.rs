@@ -32,25 +32,26 @@ const SETTINGS: [(&str, &str); 10] = [
     ("advice.addEmbeddedRepo", "false"),
 ];
 
-/// The settings of a repository's own configuration that name a program, as they are now. git-lfs and
-/// git-crypt live by them, so a step cannot do without; but they must be those of the run's beginning.
+/// The settings of a repository's own configuration that name a program or a place to push to, as they are
+/// now. git-lfs and git-crypt live by them, so a step cannot do without; but they must be those of the run's
+/// beginning, because an agent that can write files may have changed them since.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Programs(Vec<Scoped>);
+pub struct Trusted(Vec<Scoped>);
 
-/// The programs that the repository's configuration names; `None` outside git.
-pub fn programs(checkout: &Path) -> Option<Programs> {
+/// What the repository's configuration names now; `None` outside git.
+pub fn trusted(checkout: &Path) -> Option<Trusted> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);
-    found.retain(Scoped::names_a_program);
-    Some(Programs(found))
+    found.retain(|setting| setting.names_a_program() || setting.names_a_place());
+    Some(Trusted(found))
 }
 
 /// A checkout whose steps are taken.
 pub struct Steps<'a> {
     /// The working tree's root.
     pub checkout: &'a Path,
-    /// As they were when the run began.
-    pub programs: &'a Programs,
+    /// As it was when the run began.
+    pub trusted: &'a Trusted,
     /// Ends a running step early.
     pub stop: &'a dyn Fn() -> bool,
 }
@@ -74,7 +75,7 @@ impl Steps<'_> {
     /// Pushes the branch that is checked out. Without an upstream it goes to the branch of its name at the
     /// only remote, or at `origin`, and follows that one from now on.
     pub fn push(&self) -> Result<Pushed, GitFault> {
-        self.trusted(Step::Push)?;
+        self.unchanged(Step::Push)?;
         super::push::push(self)
     }
 
@@ -87,7 +88,7 @@ impl Steps<'_> {
 
     /// Nothing may be under way, and no program may have been planted.
     fn begin(&self, step: Step) -> Result<(), GitFault> {
-        self.trusted(step)?;
+        self.unchanged(step)?;
         let fault = |cause: String, cure: &str| GitFault {
             step,
             trouble: Trouble::Unfinished,
@@ -111,16 +112,16 @@ impl Steps<'_> {
         }
     }
 
-    fn trusted(&self, step: Step) -> Result<(), GitFault> {
-        let now = programs(self.checkout);
-        if now.as_ref() == Some(self.programs) {
-            return Ok(());
-        }
-        let mut now = now.map(|programs| programs.0).unwrap_or_default();
-        now.retain(|setting| !self.programs.0.contains(setting));
-        let name = now.first().map_or("of a program", |setting| &setting.name);
-        let cause = format!("the repository's setting {name} was changed during this run");
-        let cure = "look at it with git config --list --show-origin; a new run takes it as it is";
+    /// Where a push goes concerns the push alone.
+    fn unchanged(&self, step: Step) -> Result<(), GitFault> {
+        let now = trusted(self.checkout).map(|trusted| trusted.0).unwrap_or_default();
+        let before = &self.trusted.0;
+        let new = now.iter().filter(|setting| !before.contains(setting));
+        let gone = before.iter().filter(|setting| !now.contains(setting));
+        let concerns = |setting: &&Scoped| step == Step::Push || setting.names_a_program();
+        let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
+        let cause = format!("the setting {} changed during this run", changed.name);
+        let cure = "look at git config --list --show-origin; a new run takes it as it then is";
         Err(GitFault { step, trouble: Trouble::Changed, cause, cure: cure.to_owned() })
     }
 
@@ -204,7 +205,7 @@ pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said
                 Said { exit: None, text }
             }
             End::Stopped | End::ForeignSignal => {
-                Said { exit: None, text: "git was ended by a signal".to_owned() }
+                Said { exit: None, text: "git was ended before it was done".to_owned() }
             }
         },
     }

@@ -134,19 +134,28 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     let yard = Yard::new();
     yard.write("repo/.gitattributes", "*.big filter=big\n");
     yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
-    let programs = yard.programs();
+    let trusted = yard.trusted();
     yard.write("repo/a.big", "content\n");
-    let commit = |message: &str| yard.steps(&programs).commit(message);
+    let commit = |message: &str| yard.steps(&trusted).commit(message);
     assert!(commit("with the filter").unwrap().is_some());
     assert_eq!(yard.git("repo", &["show", "HEAD:a.big"]), "pointer\n");
 
     yard.git("repo", &["config", "filter.big.clean", "touch planted; cat"]);
     yard.write("repo/a.big", "content again\n");
     assert_snapshot!(commit("planted").unwrap_err(), @"
-    commit failed: the repository's setting filter.big.clean was changed during this run
-    hint: look at it with git config --list --show-origin; a new run takes it as it is
+    commit failed: the setting filter.big.clean changed during this run
+    hint: look at git config --list --show-origin; a new run takes it as it then is
     ");
     assert!(!yard.path("repo/planted").exists());
+
+    // A filter that is taken away would have a secret committed as it is.
+    yard.git("repo", &["config", "--remove-section", "filter.big"]);
+    let fault = commit("taken away").unwrap_err();
+    assert_eq!(fault.trouble, Trouble::Changed);
+    // A remote that was added is no program.
+    yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
+    yard.git("repo", &["remote", "add", "origin", "file:///r.git"]);
+    assert!(commit("with a remote").unwrap().is_some());
 }
 
 #[test]
@@ -166,8 +175,8 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     yard.git("repo", &["worktree", "add", "-q", "-b", "other", "../tree"]);
     yard.write("tree/file", "two\n");
     let tree = yard.path("tree");
-    let programs = super::programs(&tree).unwrap();
-    let steps = super::Steps { checkout: &tree, programs: &programs, stop: &|| false };
+    let trusted = super::trusted(&tree).unwrap();
+    let steps = super::Steps { checkout: &tree, trusted: &trusted, stop: &|| false };
     assert!(steps.commit("message").unwrap().is_some());
     assert_eq!(yard.git("repo", &["log", "--format=%s", "main..other"]), "message\n");
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::steps::{Programs, Steps, programs};
+use super::steps::{Steps, Trusted, trusted};
 use crate::engine::git::{GitFault, Pushed, Rebased};
 use crate::world::disk::{self, Durability};
 use crate::world::process::{End, FOR_READING, Order, run};
@@ -87,24 +87,24 @@ impl Yard {
         self.git(folder, &["commit", "-qm", &format!("change {file}")]);
     }
 
-    fn programs(&self) -> Programs {
-        programs(&self.checkout).unwrap()
+    fn trusted(&self) -> Trusted {
+        trusted(&self.checkout).unwrap()
     }
 
-    fn steps<'a>(&'a self, programs: &'a Programs) -> Steps<'a> {
-        Steps { checkout: &self.checkout, programs, stop: &|| false }
+    fn steps<'a>(&'a self, trusted: &'a Trusted) -> Steps<'a> {
+        Steps { checkout: &self.checkout, trusted, stop: &|| false }
     }
 
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        self.steps(&self.programs()).commit(message)
+        self.steps(&self.trusted()).commit(message)
     }
 
     fn push(&self) -> Result<Pushed, GitFault> {
-        self.steps(&self.programs()).push()
+        self.steps(&self.trusted()).push()
     }
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
-        self.steps(&self.programs()).rebase(onto)
+        self.steps(&self.trusted()).rebase(onto)
     }
 
     /// Branch, commit, state of every file, and the changes: all that a step could leave different.

@@ -214,11 +214,11 @@ fn a_push_that_gets_no_answer_is_ended() {
     yard.git("repo", &["config", "core.sshCommand", &yard.path("ssh").display().to_string()]);
     yard.script("ssh", "#!/bin/sh\n: > asked\nexec sleep 600\n");
     yard.git("repo", &["config", "remote.origin.url", "git@host:r.git"]);
-    let programs = yard.programs();
+    let trusted = yard.trusted();
     let asked = yard.path("repo/asked");
     let stop = || asked.exists();
     let checkout = yard.path("repo");
-    let fault = super::Steps { checkout: &checkout, programs: &programs, stop: &stop }.push();
+    let fault = super::Steps { checkout: &checkout, trusted: &trusted, stop: &stop }.push();
     assert_eq!(fault.unwrap_err().trouble, Trouble::Network);
 }
 
@@ -227,10 +227,18 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
     let yard = Yard::with_origin();
     yard.commit_file("repo", "file", "two\n");
     yard.script("repo/.git/hooks/pre-push", "#!/bin/sh\nexit 1\n");
-    let programs = yard.programs();
-    assert_eq!(yard.steps(&programs).push(), Ok(pushed("origin", "main")));
-    yard.git("repo", &["config", "remote.origin.receivepack", "touch planted; git-receive-pack"]);
-    let fault = yard.steps(&programs).push().unwrap_err();
-    assert_eq!(fault.trouble, Trouble::Changed);
+    let trusted = yard.trusted();
+    assert_eq!(yard.steps(&trusted).push(), Ok(pushed("origin", "main")));
+    for (name, value) in [
+        ("remote.origin.receivepack", "touch planted; git-receive-pack"),
+        ("remote.origin.pushurl", "../elsewhere.git"),
+        ("url.file:///elsewhere.pushInsteadOf", "file://"),
+    ] {
+        yard.git("repo", &["config", name, value]);
+        let fault = yard.steps(&trusted).push().unwrap_err();
+        assert_eq!(fault.trouble, Trouble::Changed, "{name}");
+        yard.git("repo", &["config", "--unset", name]);
+    }
     assert!(!yard.path("repo/planted").exists());
+    assert!(yard.steps(&trusted).push().is_ok());
 }

@@ -128,3 +128,21 @@ fn hooks_and_editors_are_left_out_of_a_rebase() {
     assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
     assert_eq!(yard.sh("repo", "ls .git/hooks | grep ran || true"), "");
 }
+
+#[test]
+fn a_rebase_that_is_ended_early_is_undone() {
+    let yard = parted("file");
+    yard.write("repo/.gitattributes", "file merge=slow\n");
+    yard.commit_file("repo", "file", "work's\n");
+    yard.git("repo", &["config", "merge.slow.driver", ": > .git/begun; exec sleep 600"]);
+    yard.write("repo/.gitattributes", "file merge=slow\n# not committed\n");
+    let before = yard.shape();
+    let (trusted, begun) = (yard.trusted(), yard.path("repo/.git/begun"));
+    let stop = || begun.exists();
+    let steps = super::Steps { stop: &stop, ..yard.steps(&trusted) };
+    assert_snapshot!(steps.rebase("main").unwrap_err(), @"
+    rebase failed: this branch conflicts with main in file
+    hint: git rebase main by hand, settle it, then crew resume
+    ");
+    assert_eq!(yard.shape(), before);
+}
