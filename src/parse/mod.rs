@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod changes;
 pub mod duration;
 pub mod git;
+pub mod git_push;
 pub mod handoff_words;
 pub mod order;
 pub mod payload;

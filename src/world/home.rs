@@ -38,6 +38,12 @@ impl Home {
         Some(Self { root, overridden: None })
     }
 
+    /// A home of a test's own.
+    #[cfg(test)]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), overridden: None }
+    }
+
     /// The home of a hook: what the file `home` in the client's folder for the plugin says. Without the
     /// file, or the folder, the home of the terminal.
     pub fn of_hook() -> io::Result<Option<Self>> {
