@@ -48,13 +48,31 @@ pub enum ApiError {
     Request { message: String },
 }
 
+/// How the process of one iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessEnd {
+    Exit(i32),
+    /// By a signal crew did not send.
+    Signal(i32),
+    /// By crew, at the iteration's timeout of so many seconds.
+    TimedOut(u64),
+    /// By crew, because it printed nothing for so many seconds while no tool call was open.
+    Silent(u64),
+    /// By crew, because a person asked for it.
+    BrokenOff,
+    /// It could not be started, and why.
+    NotStarted(String),
+    /// It was not to be started, and why: a reaction of the user's stood against it.
+    Skipped(String),
+}
+
 /// How the agent's iteration ended, as its client or its process told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentEnd {
-    /// Exit status of the agent's process; `None` where it did not exit.
-    pub exit: Option<i32>,
-    /// The iteration was ended by its own timeout.
-    pub timed_out: bool,
+    /// `None` for an agent in a session: its process lives on.
+    pub process: Option<ProcessEnd>,
+    /// What else failed around the iteration: a reaction of the user's.
+    pub failed_around: Option<String>,
     pub error: Option<ApiError>,
     /// Tools that were denied.
     pub denied: Vec<String>,

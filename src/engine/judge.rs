@@ -1,14 +1,16 @@
 //! What a boundary was, counted, whatever happens next: the claim and what became of it, the proof, the
 //! failure, the progress. `decide` then picks the way out from the loop as it stands after this.
 
+use std::time::Duration;
+
 use super::claim::Claim;
 use super::contract::Role;
 use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS, tail_of};
-use super::facts::{ApiError, Facts, Verdict};
+use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop};
 use super::outcome::Proof;
 use super::progress::progress;
-use super::wants::{passed, ran_an_iteration};
+use super::wants::{breaks_off, passed, ran_an_iteration};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
 
 fn counts(facts: &Facts) -> bool {
     let fatal = matches!(facts.seen.agent.error, Some(ApiError::Fatal { .. }));
-    facts.seen.order.is_none() && (fatal || ran_an_iteration(&facts.seen))
+    !breaks_off(&facts.seen) && (fatal || ran_an_iteration(&facts.seen))
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
@@ -100,22 +102,36 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     if let Claim::Failure { reason } = &facts.seen.claim {
         return Some(with_reason("the agent said FAILURE", reason.as_deref()));
     }
-    if agent.timed_out {
-        return Some("the iteration ran into its timeout".to_owned());
+    if let Some(ApiError::Request { message }) = &agent.error {
+        return Some(format!("the request was refused: {message}"));
     }
-    match (&agent.error, agent.exit) {
-        (Some(ApiError::Request { message }), _) => {
-            return Some(format!("the request was refused: {message}"));
-        }
-        (_, Some(code)) if code != 0 && facts.seen.claim != Claim::Success => {
-            return Some(format!("the agent exited with status {code}"));
-        }
-        _ => {}
+    let ended_badly =
+        agent.process.as_ref().and_then(|end| process_failure(end, &facts.seen.claim));
+    if let Some(failure) = ended_badly.or_else(|| agent.failed_around.clone()) {
+        return Some(failure);
     }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
     Some(format!("gate `{}` failed", failed_gate.run))
+}
+
+fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
+    let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
+    match end {
+        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => {
+            Some(format!("the agent exited with status {code}"))
+        }
+        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+        ProcessEnd::TimedOut(seconds) => {
+            Some(format!("the iteration ran into its timeout of {}", time(seconds)))
+        }
+        ProcessEnd::Silent(seconds) => {
+            Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
+        }
+        ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
+        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff | ProcessEnd::Skipped(_) => None,
+    }
 }
 
 fn with_reason(what: &str, reason: Option<&str>) -> String {
@@ -162,10 +178,19 @@ fn evidence(
         claim: standing(&facts.seen.claim, proved, &checks),
         checks,
         failure,
+        skipped: skipped(facts),
         progress,
         mended: u32::try_from(mended).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         words: Vec::new(),
+    }
+}
+
+fn skipped(facts: &Facts) -> Option<String> {
+    match &facts.seen.agent.process {
+        Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
+        Some(ProcessEnd::BrokenOff) => Some("a person broke it off".to_owned()),
+        _ => None,
     }
 }
 

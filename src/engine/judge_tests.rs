@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::facts::Order;
+use crate::engine::facts::{Order, ProcessEnd};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
@@ -70,16 +70,33 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
         facts
     };
     let mut timed_out = with_gate(Claim::None, Verdict::Passed);
-    timed_out.seen.agent.timed_out = true;
+    timed_out.seen.agent.process = Some(ProcessEnd::TimedOut(1800));
     let mut exited = with_gate(Claim::None, Verdict::Passed);
-    exited.seen.agent.exit = Some(2);
+    exited.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut exited_with_success = with_gate(Claim::Success, Verdict::Passed);
-    exited_with_success.seen.agent.exit = Some(2);
+    exited_with_success.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut too_long = with_gate(Claim::None, Verdict::Passed);
     too_long.seen.agent.error = Some(ApiError::Request { message: "prompt too long".to_owned() });
+    let ended = |end: ProcessEnd| {
+        let mut facts = with_gate(Claim::None, Verdict::Passed);
+        facts.seen.agent.process = Some(end);
+        facts
+    };
+    let mut around = ended(ProcessEnd::Exit(0));
+    around.seen.agent.failed_around = Some("reaction `fmt` failed (exit 1)".to_owned());
     let said = Claim::Failure { reason: Some("no network".to_owned()) };
     let table = [
-        (timed_out, Some("the iteration ran into its timeout")),
+        (timed_out, Some("the iteration ran into its timeout of 30m")),
+        (ended(ProcessEnd::Silent(900)), Some("the agent printed nothing for 15m and was ended")),
+        (ended(ProcessEnd::Signal(9)), Some("the agent was ended by signal 9")),
+        (
+            ended(ProcessEnd::NotStarted("no such file".to_owned())),
+            Some("the agent could not be started: no such file"),
+        ),
+        (ended(ProcessEnd::Exit(0)), None),
+        (ended(ProcessEnd::BrokenOff), None),
+        (ended(ProcessEnd::Skipped("reaction `true` failed".to_owned())), None),
+        (around, Some("reaction `fmt` failed (exit 1)")),
         (exited, Some("the agent exited with status 2")),
         (exited_with_success, None),
         (too_long, Some("the request was refused: prompt too long")),
