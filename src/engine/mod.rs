@@ -22,6 +22,7 @@ pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod protect;
 pub mod run;
 pub mod settings;
 pub mod usage;
