@@ -6,6 +6,7 @@ pub mod cap;
 pub mod companion;
 pub mod detect;
 pub mod ending;
+pub mod establish;
 pub mod examine;
 pub mod failure;
 pub mod find;

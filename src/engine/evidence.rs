@@ -30,6 +30,9 @@ pub struct Evidence {
     /// What the user wants the agent to be told with the prompt that follows.
     #[serde(default)]
     pub words: Vec<String>,
+    /// The answer was cut by the token limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 impl Evidence {

@@ -3,6 +3,7 @@
 //! an argument. Nothing here reads a file, a clock, the environment or a process, and nothing here
 //! knows which driver called it.
 
+pub mod account;
 pub mod agent;
 pub mod claim;
 pub mod contract;

@@ -17,7 +17,7 @@ pub mod process_table;
 pub mod project;
 pub mod reset;
 pub mod settings;
-mod spelling;
+pub mod spelling;
 pub mod transcript;
 pub mod typed;
 pub mod usage;

@@ -3,6 +3,8 @@
 
 pub mod client;
 pub mod clock;
+pub mod descendants;
+pub mod detach;
 pub mod disk;
 pub mod env;
 pub mod fault;
@@ -10,6 +12,7 @@ pub mod git;
 pub mod groups;
 pub mod home;
 pub mod journal;
+pub mod logs;
 pub mod process;
 pub mod settings;
 pub mod store;
