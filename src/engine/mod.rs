@@ -25,6 +25,7 @@ pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod protect;
 pub mod reaction;
 pub mod run;
 pub mod settings;

@@ -40,6 +40,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         recipe,
         pace: Pace::default(),
         max_turns: 0,
+        token_budget: 100_000,
         git: GitSteps::default(),
         reactions: Vec::new(),
     }
