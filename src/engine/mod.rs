@@ -28,6 +28,7 @@ pub mod prompt;
 pub mod reaction;
 pub mod run;
 pub mod settings;
+pub mod size;
 pub mod story;
 pub mod times;
 pub mod usage;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Files in memory.
-pub struct Shelf(BTreeMap<PathBuf, String>);
+struct Shelf(BTreeMap<PathBuf, String>);
 
 impl Files for Shelf {
     fn read(&self, path: &Path) -> Result<String, String> {
