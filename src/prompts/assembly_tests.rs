@@ -135,6 +135,50 @@ fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
 }
 
 #[test]
+fn the_blocks_of_a_template_do_what_handlebars_says() {
+    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let mut subject = of_task("T", recipe);
+    subject.state.words = vec!["one {{task}}".to_owned(), "two".to_owned()];
+    let table = [
+        (
+            "{{#each words}}{{@index}}={{this}}{{#unless @last}}, {{/unless}}{{/each}}",
+            "0=one {{task}}, 1=two",
+        ),
+        (
+            "{{#each words as |word place|}}{{place}}{{word}}{{@root.task}}{{../task}} {{/each}}.",
+            "0one {{task}}TT 1twoTT .",
+        ),
+        (
+            "{{#each words}}{{#if @first}}{{../task}}{{/if}}{{#each @root.words}}{{../../task}}{{/each}}{{/each}}",
+            "TTTTT",
+        ),
+        ("{{#each failing}}x{{else}}none of {{max-iterations}}{{/each}}", "none of 10"),
+        ("{{#if failing}}red{{else if (gt iteration 1)}}later{{else}}first{{/if}}", "first"),
+        ("{{#if (and (eq task \"T\") (not crew-commits))}}{{len words}}{{/if}}", "2"),
+        (
+            "{{{{raw}}}}{{task}} {{git-stat}}{{{{/raw}}}} \\{{task}}{{! gone }}",
+            "{{task}} {{git-stat}} {{task}}",
+        ),
+        ("{{~#unless git-diff~}} clean {{~/unless~}}", "clean"),
+    ];
+    for (template, expected) in table {
+        let text = made(&subject, &Known::default(), template);
+        assert!(
+            text.contains(&format!("## CONTEXT\n\n{expected}\n\n## TASK")),
+            "{template}: {text}"
+        );
+    }
+    let run = subject.contract.run.as_ref().unwrap();
+    for (template, expected) in
+        [("\n{{#if}}a{{/if}}", "/p/a.hbs:2: "), ("{{eq task}}", "/p/a.hbs:1: ")]
+    {
+        let parts = parts::read(&run.recipe, &Only(template)).unwrap();
+        let told = prompt(&subject, &parts, &Known::default()).unwrap_err();
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
 fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
     let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
     let diff = "+ another line of 日本語\n".repeat(2000);
