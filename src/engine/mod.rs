@@ -29,6 +29,7 @@ pub mod protect;
 pub mod reaction;
 pub mod run;
 pub mod settings;
+pub mod size;
 pub mod story;
 pub mod times;
 pub mod usage;
