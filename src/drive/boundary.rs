@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use chrono::{DateTime, Utc};
 
 use super::ending;
@@ -32,11 +32,12 @@ pub struct Open {
     pub before: Loop,
     /// What was found in the checkout, to be journalled with the record.
     sight: Sight,
-    lock: Lock,
+    /// `None` for a boundary of a record that only memory has.
+    lock: Option<Lock>,
 }
 
 /// What a driver adds to the record.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Closing {
     pub memory: SessionMemory,
     /// Ends a loop that would go on or wait.
@@ -71,7 +72,14 @@ pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     }
     groups::end_leftovers(home, id);
     let sight = view::look(&before);
-    Ok(Some(Open { home: home.clone(), before, sight, lock }))
+    Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+}
+
+/// Opens a boundary of a loop whose last one could not be recorded: what its driver remembers goes before
+/// what is on disk.
+pub fn open_remembered(home: &Home, before: Loop) -> Open {
+    let sight = view::look(&before);
+    Open { home: home.clone(), before, sight, lock: None }
 }
 
 impl Open {
@@ -102,7 +110,7 @@ impl Open {
         mut self,
         mut facts: Facts,
         closing: Closing,
-    ) -> Result<Option<(Boundary, Held, Lock)>> {
+    ) -> Result<Option<(Boundary, Held, Option<Lock>)>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
         let record = held.load()?;
         if !is_the_same_iteration(&self.before, &record) {
@@ -114,22 +122,43 @@ impl Open {
         if let Some(order) = self.order()? {
             facts.seen.order = Some(order);
         }
-        let judged = judge(&record, &facts);
-        let decision = match (decide(&judged, &facts), closing.veto) {
-            (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
-            (decision, _) => decision,
-        };
-        let mut next = settle(judged.clone(), &decision);
-        next.state.session = closing.memory;
-        if let Decision::Hold(Hold::Background(_)) = decision {
-            next.state.due = closing.hold_until;
-        }
-        if let Some(mark) = &mut next.state.session.last_stop {
-            mark.recorded_ms = clock::since_boot_ms();
-        }
+        let Concluded { judged, decision, next } = conclude(&record, &facts, closing);
         self.note(&held, &record, facts.now)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
         Ok(Some((Boundary { after, decision }, held, self.lock)))
+    }
+
+    /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
+    /// memory, with what stood against it (spec 000: state is best effort, limits are not).
+    pub fn record_or_remember(
+        self,
+        mut facts: Facts,
+        closing: Closing,
+    ) -> Option<(Boundary, Option<Error>)> {
+        let home = self.home.clone();
+        let before = self.before.clone();
+        if self.lock.is_some() {
+            let order = self.order().ok().flatten();
+            let failed = match self.record(facts.clone(), closing.clone()) {
+                Ok(recorded) => return recorded.map(|(boundary, ..)| (boundary, None)),
+                Err(error) => error,
+            };
+            facts.seen.order = order;
+            let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
+            next.state.generation += 1;
+            return Some((Boundary { after: next, decision }, Some(failed)));
+        }
+        facts.seen.order = self.order().ok().flatten();
+        let Concluded { judged, decision, next } = conclude(&before, &facts, closing);
+        let mut remembered = next.clone();
+        remembered.state.generation += 1;
+        let recorded = store::hold(&home, &before.id, LOCK_WAIT).map_err(Error::from);
+        let recorded = recorded
+            .and_then(|held| Ok(held.record(next, |next| event(&judged, &decision, next))?));
+        Some(match recorded {
+            Ok(after) => (Boundary { after, decision }, None),
+            Err(error) => (Boundary { after: remembered, decision }, Some(error)),
+        })
     }
 
     /// Journals what the agent, or somebody, tried to move and did not, and how long the machine slept.
@@ -156,6 +185,30 @@ impl Open {
         }
         Ok(())
     }
+}
+
+/// What a boundary comes to on one record.
+struct Concluded {
+    judged: Judged,
+    decision: Decision,
+    next: Loop,
+}
+
+fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
+    let judged = judge(record, facts);
+    let decision = match (decide(&judged, facts), closing.veto) {
+        (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
+        (decision, _) => decision,
+    };
+    let mut next = settle(judged.clone(), &decision);
+    next.state.session = closing.memory;
+    if let Decision::Hold(Hold::Background(_)) = decision {
+        next.state.due = closing.hold_until;
+    }
+    if let Some(mark) = &mut next.state.session.last_stop {
+        mark.recorded_ms = clock::since_boot_ms();
+    }
+    Concluded { judged, decision, next }
 }
 
 /// The shortest sleep that is journalled.

@@ -1,4 +1,4 @@
-//! Goes on with a loop in this session: the same contract, the same counters, the same evidence, a new owner.
+//! Goes on with a loop, in a session or in fresh processes: the same contract, the same counters, the same evidence, a new owner.
 //! A limit that is spent must be raised in the same breath; a loop whose owner lives must be paused or ended
 //! there first.
 
@@ -12,7 +12,7 @@ use crate::engine::journal::Event;
 use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
-use crate::engine::owner::{Driver, Owner};
+use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
@@ -20,10 +20,40 @@ use crate::world::{clock, disk, env, git, groups, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
-pub struct Taker<'a> {
-    pub session_id: &'a str,
-    pub prompt_id: Option<String>,
-    pub transcript: Option<PathBuf>,
+pub struct Taker {
+    pub owner: Owner,
+    pub memory: SessionMemory,
+}
+
+impl Taker {
+    /// A session: the client's process and the session's own id.
+    pub fn session(
+        session_id: &str,
+        prompt_id: Option<String>,
+        transcript: Option<PathBuf>,
+    ) -> Result<Self> {
+        let process = unix::client().context("cannot tell which client this session belongs to")?;
+        let session_id = Some(session_id.to_owned());
+        let search_path = env::text("PATH");
+        let owner = Owner { driver: Driver::Session, session_id, process, search_path };
+        Ok(Self { owner, memory: meter::begin(prompt_id, transcript) })
+    }
+
+    /// This very process.
+    pub fn process() -> Result<Self> {
+        Ok(Self { owner: myself()?, memory: SessionMemory::default() })
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        self.owner.session_id.as_deref()
+    }
+}
+
+/// This very process as an owner.
+pub fn myself() -> Result<Owner> {
+    let process = unix::myself().context("cannot tell which process this is")?;
+    let search_path = env::text("PATH");
+    Ok(Owner { driver: Driver::Process, session_id: None, process, search_path })
 }
 
 /// A loop that goes on.
@@ -34,25 +64,64 @@ pub struct Resumed {
     pub handoff: Option<PathBuf>,
 }
 
-/// Takes a loop into a session.
-pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> Result<Resumed> {
-    let process = unix::client().context("cannot tell which client this session belongs to")?;
+/// Takes a loop over. `adapt` changes what the new owner needs changed in the contract.
+pub fn resume(
+    home: &Home,
+    id: &LoopId,
+    changes: &Changes,
+    taker: Taker,
+    adapt: impl FnOnce(&mut Loop) -> Result<()>,
+) -> Result<Resumed> {
     let found = store::load(home, id)?;
-    refuse(home, &found, taker.session_id)?;
+    refuse(home, &found, taker.session_id())?;
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
-    for occupied in [&pointer, &home.session_pointer(taker.session_id)] {
+    let session_pointer = taker.session_id().map(|session_id| home.session_pointer(session_id));
+    for occupied in std::iter::once(&pointer).chain(&session_pointer) {
         make_way(home, occupied, id)?;
     }
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    refuse(home, &record, taker.session_id)?;
+    refuse(home, &record, taker.session_id())?;
     record.contract.limits = changes.apply(&record.contract.limits);
     if let Some(limit) = reached(&record) {
-        bail!("{limit}\nhint: raise it in the same breath: /crew:resume {id}{}", raise(&record));
+        let command = match taker.owner.driver {
+            Driver::Session => "/crew:resume",
+            Driver::Process => "crew resume",
+        };
+        bail!("{limit}\nhint: raise it in the same breath: {command} {id}{}", raise(&record));
     }
+    adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
+    hand_over(&mut record, taker);
+    groups::end_leftovers(home, id);
+    store::clear_orders(home, id)?;
+    write_pointer(&pointer, id)?;
+    if let Some(session_pointer) = &session_pointer {
+        write_pointer(session_pointer, id)?;
+    }
+    let record = held.record(record, |next| Event::Changed {
+        what: match next.driver() {
+            Driver::Session => "resumed in a session".to_owned(),
+            Driver::Process => "resumed in fresh processes".to_owned(),
+        },
+        limits: Some(next.contract.limits.clone()),
+        state: Box::new(next.state.clone()),
+    })?;
+    match (former, &record.state.owner.session_id) {
+        (Some(former), now) if Some(&former) != now.as_ref() => ending::release(home, &former, id),
+        // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
+        (_, Some(session_id)) => wakes::clear(home, session_id, None),
+        (_, None) => {}
+    }
+    let _ = view::write(&record);
+    let handoff = view::newest_handoff(&record);
+    Ok(Resumed { record, handoff })
+}
+
+/// The record in its new owner's hands.
+fn hand_over(record: &mut Loop, taker: Taker) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
@@ -66,39 +135,17 @@ pub fn resume(home: &Home, id: &LoopId, changes: &Changes, taker: Taker<'_>) -> 
     if outcome == Some(Outcome::Stalled) {
         state.still = 0;
     }
-    state.owner = Owner {
-        driver: Driver::Session,
-        session_id: Some(taker.session_id.to_owned()),
-        process,
-        search_path: env::text("PATH"),
-    };
+    state.owner = taker.owner;
+    state.session = taker.memory;
     state.began = clock::now();
     state.tree = match record.contract.limits.stall {
         0 => None,
         _ => git::fingerprint(&record.place.checkout),
     };
-    state.session = meter::begin(taker.prompt_id, taker.transcript);
-    groups::end_leftovers(home, id);
-    store::clear_orders(home, id)?;
-    write_pointer(&pointer, id)?;
-    write_pointer(&home.session_pointer(taker.session_id), id)?;
-    let record = held.record(record, |next| Event::Changed {
-        what: "resumed in a session".to_owned(),
-        limits: Some(next.contract.limits.clone()),
-        state: Box::new(next.state.clone()),
-    })?;
-    match former {
-        Some(former) if former != taker.session_id => ending::release(home, &former, id),
-        // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
-        _ => wakes::clear(home, taker.session_id, None),
-    }
-    let _ = view::write(&record);
-    let handoff = view::newest_handoff(&record);
-    Ok(Resumed { record, handoff })
 }
 
 /// Says why a loop cannot be taken.
-fn refuse(home: &Home, record: &Loop, session_id: &str) -> Result<()> {
+fn refuse(home: &Home, record: &Loop, session_id: Option<&str>) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
         bail!("loop {id} is completed\nhint: start a new one with /crew:loop");
@@ -109,12 +156,15 @@ fn refuse(home: &Home, record: &Loop, session_id: &str) -> Result<()> {
     }
     let owner = &record.state.owner;
     // A command typed here runs only while the agent does not: there is nothing to take it from.
-    if owner.session_id.as_deref() == Some(session_id) {
+    if session_id.is_some() && owner.session_id.as_deref() == session_id {
         return Ok(());
     }
-    let session = owner.session_id.as_deref().unwrap_or("none");
+    let whose = match owner.session_id.as_deref() {
+        Some(session) => format!("in session {session}"),
+        None => "in crew run".to_owned(),
+    };
     bail!(
-        "loop {id} is {} in session {session}, process {}\n\
+        "loop {id} is {} {whose}, process {}\n\
          hint: crew pause {id} or crew cancel {id} first",
         record.standing(),
         owner.process.pid

@@ -150,12 +150,9 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
             Found::Many(_) => bail!("more than one loop could be meant\nhint: crew status --all"),
         },
     };
-    let taker = Taker {
-        session_id: payload.session_id.as_deref().context("the client names no session")?,
-        prompt_id: payload.prompt_id.clone(),
-        transcript: payload.transcript.clone(),
-    };
-    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker)?)))
+    let session_id = payload.session_id.as_deref().context("the client names no session")?;
+    let taker = Taker::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
+    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker, |_| Ok(()))?)))
 }
 
 fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {

@@ -39,7 +39,11 @@ pub enum Hold {
 /// Decides. `judged` is what `judge` made of the same `facts`.
 pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
     let subject = &judged.after;
-    ordered(facts)
+    let onward = match facts.seen.order {
+        Some(Order::Pause) => Decision::Hold(Hold::Paused),
+        _ => Decision::Continue,
+    };
+    ordered(judged, facts)
         .or_else(|| beyond_the_agent(judged, facts))
         .or_else(|| service_failed(subject, facts))
         .or_else(|| said_blocked(facts))
@@ -51,7 +55,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| unkept(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
-        .unwrap_or(Decision::Continue)
+        .unwrap_or(onward)
 }
 
 fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Decision {
@@ -59,7 +63,10 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 }
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
-fn ordered(facts: &Facts) -> Option<Decision> {
+///
+/// A pause that found an iteration at its end does not
+/// take its way out from it: it only stands before the next one.
+fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
         Order::Cancel { by, reason } => {
             let why = match reason {
@@ -68,6 +75,7 @@ fn ordered(facts: &Facts) -> Option<Decision> {
             };
             finish(Outcome::Cancelled, None, why)
         }
+        Order::Pause if judged.counted => return None,
         Order::Pause => Decision::Hold(Hold::Paused),
     })
 }
@@ -81,7 +89,7 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let denied = !agent.denied.is_empty()
         && judged.after.driver() == Driver::Process
         && judged.progress == Progress::None
-        && facts.seen.claim != Claim::Success;
+        && *facts.seen.heard() != Claim::Success;
     denied.then(|| {
         let tools = agent.denied.join(", ");
         let why = format!("denied: {tools}, and nothing changed; allow them with --permissions");
@@ -109,7 +117,7 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
 
 /// 4. claim BLOCKED → finish `blocked`.
 fn said_blocked(facts: &Facts) -> Option<Decision> {
-    let Claim::Blocked { reason } = &facts.seen.claim else { return None };
+    let Claim::Blocked { reason } = facts.seen.heard() else { return None };
     let why = reason.as_ref().map_or_else(
         || "the agent said BLOCKED and gave no reason".to_owned(),
         |reason| format!("the agent said BLOCKED: {reason}"),
@@ -142,8 +150,14 @@ fn spent(judged: &Judged) -> Option<Decision> {
 fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
     (limited && judged.counted && facts.usage.is_none()).then(|| {
-        let why = "its limit on cost or tokens cannot be kept: the client keeps no transcript to \
-                   count from; --max-cost 0 --max-tokens 0 goes on without";
+        let silent = match judged.after.driver() {
+            Driver::Session => "the client keeps no transcript to count from",
+            Driver::Process => "the agent does not tell what it used",
+        };
+        let why = format!(
+            "its limit on cost or tokens cannot be kept: {silent}; \
+             --max-cost 0 --max-tokens 0 goes on without"
+        );
         finish(Outcome::Blocked, None, why)
     })
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::contract::Role;
-use crate::engine::facts::Verdict;
+use crate::engine::facts::{ProcessEnd, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::judge::judge;
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -265,4 +265,23 @@ fn a_limit_that_nothing_can_be_counted_for_blocks_a_loop_and_is_never_passed_uns
     let counted = Facts { usage: Some(Usage::default()), ..facts(Claim::None) };
     assert_eq!(way_out(&subject, &counted), Decision::Continue);
     assert!(matches!(way_out(&subject, &transient(None)), Decision::Wait { .. }));
+}
+
+#[test]
+fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() {
+    let paused = |claim, end: Option<ProcessEnd>| {
+        let mut facts = facts(claim);
+        facts.seen.order = Some(Order::Pause);
+        facts.seen.agent.process = end;
+        let judged = judge(&a_loop(), &facts);
+        (judged.counted, decide(&judged, &facts))
+    };
+    let hold = || Decision::Hold(Hold::Paused);
+    assert_eq!(paused(Claim::None, Some(ProcessEnd::Exit(0))), (true, hold()));
+    assert_eq!(paused(Claim::None, Some(ProcessEnd::TimedOut(60))), (true, hold()));
+    assert_eq!(paused(Claim::None, Some(ProcessEnd::BrokenOff)), (false, hold()));
+    assert_eq!(paused(Claim::Success, None), (false, hold()));
+    let (counted, done) = paused(Claim::Success, Some(ProcessEnd::Exit(0)));
+    assert!(counted);
+    assert_eq!(outcome(&done), Some(Outcome::Completed));
 }

@@ -18,6 +18,9 @@ pub struct Evidence {
     pub checks: Vec<CheckEvidence>,
     /// Why the iteration failed; `None` when it did not.
     pub failure: Option<String>,
+    /// Why the iteration was not run, or not to its end; `None` when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
     pub progress: Progress,
     /// Checks that pass now and failed when they last ran.
     pub mended: u32,
@@ -27,6 +30,9 @@ pub struct Evidence {
     /// What the user wants the agent to be told with the prompt that follows.
     #[serde(default)]
     pub words: Vec<String>,
+    /// The answer was cut by the token limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 impl Evidence {

@@ -48,28 +48,56 @@ pub enum ApiError {
     Request { message: String },
 }
 
+/// How the process of one iteration ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessEnd {
+    Exit(i32),
+    /// By a signal crew did not send.
+    Signal(i32),
+    /// By crew, at the iteration's timeout of so many seconds.
+    TimedOut(u64),
+    /// By crew, because it printed nothing for so many seconds while no tool call was open.
+    Silent(u64),
+    /// By crew, because a person asked for it.
+    BrokenOff,
+    /// It could not be started, and why.
+    NotStarted(String),
+    /// It was not to be started, and why: a reaction of the user's stood against it.
+    Skipped(String),
+}
+
 /// How the agent's iteration ended, as its client or its process told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentEnd {
-    /// Exit status of the agent's process; `None` where it did not exit.
-    pub exit: Option<i32>,
-    /// The iteration was ended by its own timeout.
-    pub timed_out: bool,
+    /// `None` for an agent in a session: its process lives on.
+    pub process: Option<ProcessEnd>,
+    /// What else failed around the iteration: a reaction of the user's.
+    pub failed_around: Option<String>,
     pub error: Option<ApiError>,
     /// Tools that were denied.
     pub denied: Vec<String>,
     /// Work the client still runs in the background and that is worth waiting for.
     pub background: Option<String>,
+    /// The answer was cut by the token limit: whatever it says is no claim, and how it ended is no failure.
+    pub cut: bool,
 }
 
 /// The cheap look: enough to know which checks and which diffs are worth their cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub order: Option<Order>,
+    /// As it was read; what counts of it is [`Seen::heard`].
     pub claim: Claim,
     pub agent: AgentEnd,
     /// A number from 0 to 999 that spreads waits of many loops.
     pub jitter: u16,
+}
+
+impl Seen {
+    /// The claim that counts: an answer that was cut makes none.
+    pub fn heard(&self) -> &Claim {
+        if self.agent.cut { &Claim::None } else { &self.claim }
+    }
 }
 
 /// What a check did at this boundary.

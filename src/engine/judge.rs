@@ -1,14 +1,16 @@
 //! What a boundary was, counted, whatever happens next: the claim and what became of it, the proof, the
 //! failure, the progress. `decide` then picks the way out from the loop as it stands after this.
 
+use std::time::Duration;
+
 use super::claim::Claim;
 use super::contract::Role;
 use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS, tail_of};
-use super::facts::{ApiError, Facts, Verdict};
+use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop};
 use super::outcome::Proof;
 use super::progress::progress;
-use super::wants::{passed, ran_an_iteration};
+use super::wants::{breaks_off, passed, ran_an_iteration};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +61,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
 
 fn counts(facts: &Facts) -> bool {
     let fatal = matches!(facts.seen.agent.error, Some(ApiError::Fatal { .. }));
-    facts.seen.order.is_none() && (fatal || ran_an_iteration(&facts.seen))
+    !breaks_off(&facts.seen) && (fatal || ran_an_iteration(&facts.seen))
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
@@ -75,7 +77,7 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
 /// Proved = (a success claim, or every `until` passed) and every `verify` and every `gate` passed.
 fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let any_until = subject.contract.of_role(Role::Until).next().is_some();
-    let said = facts.seen.claim == Claim::Success;
+    let said = *facts.seen.heard() == Claim::Success;
     let reached = any_until && passed(subject, &facts.checks, Role::Until);
     let sound =
         passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
@@ -94,28 +96,45 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
 }
 
 /// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, or a request the
-/// model's service refused for what it was.
+/// model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
+/// exit nor the error it ended with is a failure.
 fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     let agent = &facts.seen.agent;
-    if let Claim::Failure { reason } = &facts.seen.claim {
+    if let Claim::Failure { reason } = facts.seen.heard() {
         return Some(with_reason("the agent said FAILURE", reason.as_deref()));
     }
-    if agent.timed_out {
-        return Some("the iteration ran into its timeout".to_owned());
-    }
-    match (&agent.error, agent.exit) {
-        (Some(ApiError::Request { message }), _) => {
-            return Some(format!("the request was refused: {message}"));
-        }
-        (_, Some(code)) if code != 0 && facts.seen.claim != Claim::Success => {
-            return Some(exited(code));
-        }
-        _ => {}
+    let refused = match &agent.error {
+        Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
+        _ => None,
+    };
+    let ended_badly = || {
+        let end = agent.process.as_ref()?;
+        process_failure(end, facts.seen.heard())
+    };
+    let failure = if agent.cut { None } else { refused.or_else(ended_badly) };
+    if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
+        return Some(failure);
     }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
     Some(format!("gate `{}` failed", failed_gate.run))
+}
+
+fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
+    let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
+    match end {
+        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => Some(exited(*code)),
+        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+        ProcessEnd::TimedOut(seconds) => {
+            Some(format!("the iteration ran into its timeout of {}", time(seconds)))
+        }
+        ProcessEnd::Silent(seconds) => {
+            Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
+        }
+        ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
+        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff | ProcessEnd::Skipped(_) => None,
+    }
 }
 
 /// The failure of an agent whose process exited with `code`.
@@ -164,13 +183,23 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(&facts.seen.claim, proved, &checks),
+        claim: standing(facts.seen.heard(), proved, &checks),
         checks,
         failure,
+        skipped: skipped(facts),
         progress,
         mended: u32::try_from(mended).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         words: Vec::new(),
+        cut: facts.seen.agent.cut,
+    }
+}
+
+fn skipped(facts: &Facts) -> Option<String> {
+    match &facts.seen.agent.process {
+        Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
+        Some(ProcessEnd::BrokenOff) => Some("a person broke it off".to_owned()),
+        _ => None,
     }
 }
 

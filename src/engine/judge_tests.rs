@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::facts::Order;
+use crate::engine::facts::{Order, ProcessEnd};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
@@ -70,16 +70,33 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
         facts
     };
     let mut timed_out = with_gate(Claim::None, Verdict::Passed);
-    timed_out.seen.agent.timed_out = true;
+    timed_out.seen.agent.process = Some(ProcessEnd::TimedOut(1800));
     let mut exited = with_gate(Claim::None, Verdict::Passed);
-    exited.seen.agent.exit = Some(2);
+    exited.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut exited_with_success = with_gate(Claim::Success, Verdict::Passed);
-    exited_with_success.seen.agent.exit = Some(2);
+    exited_with_success.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut too_long = with_gate(Claim::None, Verdict::Passed);
     too_long.seen.agent.error = Some(ApiError::Request { message: "prompt too long".to_owned() });
+    let ended = |end: ProcessEnd| {
+        let mut facts = with_gate(Claim::None, Verdict::Passed);
+        facts.seen.agent.process = Some(end);
+        facts
+    };
+    let mut around = ended(ProcessEnd::Exit(0));
+    around.seen.agent.failed_around = Some("reaction `fmt` failed (exit 1)".to_owned());
     let said = Claim::Failure { reason: Some("no network".to_owned()) };
     let table = [
-        (timed_out, Some("the iteration ran into its timeout")),
+        (timed_out, Some("the iteration ran into its timeout of 30m")),
+        (ended(ProcessEnd::Silent(900)), Some("the agent printed nothing for 15m and was ended")),
+        (ended(ProcessEnd::Signal(9)), Some("the agent was ended by signal 9")),
+        (
+            ended(ProcessEnd::NotStarted("no such file".to_owned())),
+            Some("the agent could not be started: no such file"),
+        ),
+        (ended(ProcessEnd::Exit(0)), None),
+        (ended(ProcessEnd::BrokenOff), None),
+        (ended(ProcessEnd::Skipped("reaction `true` failed".to_owned())), None),
+        (around, Some("reaction `fmt` failed (exit 1)")),
         (exited, Some("the agent exited with status 2")),
         (exited_with_success, None),
         (too_long, Some("the request was refused: prompt too long")),
@@ -167,4 +184,35 @@ fn what_the_checks_themselves_change_is_no_progress() {
     facts.tree = Some("with the checks' own files".to_owned());
     facts.tree_checked = Some("with other files of the checks".to_owned());
     assert_eq!(judge(&subject, &facts).after.state.still, 2);
+}
+
+#[test]
+fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failure() {
+    let mut subject = a_loop_with(&[("lint", Role::Gate)]);
+    subject.state.consecutive_failures = 2;
+    let refused = || Some(ApiError::Request { message: "output cut".to_owned() });
+    let said = [
+        Claim::Success,
+        Claim::Failure { reason: None },
+        Claim::Blocked { reason: None },
+        Claim::None,
+    ];
+    for claim in said {
+        let mut cut = facts(claim);
+        cut.seen.agent.cut = true;
+        cut.seen.agent.process = Some(ProcessEnd::Exit(1));
+        cut.seen.agent.error = refused();
+        cut.checks = vec![result("lint", Verdict::Passed)];
+        let judged = judge(&subject, &cut);
+        assert!(judged.counted);
+        assert_eq!(judged.proved, None);
+        assert_eq!(judged.after.state.consecutive_failures, 0);
+        let evidence = judged.after.state.evidence.unwrap();
+        assert_eq!((evidence.claim, evidence.failure), (Standing::None, None));
+        assert!(evidence.cut);
+    }
+    let mut red = facts(Claim::None);
+    red.seen.agent.cut = true;
+    red.checks = vec![result("lint", Verdict::Failed)];
+    assert_eq!(judge(&subject, &red).after.state.consecutive_failures, 3);
 }

@@ -3,12 +3,14 @@
 //! an argument. Nothing here reads a file, a clock, the environment or a process, and nothing here
 //! knows which driver called it.
 
+pub mod account;
 pub mod agent;
 pub mod claim;
 pub mod contract;
 pub mod decide;
 pub mod evidence;
 pub mod facts;
+pub mod git;
 pub mod handoff;
 pub mod health;
 pub mod journal;
@@ -23,6 +25,7 @@ pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod reaction;
 pub mod run;
 pub mod settings;
 pub mod story;

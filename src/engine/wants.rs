@@ -3,7 +3,7 @@
 
 use super::claim::Claim;
 use super::contract::{Check, Role};
-use super::facts::{ApiError, CheckResult, Seen, Verdict};
+use super::facts::{ApiError, CheckResult, Order, ProcessEnd, Seen, Verdict};
 use super::looped::Loop;
 
 /// What to look at next.
@@ -18,8 +18,14 @@ pub struct Wants {
 /// Every `gate`; then every `verify` if there is a success claim; `until` if no claim was accepted; and
 /// `verify` after all if every `until` passed. Nothing at all when the iteration does not count.
 pub fn wants(subject: &Loop, seen: &Seen, done: &[CheckResult]) -> Wants {
-    if seen.order.is_some() || !ran_an_iteration(seen) {
+    if breaks_off(seen) || !ran_an_iteration(seen) {
         return Wants::default();
+    }
+    let tree = subject.contract.limits.stall > 0 || !seen.agent.denied.is_empty();
+    match seen.agent.process {
+        Some(ProcessEnd::BrokenOff) => return Wants::default(),
+        Some(ProcessEnd::Skipped(_)) => return Wants { tree, ..Wants::default() },
+        _ => {}
     }
     let contract = &subject.contract;
     let left = |role: Role| -> Vec<Check> {
@@ -33,7 +39,7 @@ pub fn wants(subject: &Loop, seen: &Seen, done: &[CheckResult]) -> Wants {
         }
         checks
     };
-    let claimed = seen.claim == Claim::Success;
+    let claimed = *seen.heard() == Claim::Success;
     let mut checks = left(Role::Gate);
     if claimed {
         for check in left(Role::Verify) {
@@ -51,7 +57,7 @@ pub fn wants(subject: &Loop, seen: &Seen, done: &[CheckResult]) -> Wants {
             checks = left(Role::Verify);
         }
     }
-    Wants { checks, tree: subject.contract.limits.stall > 0 }
+    Wants { checks, tree }
 }
 
 /// Whether every check of a role passed.
@@ -59,6 +65,21 @@ pub fn passed(subject: &Loop, done: &[CheckResult], role: Role) -> bool {
     subject.contract.of_role(role).all(|check| {
         done.iter().any(|result| result.run == check.run && result.verdict == Verdict::Passed)
     })
+}
+
+/// Whether an order breaks the iteration off: any cancel, and a pause that finds the agent at work. Where its
+/// process has ended by itself, a pause only keeps the next one from beginning.
+pub fn breaks_off(seen: &Seen) -> bool {
+    match seen.order {
+        Some(Order::Cancel { .. }) => true,
+        Some(Order::Pause) => {
+            matches!(
+                seen.agent.process,
+                None | Some(ProcessEnd::BrokenOff | ProcessEnd::Skipped(_))
+            )
+        }
+        None => false,
+    }
 }
 
 /// A transient or fatal API error, or a pending background task without a claim, ends no iteration.
@@ -72,7 +93,7 @@ pub fn ran_an_iteration(seen: &Seen) -> bool {
 /// done" waits too.
 pub fn waits_for(seen: &Seen) -> Option<&str> {
     let work = seen.agent.background.as_deref()?;
-    matches!(seen.claim, Claim::None | Claim::NearMiss(_)).then_some(work)
+    matches!(seen.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 pub struct Row {
     pub parent: i32,
     pub session: i32,
+    /// It is over and only waits to be reaped. Linux alone says so.
+    pub has_ended: bool,
     /// When it started: on Linux clock ticks since boot, elsewhere a date. Compared, not understood.
     pub started: String,
 }
@@ -15,6 +17,7 @@ pub fn proc_stat(text: &str) -> Option<Row> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     Some(Row {
+        has_ended: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         started: (*fields.get(19)?).to_owned(),
@@ -28,7 +31,8 @@ pub fn ps(text: &str) -> Option<Row> {
     let parent = words.next()?.parse().ok()?;
     let session = words.next()?.parse().unwrap_or(0);
     let started: Vec<&str> = words.collect();
-    (!started.is_empty()).then(|| Row { parent, session, started: started.join(" ") })
+    let started = started.join(" ");
+    (!started.is_empty()).then_some(Row { parent, session, has_ended: false, started })
 }
 
 #[cfg(test)]
@@ -38,15 +42,17 @@ mod tests {
     #[test]
     fn a_linux_row_is_read_past_any_program_name() {
         let text = "4242 (a) b (c)) S 17 4242 9 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2";
-        let expected = Row { parent: 17, session: 9, started: "987654".to_owned() };
-        assert_eq!(proc_stat(text), Some(expected));
+        let row = Row { parent: 17, session: 9, has_ended: false, started: "987654".to_owned() };
+        assert_eq!(proc_stat(text), Some(row.clone()));
+        let ended = text.replace(") S", ") Z");
+        assert_eq!(proc_stat(&ended), Some(Row { has_ended: true, ..row }));
         assert_eq!(proc_stat("4242 (crew"), None);
     }
 
     #[test]
     fn a_row_of_ps_is_read() {
-        let expected =
-            Row { parent: 17, session: 9, started: "Sat Nov 21 22:15:00 2026".to_owned() };
+        let started = "Sat Nov 21 22:15:00 2026".to_owned();
+        let expected = Row { parent: 17, session: 9, has_ended: false, started };
         assert_eq!(ps("   17      9 Sat Nov 21 22:15:00 2026\n"), Some(expected));
         assert_eq!(ps(""), None);
     }

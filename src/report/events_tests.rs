@@ -2,7 +2,7 @@ use insta::assert_snapshot;
 
 use super::*;
 use crate::engine::claim::Claim;
-use crate::engine::facts::Verdict;
+use crate::engine::facts::{ProcessEnd, Verdict};
 use crate::engine::fixture::{a_run, at, facts, result};
 use crate::engine::handoff::Since;
 use crate::engine::judge::judge;
@@ -14,7 +14,7 @@ use crate::engine::run::On;
 fn every_event_names_its_schema_its_loop_and_its_iteration() {
     let record = a_run(Some("build"));
     let mut facts = facts(Claim::Success);
-    facts.seen.agent.exit = Some(0);
+    facts.seen.agent.process = Some(ProcessEnd::Exit(0));
     let mut after = judge(&record, &facts).after;
     let mut events = Events::default();
     let mut text = String::new();

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::claim::Claim;
 use crate::engine::contract::Role;
 use crate::engine::decide::{Decision, decide, settle};
-use crate::engine::facts::{ApiError, Facts};
+use crate::engine::facts::{ApiError, Facts, ProcessEnd};
 use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
 use crate::engine::handoff::Since;
 use crate::engine::judge::judge;
@@ -50,7 +50,7 @@ impl Told {
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
         facts.tree = Some(format!("tree {}", self.record.state.completed));
-        facts.seen.agent.exit = Some(exit);
+        facts.seen.agent.process = Some(ProcessEnd::Exit(exit));
         change(&mut facts);
         let judged = judge(&self.record, &facts);
         let decision = decide(&judged, &facts);
@@ -59,7 +59,10 @@ impl Told {
         self.ms += i64::from(ms);
         let after = self.record.clone();
         if counted {
-            let exit = facts.seen.agent.exit;
+            let exit = match facts.seen.agent.process {
+                Some(ProcessEnd::Exit(code)) => Some(code),
+                _ => None,
+            };
             self.hear(&News::IterationEnded { after: &after, exit, ends: after.outcome() });
         }
         if let Decision::Wait { .. } = decision {

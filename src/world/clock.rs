@@ -12,12 +12,17 @@ use crate::engine::facts::Moment;
 
 /// Now, on both clocks.
 pub fn now() -> Moment {
-    Moment { wall: Utc::now() + fault::clock_jump(), awake_ms: milliseconds(ClockId::Monotonic) }
+    Moment { wall: Utc::now() + fault::clock_jump(), awake_ms: awake_ms() }
 }
 
 /// Now, on the clock of the user's own wall.
 pub fn local() -> DateTime<FixedOffset> {
     Local::now().fixed_offset() + fault::clock_jump()
+}
+
+/// Milliseconds this machine was awake. A signal's handler may ask.
+pub fn awake_ms() -> u64 {
+    milliseconds(ClockId::Monotonic)
 }
 
 /// Milliseconds since boot, asleep or awake: the clock that process start times are given in.
@@ -87,5 +92,32 @@ impl Stopwatch {
     /// Milliseconds since the start.
     pub fn elapsed_ms(self) -> u64 {
         u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The most that one look adds to a [`Watched`] time.
+const LOOK_MOST: Duration = Duration::from_secs(1);
+
+/// Adds up the time between looks that come many times a second. Sleep of the machine is not counted, and of
+/// a longer gap, in which this process itself was stopped or kept waiting, one second is: what it did not
+/// watch it holds against nobody.
+#[derive(Debug)]
+pub struct Watched {
+    last: Instant,
+    total: Duration,
+}
+
+impl Watched {
+    /// Starts now.
+    pub fn start() -> Self {
+        Self { last: Instant::now(), total: Duration::ZERO }
+    }
+
+    /// The time watched so far.
+    pub fn look(&mut self) -> Duration {
+        let now = Instant::now();
+        self.total += now.saturating_duration_since(self.last).min(LOOK_MOST);
+        self.last = now;
+        self.total
     }
 }

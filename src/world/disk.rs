@@ -180,6 +180,33 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
+/// Opens a file for this user only, to be written to at its end; made if it is not there.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Opens a file to be read; `None` when there is none.
+pub fn open(path: &Path) -> io::Result<Option<File>> {
+    match open_regular(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether this open file is what the path names now.
+pub fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |found: fs::Metadata| (found.dev(), found.ino());
+    let opened = file.metadata().map(place);
+    matches!((opened, fs::metadata(path).map(place)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Gives a file another name, in the place of what has that name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
 /// Removes a file; one that is gone already is as good.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {

@@ -67,3 +67,16 @@ pub fn clock_jump() -> chrono::TimeDelta {
 pub fn point(_name: &'static str) -> std::io::Result<()> {
     Ok(())
 }
+
+/// How long a child has between TERM and KILL: `usual`, or what a test says in `CREW_GRACE_MS`.
+#[cfg(debug_assertions)]
+pub fn grace(usual: std::time::Duration) -> std::time::Duration {
+    let said = super::env::text("CREW_GRACE_MS").and_then(|text| text.parse().ok());
+    said.map_or(usual, std::time::Duration::from_millis)
+}
+
+/// A release build's grace is the usual one.
+#[cfg(not(debug_assertions))]
+pub fn grace(usual: std::time::Duration) -> std::time::Duration {
+    usual
+}

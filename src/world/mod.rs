@@ -3,6 +3,8 @@
 
 pub mod client;
 pub mod clock;
+pub mod descendants;
+pub mod detach;
 pub mod disk;
 pub mod env;
 pub mod fault;

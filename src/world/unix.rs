@@ -7,9 +7,9 @@ use std::io::Read;
 use std::io::{self, Write};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use rustix::process::{Pid, Signal, getpid, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::engine::owner::ProcessIdentity;
@@ -29,6 +29,62 @@ pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
+}
+
+/// Two signals closer together than this are one wish: a terminal that closes hangs up twice.
+const ONE_WISH_MS: u64 = 100;
+
+/// How often, and first by which signal, this process was asked to end.
+#[derive(Debug, Clone, Default)]
+pub struct Signals(Arc<Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    first: AtomicI32,
+    times: AtomicU32,
+    last_ms: AtomicU64,
+}
+
+impl Signals {
+    /// From now on INT, TERM and HUP end nothing by themselves.
+    pub fn listen() -> io::Result<Self> {
+        let signals = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let asked = Arc::clone(&signals.0);
+            #[expect(unsafe_code, reason = "the door to a handler that counts")]
+            // SAFETY: the handler reads a clock and changes numbers; it neither allocates nor locks.
+            unsafe {
+                signal_hook::low_level::register(signal, move || asked.note(signal))?;
+            }
+        }
+        Ok(signals)
+    }
+
+    /// How often it was asked: at the first it ends in order, at the second at once.
+    pub fn times(&self) -> u32 {
+        self.0.times.load(Ordering::Relaxed)
+    }
+
+    /// The exit code of the first signal: 130 for INT, 143 for TERM, and for HUP, which asks for the same.
+    pub fn exit_code(&self) -> Option<u8> {
+        match self.0.first.load(Ordering::Relaxed) {
+            0 => None,
+            SIGINT => Some(130),
+            _ => Some(143),
+        }
+    }
+}
+
+impl Asked {
+    fn note(&self, signal: i32) {
+        let now = super::clock::awake_ms();
+        let last = self.last_ms.swap(now, Ordering::Relaxed);
+        let is_first =
+            self.first.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_first || now.saturating_sub(last) >= ONE_WISH_MS {
+            self.times.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Has a child begin a process group of its own. On Linux it also writes who it is into `note` before it
@@ -53,6 +109,11 @@ pub fn lead_a_session(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
     #[cfg(target_os = "linux")]
     before_exec(command, die_with(getpid()));
+}
+
+/// Has a child begin a session of its own without a terminal, and outlive this process.
+pub fn leave_the_terminal(command: &mut Command) {
+    before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
 }
 
 #[cfg(target_os = "linux")]
@@ -126,7 +187,17 @@ pub fn signal_group(leader: i32, signal: GroupSignal) {
     // 0 and 1 would mean this group and every process.
     if let Some(leader) = Pid::from_raw(leader).filter(|leader| leader.as_raw_nonzero().get() > 1) {
         let _ = kill_process_group(leader, signal);
+        // A stopped process could not hear TERM. KILL it hears.
+        if signal == Signal::TERM {
+            let _ = kill_process_group(leader, Signal::CONT);
+        }
     }
+}
+
+/// Reaps what has ended in a group whose own leader is reaped already.
+pub fn reap_group(leader: i32) {
+    let Some(leader) = Pid::from_raw(leader) else { return };
+    while let Ok(Some(_)) = rustix::process::waitpgid(leader, WaitOptions::NOHANG) {}
 }
 
 /// Whether any process of a group is left.
@@ -165,6 +236,12 @@ pub fn is_alive(process: &ProcessIdentity) -> bool {
     row(process.pid).is_some_and(|row| row.started == process.started)
 }
 
+/// Whether this process leads a session of its own.
+#[cfg(test)]
+pub fn leads_its_session() -> bool {
+    rustix::process::getsid(None) == Ok(getpid())
+}
+
 /// When this process was started, in milliseconds since boot, rounded down to the system's tick.
 pub fn started_ms() -> Option<u64> {
     #[cfg(target_os = "linux")]
@@ -188,4 +265,107 @@ fn row(pid: i32) -> Option<Row> {
     let text =
         super::process::output_of("ps", &["-o", "ppid=,sess=,lstart=", "-p", &pid.to_string()])?;
     crate::parse::process_table::ps(&text)
+}
+
+/// More processes than are looked at.
+#[cfg(target_os = "linux")]
+const PROCESSES_MAX: usize = 1 << 17;
+/// The longest environment that is looked through.
+#[cfg(target_os = "linux")]
+const ENVIRONMENT_BYTES: u64 = 2 << 20;
+
+/// This process's id.
+#[cfg(target_os = "linux")]
+pub fn my_id() -> i32 {
+    getpid().as_raw_nonzero().get()
+}
+
+/// Makes this process the parent of every orphan among its descendants. Linux alone can.
+pub fn become_subreaper() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
+    #[cfg(not(target_os = "linux"))]
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Every process, by its id.
+#[cfg(target_os = "linux")]
+pub fn table() -> Vec<(i32, Row)> {
+    let names = super::disk::names(std::path::Path::new("/proc"), PROCESSES_MAX);
+    let ids = names.iter().filter_map(|name| name.parse().ok());
+    ids.filter_map(|pid| Some((pid, row(pid)?))).collect()
+}
+
+/// Whether this process has a child at all, ended ones too.
+#[cfg(target_os = "linux")]
+pub fn has_children() -> bool {
+    !matches!(look_at_children(), Err(rustix::io::Errno::CHILD))
+}
+
+/// Whether a child of this process has ended and is not reaped.
+#[cfg(target_os = "linux")]
+pub fn has_ended_child() -> bool {
+    matches!(look_at_children(), Ok(Some(_)))
+}
+
+#[cfg(target_os = "linux")]
+fn look_at_children() -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
+}
+
+/// Reaps a child that has ended.
+#[cfg(target_os = "linux")]
+pub fn reap(pid: i32) {
+    let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
+}
+
+/// Signals this very process, not a later one with its id.
+#[cfg(target_os = "linux")]
+pub fn signal(pid: i32, started: &str, signal: GroupSignal) {
+    let is_it = row(pid).is_some_and(|row| row.started == started);
+    let Some(process) = Pid::from_raw(pid).filter(|_| is_it && pid > 1) else { return };
+    let all: &[Signal] = match signal {
+        GroupSignal::Term => &[Signal::TERM, Signal::CONT],
+        GroupSignal::Kill => &[Signal::KILL],
+    };
+    for signal in all {
+        let _ = rustix::process::kill_process(process, *signal);
+    }
+}
+
+/// Whether a process of this user was started with `variable`, given as `NAME=value`.
+#[cfg(target_os = "linux")]
+pub fn has_variable(pid: i32, variable: &str) -> bool {
+    let path = format!("/proc/{pid}/environ");
+    let found = super::disk::read(std::path::Path::new(&path), ENVIRONMENT_BYTES);
+    let environment = found.ok().flatten().unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_wish_counts_and_an_echo_of_the_first_does_not() {
+        let signals = Signals::default();
+        assert_eq!((signals.times(), signals.exit_code()), (0, None));
+        signals.0.note(SIGHUP);
+        signals.0.note(SIGHUP);
+        assert_eq!((signals.times(), signals.exit_code()), (1, Some(143)));
+        let earlier = crate::world::clock::awake_ms().saturating_sub(ONE_WISH_MS);
+        signals.0.last_ms.store(earlier, Ordering::Relaxed);
+        signals.0.note(SIGINT);
+        assert_eq!((signals.times(), signals.exit_code()), (2, Some(143)));
+    }
+
+    #[test]
+    fn an_interrupt_is_heard_and_ends_nothing() {
+        crate::world::process::alone::alone(|| {
+            let signals = Signals::listen().unwrap();
+            signal_hook::low_level::raise(SIGINT).unwrap();
+            assert_eq!((signals.times(), signals.exit_code()), (1, Some(130)));
+        });
+    }
 }

@@ -1,9 +1,9 @@
-//! The options of `/crew:loop`, one row each, and how a typed token finds its row. A token that finds
+//! The options of `/crew:loop`, which `crew run` has too, one row each, and how a typed token finds its row. A token that finds
 //! none is an error here, with the nearest row as a suggestion.
 
 use super::usage::UsageError;
 use super::values::Value;
-use super::{LoopArguments, tokens};
+use super::{LoopArguments, run, tokens};
 use crate::parse::spelling::{self, shown};
 
 /// An option a person can type.
@@ -27,11 +27,11 @@ pub(super) enum Role {
     Repeated(fn(&mut LoopArguments) -> &mut Vec<String>),
 }
 
-const fn switch(name: &'static str, set: fn(&mut LoopArguments)) -> Flag {
+pub(super) const fn switch(name: &'static str, set: fn(&mut LoopArguments)) -> Flag {
     Flag { name, example: name, role: Role::Switch(set) }
 }
 
-const fn once(
+pub(super) const fn once(
     name: &'static str,
     example: &'static str,
     set: fn(&mut LoopArguments, Value) -> Result<(), UsageError>,
@@ -39,7 +39,7 @@ const fn once(
     Flag { name, example, role: Role::Once(set) }
 }
 
-const fn repeated(
+pub(super) const fn repeated(
     name: &'static str,
     example: &'static str,
     values: fn(&mut LoopArguments) -> &mut Vec<String>,
@@ -87,8 +87,26 @@ static FLAGS: [&Flag; 15] = [
     &HELP,
 ];
 
+/// Where the arguments were typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// After `/crew:loop`.
+    Session,
+    /// After `crew run` or `crew resume`.
+    Terminal,
+}
+
+/// The options of a place.
+fn known(place: Place) -> impl Iterator<Item = &'static Flag> {
+    let more: &[&Flag] = if place == Place::Terminal { &run::FLAGS } else { &[] };
+    FLAGS.iter().chain(more).copied()
+}
+
 /// The option a token names, and where in the token its value begins if it is attached.
-pub(super) fn find(token: &str) -> Result<(&'static Flag, Option<usize>), UsageError> {
+pub(super) fn find(
+    token: &str,
+    place: Place,
+) -> Result<(&'static Flag, Option<usize>), UsageError> {
     let end = token.find('=');
     let name = &token[..end.unwrap_or(token.len())];
     let attached = end.map(|end| end + 1);
@@ -101,12 +119,28 @@ pub(super) fn find(token: &str) -> Result<(&'static Flag, Option<usize>), UsageE
     if token.starts_with("-n") && !token[2..].starts_with(|c: char| c.is_ascii_alphabetic()) {
         return Ok((&MAX_ITERATIONS, Some(2)));
     }
-    match FLAGS.iter().find(|flag| flag.name == name) {
+    let long = long_name(name);
+    match known(place).find(|flag| flag.name == long) {
         Some(flag) => Ok((flag, attached)),
-        None => {
-            Err(UsageError::UnknownOption { option: shown(name), suggestion: suggestion(name) })
+        None if run::FLAGS.iter().any(|flag| flag.name == long) => {
+            Err(UsageError::OnlyInTerminal { option: shown(name) })
         }
+        None => Err(UsageError::UnknownOption {
+            option: shown(name),
+            suggestion: suggestion(name, place),
+        }),
     }
+}
+
+/// Whether a word names an option that `/crew:loop` does not have.
+pub(super) fn is_known_only_to_run(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or(word);
+    run::FLAGS.iter().any(|flag| flag.name == long_name(name))
+}
+
+fn long_name(name: &str) -> &str {
+    let short = run::SHORT.iter().find(|(short, _)| *short == name);
+    short.map_or(name, |(_, long)| long)
 }
 
 /// The option a token would name if its typographic dash were the hyphens it was typed as.
@@ -123,13 +157,14 @@ pub(super) fn behind_typographic_dash(token: &str) -> Option<&'static str> {
         }
         _ => {}
     }
-    FLAGS.iter().map(|flag| flag.name).find(|known| &known[2..] == name)
+    known(Place::Terminal).map(|flag| flag.name).find(|known| &known[2..] == name)
 }
 
 /// The option that was probably meant.
-fn suggestion(typed: &str) -> Option<&'static str> {
+fn suggestion(typed: &str, place: Place) -> Option<&'static str> {
     if typed.trim_start_matches('-').eq_ignore_ascii_case("n") {
         return Some("-n");
     }
-    spelling::nearest(typed, &FLAGS.map(|flag| flag.name))
+    let names: Vec<&'static str> = known(place).map(|flag| flag.name).collect();
+    spelling::nearest(typed, &names)
 }

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use self::flags::{Flag, Role};
+use self::flags::{Flag, Place, Role};
+pub use self::run::RunOptions;
 use self::tokens::Opening;
 pub use self::usage::UsageError;
 use self::values::Value;
@@ -13,16 +14,18 @@ use self::values::Value;
 mod flags;
 #[cfg(test)]
 mod properties;
+mod run;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod usage;
 mod values;
+pub mod words;
 
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
 
-/// What was typed after `/crew:loop`, and nothing else: `None` means not typed.
+/// What was typed after `/crew:loop` or `crew run`, and nothing else: `None` means not typed.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch a person types")]
 pub struct LoopArguments {
@@ -58,6 +61,8 @@ pub struct LoopArguments {
     pub no_project: bool,
     /// `--help`, `-h`.
     pub help: bool,
+    /// What only `crew run` has.
+    pub run: RunOptions,
 }
 
 /// Reads the raw text after `/crew:loop`. White space around all of it is no part of the task.
@@ -76,7 +81,11 @@ pub fn parse(raw: &str) -> Result<LoopArguments, UsageError> {
         }
         reader.rest = reader.rest.trim_start();
     }
-    let arguments = reader.arguments;
+    sound(reader.arguments)
+}
+
+/// Refuses what excludes each other.
+fn sound(arguments: LoopArguments) -> Result<LoopArguments, UsageError> {
     if arguments.no_promise && arguments.completion_promise.is_some() {
         return Err(UsageError::TwoPromises);
     }
@@ -124,7 +133,7 @@ impl<'raw> Reader<'raw> {
         if let Some(meant) = flags::behind_typographic_dash(token) {
             return Err(UsageError::typographic_dash(token, meant));
         }
-        let (flag, attached) = flags::find(token)?;
+        let (flag, attached) = flags::find(token, Place::Session)?;
         if self.given.contains(&flag.name) && !matches!(flag.role, Role::Repeated(_)) {
             return Err(UsageError::GivenTwice { flag: flag.name });
         }

@@ -114,7 +114,7 @@ proptest! {
     ) {
         let option = format!("{hyphens}{name}");
         let unknown = parse(&format!("{before} {option} {after}"));
-        let is_known = flags::find(&option).is_ok();
+        let is_known = flags::find(&option, Place::Session).is_ok();
         prop_assert!(unknown.is_err() || is_known, "{:?}", unknown);
         if let Ok(read) = parse(&format!("{before} --replace {after}")) {
             prop_assert!(read.replace);

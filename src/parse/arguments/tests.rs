@@ -175,10 +175,10 @@ fn an_unknown_option_is_never_text_of_the_task() {
         ("-N 3", "unknown option `-N`: did you mean `-n`?"),
         ("fix -x", "unknown option `-x`"),
         ("use rm -rf here", "unknown option `-rf`"),
-        ("it`s \"5 --verbose", "unknown option `--verbose`"),
-        ("say \" so --verbose \"", "unknown option `--verbose`"),
-        ("a ` --verbose \"echo `x`\"", "unknown option `--verbose`"),
-        ("\"fix\" --verbose", "unknown option `--verbose`"),
+        ("it`s \"5 --chatty", "unknown option `--chatty`"),
+        ("say \" so --chatty \"", "unknown option `--chatty`"),
+        ("a ` --chatty \"echo `x`\"", "unknown option `--chatty`"),
+        ("\"fix\" --chatty", "unknown option `--chatty`"),
     ] {
         refuses(raw, &format!("{fault}{way_out}"));
     }

@@ -36,6 +36,18 @@ pub enum UsageError {
         /// What follows it.
         value: String,
     },
+    /// The same where a shell has taken the quotes away.
+    OptionAsWord {
+        /// The option that lacks its value.
+        flag: &'static str,
+        /// What follows it.
+        value: String,
+    },
+    /// An option of `crew run` after `/crew:loop`.
+    OnlyInTerminal {
+        /// As typed.
+        option: String,
+    },
     /// A value whose quote has no partner.
     UnclosedValue {
         /// The option.
@@ -111,6 +123,16 @@ impl fmt::Display for UsageError {
                 f,
                 "{flag} needs a value, but `{value}` follows it\n\
                  put a value that begins with a hyphen in double quotes"
+            ),
+            Self::OptionAsWord { flag, value } => write!(
+                f,
+                "{flag} needs a value, but `{value}` follows it\n\
+                 write a value that begins with a hyphen as {flag}={value}"
+            ),
+            Self::OnlyInTerminal { option } => write!(
+                f,
+                "`{option}` is an option of crew run, in a terminal\n\
+                 if it belongs to the task, put the whole task in double quotes"
             ),
             Self::UnclosedValue { flag, example } => {
                 write!(f, "the quote that opens the value of {flag} is never closed: {example}")

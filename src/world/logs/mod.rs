@@ -1,14 +1,30 @@
-//! What an agent printed, iteration by iteration: where it is, and its end. Never parsed: what it said is in
-//! the record.
+//! What an agent printed, iteration by iteration: written bounded, read from its end, followed as it grows,
+//! and thrown away when there is too much of it. Never parsed: what it said is in the record.
+//!
+//! While an iteration runs its output is in up to two files: `0007.log`, and before it `0007.log.old` with the
+//! 10 MiB that came earlier. At the end they become one again.
 
+pub mod keep;
 pub mod tail;
+mod writer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+pub use self::writer::Log;
 use super::home::Home;
 use crate::engine::looped::LoopId;
 
+/// What is kept of an iteration's output, in bytes: its end.
+const KEPT: u64 = 10 << 20;
+/// The folder of a loop's logs.
+const FOLDER: &str = "iterations";
+
 /// The log of an iteration.
 pub fn path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
-    home.loop_file(id, "iterations").join(format!("{iteration:04}.log"))
+    home.loop_file(id, FOLDER).join(format!("{iteration:04}.log"))
+}
+
+/// What came before the file's own beginning.
+fn earlier(log: &Path) -> PathBuf {
+    log.with_extension("log.old")
 }

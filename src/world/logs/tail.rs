@@ -1,34 +1,155 @@
-//! Reads the end of a log, and what is added to it later.
+//! Reads the end of a log, and what is added to it later. A follower keeps up with a log that begins a new
+//! file, and with the end of the iteration, when two files become one; of a flood it may miss a part.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::earlier;
 use crate::world::disk;
 
-/// The largest log that is read.
-const LOG_BYTES: u64 = 32 << 20;
+/// The most bytes given at once.
+const PAGE: u64 = 64 << 10;
 
 /// A log being read.
 #[derive(Debug)]
 pub struct Tail {
     log: PathBuf,
-    /// Where the next byte is.
-    at: usize,
+    /// What is being read; `None` before there is a log.
+    file: Option<File>,
+    /// The first bytes belong to a line whose beginning is not shown.
+    begins_within: bool,
 }
 
 impl Tail {
-    /// Begins `most` bytes before the end. A log that does not exist yet is waited for.
+    /// Begins `most` bytes before the end, at a whole line. A log that does not exist yet is waited for.
     pub fn open(log: &Path, most: u64) -> io::Result<Self> {
-        let size = disk::read(log, LOG_BYTES)?.map_or(0, |bytes| bytes.len());
-        let at = size.saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
-        Ok(Self { log: log.to_owned(), at })
+        let mut tail = Self { log: log.to_owned(), file: None, begins_within: false };
+        let (old, now) = (disk::size(&earlier(log)), disk::size(log));
+        let (path, skipped) = if most > now && old > 0 {
+            (earlier(log), old.saturating_sub(most - now))
+        } else {
+            (log.to_owned(), now.saturating_sub(most))
+        };
+        if let Some(mut file) = disk::open(&path)? {
+            // From the byte before: if that one ends a line, the next one is whole.
+            file.seek(SeekFrom::Start(skipped.saturating_sub(1)))?;
+            tail.begins_within = skipped > 0;
+            tail.file = Some(file);
+        }
+        Ok(tail)
     }
 
-    /// The next bytes. None: all that is there was read; ask again later to follow.
+    /// The next bytes, 64 KiB at most. None: all that is there was read; ask again later to follow.
     pub fn next(&mut self) -> io::Result<Vec<u8>> {
-        let bytes = disk::read(&self.log, LOG_BYTES)?.unwrap_or_default();
-        let new = bytes.get(self.at..).unwrap_or_default().to_vec();
-        self.at = bytes.len();
-        Ok(new)
+        loop {
+            if self.file.is_none() {
+                self.file = disk::open(&self.log)?;
+            }
+            let Some(file) = &mut self.file else { return Ok(Vec::new()) };
+            // Asked before the read: bytes that come between the two belong to the next call.
+            let is_now = disk::is_named(file, &self.log) || !disk::exists(&self.log);
+            let mut bytes = Vec::new();
+            file.take(PAGE).read_to_end(&mut bytes)?;
+            if self.begins_within && !bytes.is_empty() {
+                let line = bytes.iter().position(|byte| *byte == b'\n');
+                bytes.drain(..line.map_or(bytes.len(), |at| at + 1));
+                self.begins_within = line.is_none();
+                if bytes.is_empty() {
+                    continue;
+                }
+            }
+            if !bytes.is_empty() || is_now {
+                return Ok(bytes);
+            }
+            self.go_on()?;
+        }
+    }
+
+    /// Another file has the log's name: the next one of a flood, or, when nothing is beside it, all of it
+    /// in one, of which this reader has seen what there is.
+    fn go_on(&mut self) -> io::Result<()> {
+        self.file = disk::open(&self.log)?;
+        if let Some(file) = &mut self.file
+            && !disk::exists(&earlier(&self.log))
+        {
+            file.seek(SeekFrom::End(0))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::disk::Durability;
+    use crate::world::logs::{KEPT, Log};
+
+    fn read(tail: &mut Tail) -> String {
+        let mut all = Vec::new();
+        loop {
+            let bytes = tail.next().unwrap();
+            if bytes.is_empty() {
+                return String::from_utf8(all).unwrap();
+            }
+            all.extend(bytes);
+        }
+    }
+
+    #[test]
+    fn a_tail_begins_at_a_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0001.log");
+        let mut log = Log::open(&path);
+        log.add(b"one\ntwo\nthree\n");
+        log.close();
+        for (most, expected) in [
+            (99, "one\ntwo\nthree\n"),
+            (14, "one\ntwo\nthree\n"),
+            (13, "two\nthree\n"),
+            (10, "two\nthree\n"),
+            (9, "three\n"),
+            (6, "three\n"),
+            (5, ""),
+            (0, ""),
+        ] {
+            let mut tail = Tail::open(&path, most).unwrap();
+            assert_eq!(read(&mut tail), expected, "the last {most} bytes");
+        }
+    }
+
+    #[test]
+    fn a_follower_reads_on_over_new_files_to_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0001.log");
+        let mut tail = Tail::open(&path, 100).unwrap();
+        assert_eq!(read(&mut tail), "");
+        let mut log = Log::open(&path);
+        let mut seen = String::new();
+        let mut expected = String::new();
+        for number in 0..400 {
+            let line = format!("{number} {}\n", "x".repeat(100_000));
+            log.add(line.as_bytes());
+            expected.push_str(&line);
+            log.flush();
+            seen.push_str(&read(&mut tail));
+        }
+        log.add(b"last\n");
+        log.close();
+        seen.push_str(&read(&mut tail));
+        expected.push_str("last\n");
+        // The last line came with the end, when the two files had become one: it alone may be missed.
+        assert!(expected.len() as u64 > 3 * KEPT && expected.starts_with(&seen));
+        assert!(expected.len() - seen.len() <= "last\n".len());
+    }
+
+    #[test]
+    fn a_tail_of_a_running_iteration_reaches_into_the_file_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0001.log");
+        disk::write(&earlier(&path), b"one\ntwo\n", Durability::Process).unwrap();
+        disk::write(&path, b"three\n", Durability::Process).unwrap();
+        assert_eq!(read(&mut Tail::open(&path, 10).unwrap()), "two\nthree\n");
+        assert_eq!(read(&mut Tail::open(&path, 99).unwrap()), "one\ntwo\nthree\n");
     }
 }

@@ -3,15 +3,25 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+pub mod agent;
+#[cfg(test)]
+pub mod alone;
+mod feed;
+mod kept;
+mod lines;
+mod pipes;
+
+use self::kept::keep;
 use super::clock::{Deadline, Stopwatch};
+use super::fault;
 use super::unix::{self, GroupSignal};
 
 /// How much of a child's output is kept, in bytes.
@@ -87,26 +97,56 @@ pub struct Ended {
 
 /// Runs a child to its end. `note` is told who leads its group; `stop` is asked now and then.
 pub fn run(order: &Order<'_>, note: Option<&File>, stop: impl Fn() -> bool) -> io::Result<Ended> {
-    let mut command = Command::new(order.program);
-    command.stdin(Stdio::null());
+    run_on(Stdio::null(), order, note, stop)
+}
+
+/// As `run`, with `input` to read.
+pub fn run_fed(
+    order: &Order<'_>,
+    input: &[u8],
+    note: Option<&File>,
+    stop: impl Fn() -> bool,
+) -> io::Result<Ended> {
+    run_on(fed(input)?, order, note, stop)
+}
+
+fn run_on(
+    input: Stdio,
+    order: &Order<'_>,
+    note: Option<&File>,
+    stop: impl Fn() -> bool,
+) -> io::Result<Ended> {
+    let mut command = in_a_group(order.program, note)?;
+    command.stdin(input);
+    finish(command, order, note, stop)
+}
+
+/// A child in a group of its own that knows nothing of a session around crew.
+fn in_a_group(program: &str, note: Option<&File>) -> io::Result<Command> {
+    let mut command = Command::new(program);
     for name in NESTED_SESSION {
         command.env_remove(name);
     }
     unix::lead_a_group(&mut command, note.map(File::try_clone).transpose()?);
-    finish(command, order, note, stop)
+    Ok(command)
 }
 
 /// Runs a child the way the client runs a hook: in a session of its own, with `input` to read. Nothing of
 /// this process's environment is passed on.
 pub fn run_apart(order: &Order<'_>, input: &[u8], stop: impl Fn() -> bool) -> io::Result<Ended> {
-    let (reader, mut writer) = io::pipe()?;
     let mut command = Command::new(order.program);
-    command.env_clear().stdin(reader);
+    command.env_clear().stdin(fed(input)?);
     unix::lead_a_session(&mut command);
+    finish(command, order, None, stop)
+}
+
+/// A pipe that gives `input` and ends.
+fn fed(input: &[u8]) -> io::Result<Stdio> {
+    let (reader, mut writer) = io::pipe()?;
     let input = input.to_vec();
     // On a thread: a child that reads late must not keep us from our deadline.
     thread::spawn(move || writer.write_all(&input));
-    finish(command, order, None, stop)
+    Ok(reader.into())
 }
 
 fn finish(
@@ -174,7 +214,7 @@ fn wait(
         let (end, grace) = if stop() {
             (End::Stopped, SHORT_GRACE)
         } else if deadline.passed() {
-            (End::TimedOut, GRACE)
+            (End::TimedOut, fault::grace(GRACE))
         } else {
             super::clock::sleep(step.min(deadline.left()));
             step = (step + step / 4).min(Duration::from_millis(20));
@@ -201,85 +241,14 @@ fn end_of(status: ExitStatus) -> End {
 fn finish_group(group: i32) {
     if unix::group_lives(group) {
         unix::signal_group(group, GroupSignal::Term);
-        let gone = Deadline::after(Duration::from_millis(500))
-            .poll(Duration::from_millis(5), || (!unix::group_lives(group)).then_some(()));
+        let gone =
+            Deadline::after(Duration::from_millis(500)).poll(Duration::from_millis(5), || {
+                // Where crew adopts orphans, one that ended keeps its group alive until it is reaped.
+                unix::reap_group(group);
+                (!unix::group_lives(group)).then_some(())
+            });
         if gone.is_none() {
             unix::signal_group(group, GroupSignal::Kill);
         }
-    }
-}
-
-/// The kept part of an output.
-#[derive(Debug)]
-struct Kept {
-    keep: Keep,
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    left_out: usize,
-}
-
-impl Kept {
-    fn new(keep: Keep) -> Self {
-        Self { keep, head: Vec::new(), tail: Vec::new(), left_out: 0 }
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        let room = self.keep.head.saturating_sub(self.head.len()).min(bytes.len());
-        self.head.extend_from_slice(&bytes[..room]);
-        self.tail.extend_from_slice(&bytes[room..]);
-        // Cut now and then, not at every read: a cut moves the whole tail.
-        if self.tail.len() > 2 * self.keep.tail + (64 << 10) {
-            self.cut();
-        }
-    }
-
-    fn cut(&mut self) {
-        let surplus = self.tail.len().saturating_sub(self.keep.tail);
-        self.tail.drain(..surplus);
-        self.left_out += surplus;
-    }
-
-    fn take(&mut self) -> Vec<u8> {
-        self.cut();
-        let mut all = std::mem::take(&mut self.head);
-        if self.left_out > 0 {
-            all.extend_from_slice(format!("\n… {} bytes left out …\n", self.left_out).as_bytes());
-        }
-        all.append(&mut self.tail);
-        all
-    }
-}
-
-/// Reads a pipe to its end on a thread of its own, so that a child never blocks on a full one. The
-/// thread lets its share of the buffer go at the end of the pipe.
-fn keep(mut reader: impl Read + Send + 'static, keep: Keep) -> Arc<Mutex<Kept>> {
-    let kept = Arc::new(Mutex::new(Kept::new(keep)));
-    let share = Arc::clone(&kept);
-    thread::spawn(move || {
-        let mut buffer = [0; 16 << 10];
-        while let Ok(count @ 1..) = reader.read(&mut buffer) {
-            share.lock().unwrap_or_else(PoisonError::into_inner).add(&buffer[..count]);
-        }
-    });
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_output_keeps_its_beginning_and_its_end() {
-        let mut kept = Kept::new(FOR_READING);
-        kept.add(b"first\n");
-        for _ in 0..40_000 {
-            kept.add(b"0123456789");
-        }
-        kept.add(b"\nlast");
-        let all = kept.take();
-        let bound = FOR_READING.head + FOR_READING.tail;
-        assert!(all.starts_with(b"first\n") && all.ends_with(b"\nlast"));
-        assert!(all.len() < bound + 64);
-        assert_eq!(kept.left_out, 400_011 - bound);
     }
 }

@@ -1,0 +1,149 @@
+//! Makes a loop, whoever drives it: one loop per working tree, and the files in an order that a crash cannot
+//! turn into half a loop (the record comes last; pointers to nothing mean nothing).
+
+use anyhow::{Context, Result, bail};
+
+use super::ending::{self, Attempt};
+use crate::engine::contract::{Contract, Place};
+use crate::engine::journal::Event;
+use crate::engine::looped::{Loop, LoopId, State, VERSION};
+use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::world::home::{Home, read_pointer, write_pointer};
+use crate::world::store::{self, Held, LOCK_WAIT};
+use crate::world::{clock, disk, env, git};
+
+/// What a loop begins with.
+#[derive(Debug)]
+pub struct Beginning {
+    pub place: Place,
+    pub contract: Contract,
+    pub owner: Owner,
+    pub memory: SessionMemory,
+    /// Whether a loop that is in the way is ended first.
+    pub replace: bool,
+}
+
+/// Makes the loop and records its start; its lock is still held in what comes back, with a note for each loop
+/// that had to go. `None` when `is_same` knows the loop that is here as this very command's.
+pub fn establish(
+    home: &Home,
+    beginning: Beginning,
+    is_same: impl Fn(&Loop) -> bool,
+) -> Result<Option<(Held, Loop, Vec<String>)>> {
+    home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
+    home.settle()?;
+    let pointer = home.checkout_pointer(&beginning.place.checkout);
+    let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
+    let _lock = lock.context("another loop is being started in this working tree")?;
+    let session_id = beginning.owner.session_id.clone();
+    let session_pointer = session_id.as_deref().map(|session_id| home.session_pointer(session_id));
+    let mut notes = Vec::new();
+    for occupied in std::iter::once(&pointer).chain(&session_pointer) {
+        let Some(id) = read_pointer(occupied)? else { continue };
+        match vacate(home, &id, &beginning, &is_same)? {
+            Vacancy::SameCommand => return Ok(None),
+            Vacancy::Free(note) => notes.extend(note),
+        }
+    }
+    let id = LoopId::from_random(env::random());
+    let now = clock::now();
+    disk::make_private_folder(&home.loop_folder(&id))?;
+    let stall = beginning.contract.limits.stall > 0;
+    let mut record = Loop {
+        version: VERSION,
+        id,
+        made_by: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: now.wall,
+        contract: beginning.contract,
+        place: beginning.place,
+        elapsed_ms: Vec::new(),
+        state: State::begin(beginning.owner, now),
+    };
+    record.state.session = beginning.memory;
+    record.state.tree = if stall { git::fingerprint(&record.place.checkout) } else { None };
+    write_pointer(&pointer, &record.id)?;
+    if let Some(session_pointer) = &session_pointer {
+        write_pointer(session_pointer, &record.id)?;
+    }
+    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    let record = begin(home, &held, record)?;
+    Ok(Some((held, record, notes)))
+}
+
+/// Records the start. When that fails the user is told that nothing was started, so nothing may be there.
+fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
+    let file = home.loop_file(&record.id, "loop.json");
+    let started = |next: &Loop| Event::Started { record: Box::new(next.clone()) };
+    let recorded = held.record(record, started);
+    if recorded.is_err() {
+        disk::remove(&file)?;
+    }
+    Ok(recorded?)
+}
+
+enum Vacancy {
+    /// Nothing stands in the way, or no longer: with a note where a loop had to go.
+    Free(Option<String>),
+    SameCommand,
+}
+
+/// Sees to it that the loop a pointer names is no obstacle, or says who is in the way.
+fn vacate(
+    home: &Home,
+    id: &LoopId,
+    beginning: &Beginning,
+    is_same: impl Fn(&Loop) -> bool,
+) -> Result<Vacancy> {
+    let record = match store::load(home, id) {
+        Ok(record) => record,
+        Err(store::StoreError::Absent(_) | store::StoreError::Corrupt { .. }) => {
+            return Ok(Vacancy::Free(None));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !record.is_live() {
+        return Ok(Vacancy::Free(None));
+    }
+    let same_command =
+        record.state.boundaries == 0 && record.contract == beginning.contract && is_same(&record);
+    if same_command {
+        return Ok(Vacancy::SameCommand);
+    }
+    let attempt = if ending::owner_is_gone(home, &record) {
+        ending::interrupt(home, id, ending::gone_why(&record), LOCK_WAIT)?
+    } else if beginning.replace {
+        ending::cancel(home, id, "user", Some("replaced by a new loop"))?
+    } else {
+        bail!(occupied(&record, beginning.owner.session_id.as_deref()));
+    };
+    match attempt {
+        Attempt::LeftToTheBoundary => bail!("loop {id} is busy; try again in a moment"),
+        Attempt::Over(_) => Ok(Vacancy::Free(None)),
+        Attempt::Ended(ended) => {
+            let outcome = ended.record.standing();
+            let done = ended.record.state.completed;
+            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} iterations"))))
+        }
+    }
+}
+
+fn occupied(record: &Loop, session_id: Option<&str>) -> String {
+    let owner = &record.state.owner;
+    let who = match (owner.driver, owner.session_id.as_deref()) {
+        (Driver::Session, owning) if owning.is_some() && owning == session_id => {
+            "this session".to_owned()
+        }
+        (Driver::Session, owning) => {
+            format!("session {}, process {}", owning.unwrap_or("none"), owner.process.pid)
+        }
+        (Driver::Process, _) => format!("crew run, process {}", owner.process.pid),
+    };
+    format!(
+        "loop {} is {} here at iteration {}, owned by {who}\n\
+         hint: end it with `crew cancel {}`, start over it with --replace, or use another git worktree",
+        record.id,
+        record.standing(),
+        record.iteration(),
+        record.id,
+    )
+}

@@ -1,0 +1,194 @@
+//! Writes an iteration's log, for this user only, and keeps its end. A log that cannot be written costs the
+//! iteration nothing: the first error is kept for whoever asks, and the rest is dropped.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::{KEPT, earlier};
+use crate::world::disk;
+
+/// What is gathered before it is written.
+const GATHERED: usize = 64 << 10;
+/// Stands between two tries of one iteration.
+const AGAIN: &[u8] = "… this iteration again …\n".as_bytes();
+
+/// A log being written.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    /// `None` once it failed.
+    file: Option<File>,
+    error: Option<io::Error>,
+    gathered: Vec<u8>,
+    /// Of the file, in bytes.
+    size: u64,
+    left_out: u64,
+}
+
+impl Log {
+    /// Opens a log, adding to one that is there: an iteration that was killed keeps what it said.
+    pub fn open(path: &Path) -> Self {
+        let mut log = Self {
+            path: path.to_owned(),
+            file: None,
+            error: None,
+            gathered: Vec::new(),
+            size: disk::size(path),
+            left_out: 0,
+        };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        match disk::make_private_folder(folder).and_then(|()| disk::open_to_append(path)) {
+            Ok(file) => log.file = Some(file),
+            Err(error) => log.error = Some(error),
+        }
+        if log.size > 0 {
+            log.add_line(AGAIN);
+        }
+        log
+    }
+
+    /// Adds what was printed.
+    pub fn add(&mut self, bytes: &[u8]) {
+        if self.gathered.len() + bytes.len() > GATHERED {
+            self.flush();
+        }
+        if bytes.len() < GATHERED {
+            self.gathered.extend_from_slice(bytes);
+        } else {
+            self.attempt(|log| log.write(bytes));
+        }
+    }
+
+    /// Adds a line, with a break if it has none.
+    pub fn add_line(&mut self, line: &[u8]) {
+        self.add(line);
+        if !line.ends_with(b"\n") {
+            self.add(b"\n");
+        }
+    }
+
+    /// Writes what was gathered, so that a follower sees it.
+    pub fn flush(&mut self) {
+        if !self.gathered.is_empty() {
+            let gathered = std::mem::take(&mut self.gathered);
+            self.attempt(|log| log.write(&gathered));
+            self.gathered = gathered;
+            self.gathered.clear();
+        }
+    }
+
+    /// Makes one file of it, the last 10 MiB. Gives the first error there was.
+    pub fn close(mut self) -> Option<io::Error> {
+        self.flush();
+        self.attempt(Self::join);
+        self.error
+    }
+
+    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.file.is_some()
+            && let Err(error) = step(self)
+        {
+            self.file = None;
+            self.error = Some(error);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.size >= KEPT {
+            self.turn()?;
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        file.write_all(bytes)?;
+        self.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Begins a new file; what is older than this one goes.
+    fn turn(&mut self) -> io::Result<()> {
+        let old = earlier(&self.path);
+        let dropped = disk::size(&old);
+        disk::rename(&self.path, &old)?;
+        self.file = Some(disk::open_to_append(&self.path)?);
+        self.left_out += dropped;
+        self.size = 0;
+        Ok(())
+    }
+
+    fn join(&mut self) -> io::Result<()> {
+        let old = earlier(&self.path);
+        let Some(mut before) = disk::open(&old)? else { return Ok(()) };
+        let Some(mut now) = disk::open(&self.path)? else { return Ok(()) };
+        let room = KEPT.saturating_sub(self.size);
+        let left_out = self.left_out + disk::size(&old).saturating_sub(room);
+        let joined = self.path.with_extension("log.new");
+        disk::remove(&joined)?;
+        let result = disk::create_private(&joined).and_then(|mut file| {
+            if left_out > 0 {
+                writeln!(file, "… {left_out} bytes left out …")?;
+            }
+            before.seek(SeekFrom::Start(disk::size(&old).saturating_sub(room)))?;
+            io::copy(&mut before.take(room), &mut file)?;
+            io::copy(&mut now, &mut file)?;
+            disk::rename(&joined, &self.path)
+        });
+        // Where there is no room for both, the two files stay as they are; readers know of them.
+        disk::remove(if result.is_ok() { &old } else { &joined })?;
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn read(path: &Path) -> Vec<u8> {
+        disk::read(path, 1 << 30).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_log_is_private_and_a_second_try_is_added_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("iterations/0001.log");
+        for words in ["one\n", "two\n"] {
+            let mut log = Log::open(&path);
+            log.add(words.as_bytes());
+            assert!(log.close().is_none());
+        }
+        assert_eq!(String::from_utf8(read(&path)).unwrap(), "one\n… this iteration again …\ntwo\n");
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn of_a_long_log_the_end_is_kept_and_the_rest_is_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0001.log");
+        let mut log = Log::open(&path);
+        let line = [b"x".repeat(999), b"\n".to_vec()].concat();
+        for _ in 0..35_000 {
+            log.add(&line);
+        }
+        log.add(b"last words\n");
+        assert!(log.close().is_none());
+        let text = read(&path);
+        let first = format!("… {} bytes left out …\n", 35_000_011 - KEPT);
+        assert!(text.starts_with(first.as_bytes()), "{:?}", text.get(..60));
+        assert_eq!(text.len() as u64, first.len() as u64 + KEPT);
+        assert!(text.ends_with(b"\nlast words\n"));
+        assert_eq!(disk::names(folder.path(), 9), ["0001.log"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_once_and_stops_nothing() {
+        let mut log = Log::open(Path::new("/dev/full"));
+        log.add(b"some words\n");
+        log.flush();
+        log.add(b"and more\n");
+        let error = log.close().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}

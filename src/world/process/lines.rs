@@ -1,0 +1,138 @@
+//! Cuts a stream into lines as it comes. A line that is too long is handed on when it is full; what follows
+//! of it is told apart, so that no line costs more memory than was said.
+
+use std::borrow::Cow;
+use std::io::BufRead;
+
+/// What a line's buffer keeps for the next one.
+const ROOM: usize = 64 << 10;
+
+/// A piece of a stream, as it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// A line with its break; without one at the end of the stream, or where it is cut.
+    Line(&'a [u8]),
+    /// What follows of a cut line.
+    Rest(&'a [u8]),
+}
+
+/// A stream that is being cut.
+#[derive(Debug)]
+pub struct Lines {
+    most: usize,
+    begun: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Lines {
+    /// Lines of at most `most` bytes.
+    pub fn new(most: usize) -> Self {
+        Self { most, begun: Vec::new(), is_cut: false }
+    }
+
+    /// Takes the next bytes of the stream.
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let mut after = left;
+            let length = after.skip_until(b'\n').unwrap_or(left.len());
+            let (piece, rest) = left.split_at(length);
+            left = rest;
+            self.take(piece, &mut each);
+        }
+    }
+
+    /// The stream is over: hands on what has no line break.
+    pub fn end(&mut self, mut each: impl FnMut(Piece<'_>)) {
+        if !self.begun.is_empty() {
+            each(Piece::Line(&self.begun));
+            self.begun = Vec::new();
+        }
+    }
+
+    /// `piece` holds at most one line break, its last byte.
+    fn take(&mut self, piece: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+        let is_end = piece.ends_with(b"\n");
+        if self.is_cut {
+            each(Piece::Rest(piece));
+            self.is_cut = !is_end;
+        } else if is_end && self.begun.is_empty() {
+            each(Piece::Line(piece));
+        } else {
+            let (fits, rest) = piece.split_at(piece.len().min(self.most - self.begun.len()));
+            self.begun.extend_from_slice(fits);
+            if is_end || self.begun.len() == self.most {
+                each(Piece::Line(&self.begun));
+                self.begun.clear();
+                self.begun.shrink_to(ROOM);
+                self.is_cut = !fits.ends_with(b"\n");
+            }
+            if !rest.is_empty() {
+                self.take(rest, each);
+            }
+        }
+    }
+}
+
+/// A line as text, without its break; bytes that are no UTF-8 are replaced. Not longer than the line may be,
+/// although a replacement takes three bytes.
+pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if let Ok(text) = std::str::from_utf8(line) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(line.len().min(most));
+    for chunk in line.utf8_chunks() {
+        let replaced = if chunk.invalid().is_empty() { "" } else { "\u{fffd}" };
+        if text.len() + chunk.valid().len() + replaced.len() > most {
+            break;
+        }
+        text.push_str(chunk.valid());
+        text.push_str(replaced);
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of a stream given in these pieces; the rest of a cut line in brackets.
+    fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut each = |piece: Piece<'_>| {
+            found.push(match piece {
+                Piece::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                Piece::Rest(rest) => format!("[{}]", String::from_utf8_lossy(rest)),
+            });
+        };
+        let mut lines = Lines::new(most);
+        for piece in pieces {
+            lines.feed(piece.as_bytes(), &mut each);
+        }
+        lines.end(&mut each);
+        found
+    }
+
+    #[test]
+    fn lines_come_whole_however_the_stream_is_cut() {
+        assert_eq!(cut(99, &["a\nbc", "d\n", "\ne"]), ["a\n", "bcd\n", "\n", "e"]);
+        assert_eq!(cut(99, &["", "\n"]), ["\n"]);
+    }
+
+    #[test]
+    fn a_line_too_long_is_cut_and_the_next_one_is_whole() {
+        assert_eq!(cut(4, &["ab", "cdef", "gh\nij\n"]), ["abcd", "[ef]", "[gh\n]", "ij\n"]);
+        // A line that comes in one piece costs no buffer.
+        assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);
+        assert_eq!(cut(4, &["ab", "cd", "\nx\n"]), ["abcd", "[\n]", "x\n"]);
+    }
+
+    #[test]
+    fn a_line_of_no_text_is_replaced_within_its_bound() {
+        assert_eq!(text_of(b"plain\r\n", 99), "plain");
+        assert_eq!(text_of(b"a\xff\xfeb\n", 99), "a\u{fffd}\u{fffd}b");
+        assert!(text_of(&[0xff; 100], 100).len() <= 100);
+    }
+}

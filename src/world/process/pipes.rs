@@ -1,0 +1,115 @@
+//! The three pipes between crew and an agent, served from one thread: what it reads late, prints without end
+//! or leaves open keeps nobody waiting, and no more than a page of it is in memory.
+
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::world::clock;
+
+/// Read or written at once, in bytes.
+const CHUNK: usize = 64 << 10;
+
+/// Which of an agent's streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Out,
+    Errors,
+}
+
+/// crew's ends.
+#[derive(Debug)]
+pub struct Pipes<'a> {
+    input: Option<PipeWriter>,
+    unsent: &'a [u8],
+    out: Option<PipeReader>,
+    errors: Option<PipeReader>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Pipes<'a> {
+    /// `input` is written to the first and then closed. None of the ends ever blocks.
+    pub fn new(
+        input: PipeWriter,
+        unsent: &'a [u8],
+        out: PipeReader,
+        errors: PipeReader,
+    ) -> io::Result<Self> {
+        for end in [input.as_fd(), out.as_fd(), errors.as_fd()] {
+            rustix::io::ioctl_fionbio(end, true)?;
+        }
+        let input = (!unsent.is_empty()).then_some(input);
+        Ok(Self { input, unsent, out: Some(out), errors: Some(errors), buffer: vec![0; CHUNK] })
+    }
+
+    /// Whether the agent, or what it left behind, can still print.
+    pub fn is_open(&self, stream: Stream) -> bool {
+        match stream {
+            Stream::Out => self.out.is_some(),
+            Stream::Errors => self.errors.is_some(),
+        }
+    }
+
+    /// Whether neither stream can bring anything more.
+    pub fn are_closed(&self) -> bool {
+        self.out.is_none() && self.errors.is_none()
+    }
+
+    /// Waits at most `wait` until something can be read or written, and does it once for each pipe. Gives
+    /// whether anything was read.
+    pub fn pump(&mut self, wait: Duration, mut each: impl FnMut(Stream, &[u8])) -> bool {
+        if !self.wait(wait) {
+            return false;
+        }
+        self.send();
+        let out = read(&mut self.out, &mut self.buffer, |bytes| each(Stream::Out, bytes));
+        read(&mut self.errors, &mut self.buffer, |bytes| each(Stream::Errors, bytes)) || out
+    }
+
+    /// Whether a pipe is ready.
+    fn wait(&self, wait: Duration) -> bool {
+        let reading = [&self.out, &self.errors].into_iter().flatten().map(PipeReader::as_fd);
+        let mut waiting: Vec<PollFd<'_>> =
+            reading.map(|end| PollFd::from_borrowed_fd(end, PollFlags::IN)).collect();
+        let writing: Option<BorrowedFd<'_>> = self.input.as_ref().map(PipeWriter::as_fd);
+        waiting.extend(writing.map(|end| PollFd::from_borrowed_fd(end, PollFlags::OUT)));
+        if waiting.is_empty() {
+            clock::sleep(wait);
+            return false;
+        }
+        // Interrupted by a signal is as good as nothing: whoever calls looks around and comes again.
+        Timespec::try_from(wait).is_ok_and(|wait| poll(&mut waiting, Some(&wait)).unwrap_or(0) > 0)
+    }
+
+    /// An agent that closes its input, or is gone, has read what it wanted.
+    fn send(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {
+            Ok(count) => self.unsent = &self.unsent[count..],
+            Err(error) if is_not_yet(&error) => {}
+            Err(_) => self.unsent = &[],
+        }
+        if self.unsent.is_empty() {
+            self.input = None;
+        }
+    }
+}
+
+fn read(pipe: &mut Option<PipeReader>, buffer: &mut [u8], each: impl FnOnce(&[u8])) -> bool {
+    let Some(reader) = pipe else { return false };
+    match reader.read(buffer) {
+        Ok(count @ 1..) => {
+            each(&buffer[..count]);
+            return true;
+        }
+        Err(error) if is_not_yet(&error) => {}
+        _ => *pipe = None,
+    }
+    false
+}
+
+fn is_not_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Closes its standard output, works on, and exits with 7.
+echo $$ >> "$CHILDREN"
+echo "last words"
+exec >&-
+sleep 1
+exit 7

@@ -1,0 +1,5 @@
+#!/bin/sh
+# Says something and then nothing more.
+echo $$ >> "$CHILDREN"
+echo "let me think"
+sleep 50
