@@ -246,9 +246,31 @@ fn a_signal_that_crew_did_not_send_is_told() {
             input: b"",
             timeout: None,
             idle: None,
-            log: Path::new("/dev/full"),
+            log: &folder.path().join("0001.log"),
         };
         let ended = run(&order, None, &mut Seen::default()).unwrap();
         assert_eq!(ended.end, AgentEnd::Signal(11));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_costs_the_log_and_nothing_else() {
+    alone(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let order = AgentOrder {
+            program: "sh",
+            arguments: &["-c".to_owned(), "echo one; sleep 0.1; echo two".to_owned()],
+            folder: folder.path(),
+            variables: &[],
+            input: b"",
+            timeout: None,
+            idle: None,
+            log: Path::new("/dev/full"),
+        };
+        let mut seen = Seen::default();
+        let ended = run(&order, None, &mut seen).unwrap();
+        assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 2));
+        assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
     });
 }
