@@ -48,18 +48,18 @@ impl Report {
         }
     }
 
-    /// How the iteration ended, from how its process did. An exit that says no more than that the answer was
-    /// cut or the turns were used up is no failure.
+    /// How the iteration ended, from how its process did. An exit that says no more than that the turns were
+    /// used up is no failure.
     pub fn agent_end(&self, process: ProcessEnd) -> AgentEnd {
-        let is_excused = self.cut || self.out_of_turns;
         let process = match process {
-            ProcessEnd::Exit(_) if is_excused => ProcessEnd::Exit(0),
+            ProcessEnd::Exit(_) if self.out_of_turns => ProcessEnd::Exit(0),
             other => other,
         };
         AgentEnd {
             process: Some(process),
             error: self.error.clone(),
             denied: self.denied.clone(),
+            cut: self.cut,
             ..AgentEnd::default()
         }
     }
@@ -83,19 +83,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_that_only_tells_of_a_cut_or_of_used_up_turns_is_no_failure() {
+    fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {
         let cut = Report { cut: true, ..Report::default() };
         let out_of_turns = Report { out_of_turns: true, ..Report::default() };
         let denied = Report { denied: vec!["Bash".to_owned()], ..Report::default() };
         let table = [
-            (&cut, ProcessEnd::Exit(1), ProcessEnd::Exit(0)),
             (&out_of_turns, ProcessEnd::Exit(1), ProcessEnd::Exit(0)),
-            (&cut, ProcessEnd::TimedOut(60), ProcessEnd::TimedOut(60)),
+            (&out_of_turns, ProcessEnd::TimedOut(60), ProcessEnd::TimedOut(60)),
+            (&cut, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
             (&denied, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
         ];
         for (report, process, expected) in table {
             let end = report.agent_end(process);
-            assert_eq!((end.process, end.denied), (Some(expected), report.denied.clone()));
+            assert_eq!((end.process, end.cut), (Some(expected), report.cut));
+            assert_eq!(end.denied, report.denied);
         }
     }
 }
