@@ -23,12 +23,6 @@ pub struct Home {
 const LINE_BYTES: u64 = 8192;
 
 impl Home {
-    /// A test's.
-    #[cfg(test)]
-    pub fn at(root: PathBuf) -> Self {
-        Self { root, overridden: None }
-    }
-
     /// The home of a person's terminal: `CREW_HOME`, else `$XDG_STATE_HOME/crew`, else
     /// `~/.local/state/crew`.
     pub fn of_terminal() -> Option<Self> {

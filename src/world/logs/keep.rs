@@ -75,7 +75,7 @@ mod tests {
     /// A home with these logs, each of 100 bytes: loop, iteration, age in days.
     fn home(logs: &[(&str, u32, u64)]) -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().to_owned());
+        let home = Home::at(folder.path());
         for (id, iteration, age) in logs {
             let path = crate::world::logs::path(&home, &id.parse().unwrap(), *iteration);
             disk::make_private_folder(path.parent().unwrap()).unwrap();
