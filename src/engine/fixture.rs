@@ -81,6 +81,7 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
         recipe: Recipe::default(),
         pace: Pace::default(),
         max_turns: 0,
+        token_budget: 100_000,
         git: GitSteps::default(),
         reactions: Vec::new(),
     });

@@ -1,7 +1,9 @@
 //! What the times of a loop's iterations come to.
 
+use serde::Serialize;
+
 /// The spread of some durations, each in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Spread {
     pub min: u64,
     pub mean: u64,

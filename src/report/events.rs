@@ -155,14 +155,6 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
 fn finished(news: &News<'_>) -> Value {
     let News::Finished { record, since, handoff, saved } = *news else { return Value::Null };
     let ending = record.state.ending.as_ref();
-    let spread = spread(&record.elapsed_ms).map(|spread| {
-        json!({
-            "min": spread.min,
-            "mean": spread.mean,
-            "max": spread.max,
-            "deviation": spread.deviation,
-        })
-    });
     let over = record.outcome() == Some(Outcome::Completed);
     json!({
         "outcome": record.outcome(),
@@ -171,7 +163,7 @@ fn finished(news: &News<'_>) -> Value {
         "completed_iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
         "iterations_ms": record.elapsed_ms,
-        "spread_ms": spread,
+        "spread_ms": spread(&record.elapsed_ms),
         "usage": usage(&record.state.usage),
         "commits": since.commits,
         "handoff": handoff,

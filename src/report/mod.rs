@@ -3,8 +3,10 @@
 
 pub mod answer;
 pub mod doctor;
+pub mod dry_run;
 pub mod events;
 pub mod help;
+pub mod history;
 pub mod install;
 pub mod json;
 pub mod line;
@@ -12,5 +14,6 @@ pub mod live;
 pub mod page;
 pub mod progress;
 pub mod settings;
+pub mod show;
 pub mod template;
 pub mod words;

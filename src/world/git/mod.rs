@@ -73,6 +73,22 @@ pub fn since(top: &Path, start: &str) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
+/// `git status --porcelain`, for a prompt.
+pub fn status_text(top: &Path) -> Option<String> {
+    git_on_files(top, &["status", "--porcelain", NO_SUBMODULES, "--", ".", OURS])
+}
+
+/// `git diff HEAD`, for a prompt.
+pub fn diff_text(top: &Path) -> Option<String> {
+    let arguments = ["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD", "--", "."];
+    git_on_files(top, &[&arguments[..], &[OURS]].concat())
+}
+
+/// `git log --oneline -10`, for a prompt.
+pub fn log_text(top: &Path) -> Option<String> {
+    git(top, &["log", "--no-show-signature", "--oneline", "-10"])
+}
+
 /// Runs a command of git that reads the files of the working tree: every content filter that the
 /// configuration names is emptied.
 fn git_on_files(top: &Path, arguments: &[&str]) -> Option<String> {
