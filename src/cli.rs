@@ -176,7 +176,6 @@ pub struct Words {
 
 /// `crew drive`.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch a person types")]
 pub struct Drive {
     #[arg(value_name = "LOOP")]
     pub id: String,
