@@ -1,6 +1,7 @@
 //! The drivers: from an event or a process's end to a judged and recorded boundary, and back to an answer.
 //! Decisions are the engine's; words for people are `report`'s, and printing is `cmd`'s.
 
+pub mod agent;
 pub mod boundary;
 pub mod cap;
 pub mod companion;
@@ -16,6 +17,7 @@ pub mod hold;
 pub mod install;
 pub mod meter;
 pub mod place;
+pub mod procedures;
 pub mod resume;
 pub mod session;
 pub mod settings;
