@@ -4,6 +4,8 @@ use std::path::Path;
 
 use crate::drive::ending::Attempt;
 use crate::drive::steer::Paused;
+use crate::engine::looped::Loop;
+use crate::engine::owner::Driver;
 use crate::report::{line, page};
 
 /// What became of a cancel.
@@ -23,16 +25,24 @@ pub fn cancelled(attempt: &Attempt) -> String {
 pub fn paused(paused: &Paused) -> String {
     match paused {
         Paused::Now(record) => {
-            format!("loop {}: {} · /crew:resume goes on", record.id, line::standing(record))
+            format!("loop {}: {} · {}", record.id, line::standing(record), goes_on(record))
         }
         Paused::AfterIteration(record) => format!(
-            "loop {}: pauses when iteration {} ends · /crew:resume goes on",
+            "loop {}: pauses when iteration {} ends · {}",
             record.id,
-            record.iteration()
+            record.iteration(),
+            goes_on(record)
         ),
         Paused::Already(record) | Paused::Over(record) => {
             format!("loop {}: {} already", record.id, line::standing(record))
         }
+    }
+}
+
+fn goes_on(record: &Loop) -> String {
+    match record.driver() {
+        Driver::Session => "/crew:resume goes on".to_owned(),
+        Driver::Process => format!("crew resume {} goes on", record.id),
     }
 }
 

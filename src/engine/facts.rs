@@ -112,6 +112,19 @@ pub enum Verdict {
     Unknown,
 }
 
+impl Verdict {
+    /// "failed (exit 1)", "timed out after 600 s": what happened, for people and for the agent.
+    pub fn what_happened(self, exit: Option<i32>, elapsed_ms: u64) -> String {
+        match (self, exit) {
+            (Self::Passed, _) => "passed".to_owned(),
+            (Self::Failed, Some(code)) => format!("failed (exit {code})"),
+            (Self::Failed, None) => "failed".to_owned(),
+            (Self::TimedOut, _) => format!("timed out after {} s", elapsed_ms / 1000),
+            (Self::Unknown, _) => "did not finish; its result is unknown".to_owned(),
+        }
+    }
+}
+
 /// One check, run once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {

@@ -124,9 +124,7 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
 fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
     let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
     match end {
-        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => {
-            Some(format!("the agent exited with status {code}"))
-        }
+        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => Some(exited(*code)),
         ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
         ProcessEnd::TimedOut(seconds) => {
             Some(format!("the iteration ran into its timeout of {}", time(seconds)))
@@ -137,6 +135,11 @@ fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
         ProcessEnd::Exit(_) | ProcessEnd::BrokenOff | ProcessEnd::Skipped(_) => None,
     }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
 }
 
 fn with_reason(what: &str, reason: Option<&str>) -> String {

@@ -1,12 +1,21 @@
 //! Runs git and gives its text. An agent that can write the checkout can write its configuration too, so
-//! nothing that configuration names as a program is run: no file-system monitor, no hooks, no filters.
+//! nothing that configuration names as a program is run: no file-system monitor, no hooks, no filters. What
+//! changes a repository is in `steps`.
+
+mod command;
+mod push;
+mod rebase;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+pub mod worktree;
 
 use std::path::Path;
 use std::time::Duration;
 
+use self::command::{Command, whole};
+use super::disk;
 use super::home::hash;
-use super::process::{End, FOR_PARSING, Order, run};
-use super::{disk, env};
 use crate::engine::handoff::Since;
 use crate::parse::git::{Status, status};
 
@@ -64,6 +73,22 @@ pub fn since(top: &Path, start: &str) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
+/// `git status --porcelain`, for a prompt.
+pub fn status_text(top: &Path) -> Option<String> {
+    git_on_files(top, &["status", "--porcelain", NO_SUBMODULES, "--", ".", OURS])
+}
+
+/// `git diff HEAD`, for a prompt.
+pub fn diff_text(top: &Path) -> Option<String> {
+    let arguments = ["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD", "--", "."];
+    git_on_files(top, &[&arguments[..], &[OURS]].concat())
+}
+
+/// `git log --oneline -10`, for a prompt.
+pub fn log_text(top: &Path) -> Option<String> {
+    git(top, &["log", "--no-show-signature", "--oneline", "-10"])
+}
+
 /// Runs a command of git that reads the files of the working tree: every content filter that the
 /// configuration names is emptied.
 fn git_on_files(top: &Path, arguments: &[&str]) -> Option<String> {
@@ -78,39 +103,18 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     run_git(folder, arguments, &[])
 }
 
-/// Runs git with some of its settings emptied. They go by variables, because a name that holds a `=`
-/// cannot go by `-c`.
+/// Runs git with some of its settings emptied.
 fn run_git(folder: &Path, arguments: &[&str], emptied: &[&str]) -> Option<String> {
-    let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
-    let arguments: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
-    let theirs = env::text("GIT_CONFIG_COUNT").and_then(|count| count.parse::<u16>().ok());
-    let theirs = usize::from(theirs.unwrap_or(0));
-    let mut settings = Vec::new();
-    for (index, name) in (theirs..).zip(emptied) {
-        let value = if name.ends_with(".required") { "false" } else { "" };
-        settings.push((format!("GIT_CONFIG_KEY_{index}"), (*name).to_owned()));
-        settings.push((format!("GIT_CONFIG_VALUE_{index}"), value.to_owned()));
-    }
-    let mut variables = vec![
-        ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
-        ("GIT_TERMINAL_PROMPT", "0".to_owned()),
-        // An object that is missing would be asked for by a program that the configuration names.
-        ("GIT_NO_LAZY_FETCH", "1".to_owned()),
-        ("GIT_ALLOW_PROTOCOL", "none".to_owned()),
-        ("LC_ALL", "C".to_owned()),
-        ("GIT_CONFIG_COUNT", (theirs + emptied.len()).to_string()),
-    ];
-    variables.extend(settings.iter().map(|(name, value)| (&**name, value.clone())));
-    let order = Order {
-        program: "git",
-        arguments: &arguments,
+    let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
+    let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
+    let command = Command {
         folder,
-        variables: &variables,
-        within: LOOK,
-        keep: FOR_PARSING,
+        arguments,
+        settings: &settings.collect::<Vec<_>>(),
+        variables: &[],
+        online: false,
         with_errors: false,
+        within: LOOK,
     };
-    let ended = run(&order, None, || false).ok()?;
-    let whole = ended.end == End::Exit(0) && !ended.cut;
-    whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())
+    whole(&command.run(|| false).ok()?)
 }
