@@ -21,6 +21,12 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
+    /// Keep an agent working in fresh processes until the job is proved done
+    #[command(disable_help_flag = true)]
+    Run(Words),
+    /// Drive a loop that was handed over
+    #[command(hide = true)]
+    Drive(Drive),
     /// Show how a loop stands, or how it ended
     #[command(
         after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --all --json"
@@ -37,15 +43,16 @@ pub enum Verb {
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
     Watch(Named),
     /// Let the running iteration end and no other begin
-    #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9")]
-    Pause(Named),
+    #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
+    Pause(Pause),
     /// End a loop; needs no model, and nothing in flight can undo it
     #[command(
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
     Cancel(Cancel),
-    /// Say how to go on with a paused or ended loop
-    Resume(Named),
+    /// Go on with a paused or ended loop in fresh processes
+    #[command(disable_help_flag = true)]
+    Resume(Words),
     /// Give the agent a word with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
     Tell(Tell),
@@ -157,6 +164,39 @@ pub struct Named {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
+}
+
+/// `crew run` and `crew resume`: their grammar is the one of `/crew:loop`.
+#[derive(Debug, clap::Args)]
+pub struct Words {
+    /// Task or procedure, and options: crew run --help
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// `crew drive`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch a person types")]
+pub struct Drive {
+    #[arg(value_name = "LOOP")]
+    pub id: String,
+    #[arg(long)]
+    pub json: bool,
+    #[arg(short)]
+    pub verbose: bool,
+    #[arg(short)]
+    pub quiet: bool,
+}
+
+/// `crew pause`.
+#[derive(Debug, clap::Args)]
+pub struct Pause {
+    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    #[arg(value_name = "LOOP")]
+    pub name: Option<String>,
+    /// End the agent of a run now; its iteration is repeated
+    #[arg(long)]
+    pub now: bool,
 }
 
 /// `crew tell`.

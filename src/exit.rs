@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::engine::outcome::Outcome;
+
 /// The codes a person's script may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -10,8 +12,15 @@ pub enum Exit {
     Usage,
     /// Only the companion's: it starts a turn in the client.
     Wake,
-    /// By the user, at the keyboard or with a signal.
+    Exhausted,
+    Aborted,
+    Stalled,
+    Blocked,
+    Cancelled,
+    /// By the user at the keyboard, or by a limit of a wait; or paused: to be resumed.
     Interrupted,
+    /// By a signal that asks to end.
+    Terminated,
 }
 
 impl From<Exit> for ExitCode {
@@ -20,8 +29,30 @@ impl From<Exit> for ExitCode {
             Exit::Success => 0,
             Exit::Error => 1,
             Exit::Usage | Exit::Wake => 2,
+            Exit::Exhausted => 10,
+            Exit::Aborted => 11,
+            Exit::Stalled => 12,
+            Exit::Blocked => 13,
+            Exit::Cancelled => 14,
             Exit::Interrupted => 130,
+            Exit::Terminated => 143,
         })
+    }
+}
+
+impl Exit {
+    /// The code of a run that ended so.
+    pub fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Success,
+            Outcome::Exhausted => Self::Exhausted,
+            Outcome::Aborted => Self::Aborted,
+            Outcome::Stalled => Self::Stalled,
+            Outcome::Blocked => Self::Blocked,
+            Outcome::Cancelled => Self::Cancelled,
+            Outcome::Interrupted => Self::Interrupted,
+            Outcome::Error => Self::Error,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod cancel;
 mod config;
 mod demo;
 mod doctor;
+mod drive;
 mod follow;
 mod handoff;
 mod history;
@@ -14,6 +15,7 @@ mod install;
 mod pause;
 pub mod print;
 mod resume;
+mod run;
 mod set;
 mod show;
 mod status;
@@ -40,6 +42,8 @@ use crate::world::{disk, env, git};
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
+        Verb::Run(arguments) => run::run(arguments),
+        Verb::Drive(arguments) => drive::drive(arguments),
         Verb::Status(arguments) => status::status(arguments),
         Verb::History(arguments) => history::history(arguments),
         Verb::Show(arguments) => show::show(arguments),

@@ -1,17 +1,53 @@
-//! `crew resume`: says where a loop can be resumed. A session takes a loop by its own command.
+//! `crew resume`: goes on with a loop in fresh processes, whichever driver it had.
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
-use super::{home, meant};
-use crate::cli::Named;
+use super::run::{go, manner};
+use super::voice::Voice;
+use super::{home, meant, print};
+use crate::cli::Words;
+use crate::drive::process::start::adapt;
+use crate::drive::resume::{Resumed, Taker, resume as take};
+use crate::engine::news::{Listener, News};
 use crate::exit::Exit;
+use crate::parse::arguments::words;
+use crate::parse::changes;
+use crate::report::help;
+use crate::world::env;
+use crate::world::unix::Signals;
 
-/// Names the command that resumes the loop that is meant.
-pub fn resume(arguments: &Named) -> Result<Exit> {
+/// Takes the loop that is meant into this process and drives it.
+pub fn resume(typed: &Words) -> Result<Exit> {
+    let (arguments, left) = match words::resume(&typed.words) {
+        Ok(read) => read,
+        Err(error) => {
+            print::err(&format!("crew: {error}"));
+            return Ok(Exit::Usage);
+        }
+    };
+    if left.iter().any(|word| word == "--help" || word == "-h") {
+        print::out(help::RESUME);
+        return Ok(Exit::Success);
+    }
+    let changes = match changes::parse(left.iter().map(String::as_str)).map_err(Error::msg) {
+        Ok(changes) => changes,
+        Err(error) => {
+            print::err(&format!("crew: {error}"));
+            return Ok(Exit::Usage);
+        }
+    };
+    if env::inside_an_agent() {
+        bail!(
+            "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume"
+        );
+    }
     let home = home()?;
-    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let id = &record.id;
-    bail!(
-        "a terminal has no session to resume loop {id} in\nhint: in Claude Code: /crew:resume {id}"
-    )
+    let Some(record) = meant(&home, changes.name.as_deref())? else { return Ok(Exit::Usage) };
+    let signals = Signals::listen()?;
+    let options = arguments.run;
+    let adapted = |record: &mut _| adapt(&home, record, &options);
+    let Resumed { record, .. } = take(&home, &record.id, &changes, Taker::process()?, adapted)?;
+    let mut voice = Voice::new(manner(&options));
+    voice.hear(&News::Resumed(&record));
+    go(&home, record, &options, &signals, &mut voice)
 }

@@ -15,6 +15,7 @@ use crate::engine::journal::Event;
 use crate::engine::judge::{Judged, judge};
 use crate::engine::looped::Loop;
 use crate::engine::looped::LoopId;
+use crate::engine::news::News;
 use crate::engine::outcome::Ending;
 use crate::engine::owner::SessionMemory;
 use crate::world::disk::{self, Lock};
@@ -95,7 +96,17 @@ impl Open {
 
     /// Runs what is worth running. `None` when `stop` ended a check, and nothing is known.
     pub fn gather(&self, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
-        gather(&self.home, &self.before, seen, stop)
+        self.gather_aloud(seen, stop, &|_| ())
+    }
+
+    /// The same, telling of each check.
+    pub fn gather_aloud(
+        &self,
+        seen: Seen,
+        stop: &dyn Fn() -> bool,
+        tell: &dyn Fn(&News<'_>),
+    ) -> Option<Facts> {
+        gather(&self.home, &self.before, seen, stop, tell)
     }
 
     /// What would be decided on the record as it was found.

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use crate::engine::contract::Check;
+use crate::engine::contract::{Check, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
+use crate::engine::news::News;
 use crate::engine::wants::wants;
 use crate::world::clock::{self, Deadline};
 use crate::world::git;
@@ -16,9 +17,15 @@ use crate::world::process::{self, End, FOR_READING, Order};
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
 
-/// Looks at all that is wanted. `stop` ends a running check early. `None` when a check was ended by it:
+/// Looks at all that is wanted, and tells of each check. `stop` ends a running check early. `None` when a check was ended by it:
 /// then nothing is known about this boundary.
-pub fn gather(home: &Home, subject: &Loop, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
+pub fn gather(
+    home: &Home,
+    subject: &Loop,
+    seen: Seen,
+    stop: &dyn Fn() -> bool,
+    tell: &dyn Fn(&News<'_>),
+) -> Option<Facts> {
     let deadline = Deadline::after(CHECKS_WITHIN);
     let mut done: Vec<CheckResult> = Vec::new();
     let mut wanted = wants(subject, &seen, &done);
@@ -26,12 +33,44 @@ pub fn gather(home: &Home, subject: &Loop, seen: Seen, stop: &dyn Fn() -> bool) 
     let tree = look(wanted.tree);
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {
-            done.push(run(home, subject, check, deadline, stop)?);
+            done.push(told(home, subject, check, deadline, stop, tell)?);
         }
         wanted = wants(subject, &seen, &done);
     }
     let tree_checked = if done.is_empty() { tree.clone() } else { look(wanted.tree) };
     Some(Facts { seen, now: clock::now(), checks: done, tree, tree_checked, usage: None })
+}
+
+/// Runs the checks of one role, each command once. `None` when one was ended by `stop`.
+pub fn of_role(
+    home: &Home,
+    subject: &Loop,
+    role: Role,
+    stop: &dyn Fn() -> bool,
+    tell: &dyn Fn(&News<'_>),
+) -> Option<Vec<CheckResult>> {
+    let deadline = Deadline::after(CHECKS_WITHIN);
+    let mut done: Vec<CheckResult> = Vec::new();
+    for check in subject.contract.of_role(role) {
+        if done.iter().all(|result| result.run != check.run) {
+            done.push(told(home, subject, check, deadline, stop, tell)?);
+        }
+    }
+    Some(done)
+}
+
+fn told(
+    home: &Home,
+    subject: &Loop,
+    check: &Check,
+    deadline: Deadline,
+    stop: &dyn Fn() -> bool,
+    tell: &dyn Fn(&News<'_>),
+) -> Option<CheckResult> {
+    tell(&News::CheckStarted(&check.run));
+    let result = run(home, subject, check, deadline, stop)?;
+    tell(&News::CheckEnded(&result));
+    Some(result)
 }
 
 fn run(

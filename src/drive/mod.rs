@@ -18,6 +18,7 @@ pub mod install;
 pub mod meter;
 pub mod place;
 pub mod procedures;
+pub mod process;
 pub mod reactions;
 pub mod resume;
 pub mod session;

@@ -136,7 +136,7 @@ fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
 
 fn pause_loop(home: &Home, payload: &Payload) -> Result<Answer> {
     let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
-    Ok(Answer::Paused(steer::pause(home, &record.id, By::User)?))
+    Ok(Answer::Paused(steer::pause(home, &record.id, By::User, false)?))
 }
 
 fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
@@ -183,7 +183,7 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
     }
     if let Some(order) = typed(prompt) {
         match &order {
-            Typed::Pause => drop(steer::pause(home, &id, By::User)?),
+            Typed::Pause => drop(steer::pause(home, &id, By::User, false)?),
             Typed::Cancel { reason } => {
                 drop(ending::cancel(home, &id, By::User.label(), reason.as_deref())?);
             }

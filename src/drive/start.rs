@@ -47,7 +47,7 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     let known = settings::look(home, &place.checkout, !request.arguments.no_project)?;
     let typed = typed(&request.arguments, &place.folder)?;
     let (settings, mut notes) = settings::for_start(home, known, typed)?;
-    let contract = contract(&request.arguments, &settings, request.cwd)?;
+    let contract = contract(&request.arguments, &settings, request.cwd, None)?;
     let owner = Owner {
         driver: Driver::Session,
         session_id: Some(request.session_id.to_owned()),

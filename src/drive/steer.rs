@@ -44,15 +44,15 @@ pub enum Paused {
     Over(Box<Loop>),
 }
 
-/// Pauses a loop: the order first, then, where no iteration is running, the record.
-pub fn pause(home: &Home, id: &LoopId, by: By) -> Result<Paused> {
+/// Pauses a loop, `at_once` by breaking the iteration of a run off: the order first, then, where no iteration is running, the record.
+pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> {
     let record = store::load(home, id)?;
     match record.state.status {
         Status::Finished => return Ok(Paused::Over(Box::new(record))),
         Status::Paused => return Ok(Paused::Already(Box::new(record))),
         Status::Running | Status::Waiting => {}
     }
-    store::order_pause(home, id, by.label())?;
+    store::order_pause(home, id, by.label(), at_once)?;
     if record.state.due.is_none() {
         return Ok(Paused::AfterIteration(Box::new(record)));
     }
@@ -70,6 +70,17 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
         record.state.status = Status::Paused;
         record.state.due = None;
         meter::catch_up(record);
+    })
+}
+
+/// A wait is over: the same iteration begins anew, and the time it waited counts as the loop's.
+pub fn begin_again(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
+    change(home, id, what, |record| {
+        let now = clock::now();
+        record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
+        record.state.began = now;
+        record.state.status = Status::Running;
+        record.state.due = None;
     })
 }
 

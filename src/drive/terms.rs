@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::detect;
 use crate::engine::contract::{Check, Contract, Role};
 use crate::engine::promise::Promise;
+use crate::engine::run::Run;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Layer, Limit, NamedCheck, Origin, Sourced};
 use crate::parse::amounts;
@@ -70,11 +71,18 @@ fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
 }
 
 /// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
-pub fn contract(arguments: &LoopArguments, settings: &Settings, cwd: &Path) -> Result<Contract> {
-    let task = task(arguments, cwd)?;
+pub fn contract(
+    arguments: &LoopArguments,
+    settings: &Settings,
+    cwd: &Path,
+    run: Option<Run>,
+) -> Result<Contract> {
+    let is_procedure = run.as_ref().is_some_and(|run| run.procedure.is_some());
+    let is_bare = arguments.task.is_none() && arguments.prompt_file.is_none();
+    let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd)? };
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
-    let contract = Contract { task, promise, checks, limits: settings.limits(), run: None };
+    let contract = Contract { task, promise, checks, limits: settings.limits(), run };
     let limits = &contract.limits;
     let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
     if !bounded && !contract.can_complete() {

@@ -14,8 +14,6 @@ use super::run::On;
 
 /// The version of what a reaction reads.
 pub const SCHEMA: u32 = 1;
-/// Seconds a reaction may take unless its settings say otherwise.
-pub const TIMEOUT_S: u64 = 60;
 
 /// A reaction that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -123,6 +123,11 @@ pub fn stamp(path: &Path) -> Option<(u64, i128)> {
     Some((file.len(), i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec())))
 }
 
+/// Whether a file is at this path, not a folder or anything else.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
 /// Whether something is at this path.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()

@@ -25,6 +25,9 @@ const RECORD_BYTES: u64 = 32 << 20;
 /// The largest order file that is read.
 const ORDER_BYTES: u64 = 64 << 10;
 
+/// The reason of a pause that breaks the running iteration off.
+const PAUSE_NOW: &str = "now";
+
 /// Why a record could not be had.
 #[derive(Debug)]
 pub enum StoreError {
@@ -124,15 +127,21 @@ pub fn order(home: &Home, id: &LoopId) -> io::Result<Option<Order>> {
     Ok(disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause))
 }
 
+/// Whether a pause that waits is to take hold at once, breaking the iteration off.
+pub fn pauses_now(home: &Home, id: &LoopId) -> bool {
+    let text = disk::read_text(&home.loop_file(id, "pause"), ORDER_BYTES).ok().flatten();
+    text.is_some_and(|text| order::read(&text).reason.as_deref() == Some(PAUSE_NOW))
+}
+
 /// Leaves the order to cancel; needs no lock and no model, and nothing takes it back.
 pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> io::Result<()> {
     let line = order::write(clock::now().wall, by, reason);
     disk::write(&home.loop_file(id, "cancel"), line.as_bytes(), Durability::Machine)
 }
 
-/// Leaves the order to pause.
-pub fn order_pause(home: &Home, id: &LoopId, by: &str) -> io::Result<()> {
-    let line = order::write(clock::now().wall, by, None);
+/// Leaves the order to pause: after the running iteration, or at once.
+pub fn order_pause(home: &Home, id: &LoopId, by: &str, at_once: bool) -> io::Result<()> {
+    let line = order::write(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
     disk::write(&home.loop_file(id, "pause"), line.as_bytes(), Durability::Machine)
 }
 

@@ -15,6 +15,7 @@ use crate::engine::git::Rebased;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
 use crate::engine::run::{On, Run};
+use crate::engine::size::Size;
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
@@ -65,9 +66,9 @@ impl Runner<'_> {
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
         let handoff = self.handoff.take();
         let asked = prompt::assemble(self.home, &self.record, handoff.as_deref())?;
-        if asked.tokens > run.token_budget {
-            let budget = run.token_budget;
-            self.tell(&News::OverBudget { tokens: asked.tokens, budget });
+        if asked.size.is_over() {
+            let Size { tokens, budget } = asked.size;
+            self.tell(&News::OverBudget { tokens, budget });
         }
         let ask =
             Ask { prompt: &asked.text, permissions: run.permissions, max_turns: run.max_turns };
@@ -113,21 +114,13 @@ impl Runner<'_> {
     fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: Report) -> Attempt {
         let claim = report.claim(prompt, self.record.contract.promise.as_ref());
         let process = match ended.end {
-            // Its own limit on turns ends an agent with a status that says failure, and is none.
-            End::Exit(_) if report.out_of_turns => ProcessEnd::Exit(0),
             End::Exit(code) => ProcessEnd::Exit(code),
             End::Signal(signal) => ProcessEnd::Signal(signal),
             End::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
             End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
             End::Stopped => ProcessEnd::BrokenOff,
         };
-        let agent = AgentEnd {
-            process: Some(process),
-            error: report.error,
-            denied: report.denied,
-            cut: report.cut,
-            ..AgentEnd::default()
-        };
+        let agent = report.agent_end(process);
         Attempt { agent, claim, usage: report.usage }
     }
 

@@ -4,6 +4,7 @@
 
 mod attempt;
 pub mod handover;
+mod prompt;
 mod rest;
 mod round;
 pub mod start;
@@ -19,8 +20,8 @@ use crate::engine::handoff::Since;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
 use crate::engine::outcome::Outcome;
-use crate::engine::run::Run;
-use crate::world::git::steps::Programs;
+use crate::engine::run::{On, Run};
+use crate::world::git::steps::Trusted;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{clock, descendants, git, store, view};
@@ -44,13 +45,13 @@ pub fn drive(
 ) -> Result<End> {
     // Without it an agent's orphans outlive their iteration; only a system without the call has none.
     let _ = descendants::adopt();
-    let programs = git::steps::programs(&record.place.checkout);
+    let trusted = git::steps::trusted(&record.place.checkout);
     let mut runner = Runner {
         home,
         record,
         signals,
         listener: RefCell::new(listener),
-        programs,
+        trusted,
         unsaved: false,
         handoff: None,
         is_first: true,
@@ -66,7 +67,7 @@ struct Runner<'a> {
     signals: &'a Signals,
     listener: RefCell<&'a mut dyn Listener>,
     /// What the repository's configuration named when the run began; `None` outside git.
-    programs: Option<Programs>,
+    trusted: Option<Trusted>,
     /// Whether the record on disk is behind the one in memory.
     unsaved: bool,
     /// The page of whoever had the loop before, for the first prompt.
@@ -104,9 +105,8 @@ impl Runner<'_> {
             Ok(found) => self.record = found,
             Err(error) => self.remember(&error.into()),
         }
-        let is_ours = |record: &Loop| {
-            myself().is_ok_and(|owner| owner.process == record.state.owner.process)
-        };
+        let is_ours =
+            |record: &Loop| myself().is_ok_and(|owner| owner.process == record.state.owner.process);
         Ok(self.unsaved || !self.record.is_live() || is_ours(&self.record))
     }
 
@@ -139,6 +139,7 @@ impl Runner<'_> {
         let since = place.head.as_ref().map_or_else(Since::default, since);
         let is_done = self.record.outcome() == Some(Outcome::Completed);
         let handoff = if is_done { None } else { view::newest_handoff(&self.record) };
+        self.react(On::Finish);
         let ended = Ended { record: self.record.clone(), since, handoff };
         self.tell(&News::Finished {
             record: &ended.record,
@@ -151,8 +152,7 @@ impl Runner<'_> {
 
     /// Ends the loop between two iterations.
     fn end(&mut self, outcome: Outcome, why: &str) -> Result<()> {
-        let ending =
-            crate::engine::outcome::Ending { outcome, proof: None, why: why.to_owned() };
+        let ending = crate::engine::outcome::Ending { outcome, proof: None, why: why.to_owned() };
         if self.unsaved {
             self.record.state.status = Status::Finished;
             self.record.state.ending = Some(ending);

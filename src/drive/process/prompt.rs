@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::engine::account::{ACCOUNTS_SHOWN, accounts};
 use crate::engine::looped::Loop;
 use crate::engine::run::Recipe;
+use crate::engine::size::Size;
+use crate::prompts::assembly;
 use crate::prompts::parts::{self, Files};
 use crate::prompts::values::{Handoff, Known};
 use crate::prompts::variables::Variable;
-use crate::prompts::{assembly, tokens};
 use crate::world::home::Home;
 use crate::world::{disk, git, journal};
 
@@ -22,8 +23,7 @@ const HANDOFF_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Prompt {
     pub text: String,
-    /// About as many tokens.
-    pub tokens: u64,
+    pub size: Size,
 }
 
 /// Puts the prompt of the loop's next iteration together. The error names the file and the cause.
@@ -50,8 +50,9 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
         git_log: log.as_deref(),
     };
     let text = assembly::prompt(subject, &parts, &known)?;
-    let tokens = tokens(&text);
-    Ok(Prompt { text, tokens })
+    let budget = subject.contract.run.as_ref().map_or(0, |run| run.token_budget);
+    let size = Size::of(&text, budget);
+    Ok(Prompt { text, size })
 }
 
 /// The files of fragments.

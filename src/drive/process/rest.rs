@@ -9,9 +9,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::Runner;
 use crate::drive::steer;
 use crate::engine::facts::Order;
+use crate::engine::looped::Status;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
-use crate::engine::looped::Status;
 use crate::world::{clock, store};
 
 /// Between two looks at signals, orders and the clock.
@@ -60,7 +60,7 @@ impl Runner<'_> {
     }
 
     /// Whether an order waits, or the record is another than the one that is known.
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         let id = &self.record.id;
         let ordered = store::order(self.home, id).is_ok_and(|order| order.is_some());
         let changed = || {

@@ -2,6 +2,7 @@
 //! recorded is remembered, said once, and its limits hold all the same (spec 000).
 
 use anyhow::Result;
+use serde_json::Map;
 
 use super::Runner;
 use super::attempt::Attempt;
@@ -22,7 +23,9 @@ impl Runner<'_> {
     pub(super) fn round(&mut self) -> Result<()> {
         if !self.delay() || self.is_asked() || self.signals.times() > 0 {
             self.obey()?;
-            if self.record.state.status != crate::engine::looped::Status::Running || self.signals.times() > 0 {
+            if self.record.state.status != crate::engine::looped::Status::Running
+                || self.signals.times() > 0
+            {
                 return Ok(());
             }
         }
@@ -117,15 +120,13 @@ impl Runner<'_> {
             self.react(On::Stall);
         }
         match decision {
-            Decision::Wait { .. } => self.react(On::Wait),
-            Decision::Finish(_) => {
-                let record = self.record.clone();
-                if !self.unsaved {
-                    ending::wind_up(self.home, record);
-                }
-                self.react(On::Finish);
+            Decision::Wait { .. } => {
+                self.react(On::Wait);
             }
-            Decision::Continue | Decision::Hold(_) => {}
+            Decision::Finish(_) if !self.unsaved => {
+                ending::wind_up(self.home, self.record.clone());
+            }
+            Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
         }
         Ok(())
     }
@@ -141,10 +142,11 @@ impl Runner<'_> {
     pub(super) fn react(&self, on: On) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
-        for end in react(self.home, &self.record, on, &stop) {
-            if let Some(why) = end.failure() {
+        for end in react(self.home, &self.record, on, &Map::new(), &stop) {
+            if end.failed() {
+                let why = end.line();
                 self.tell(&News::ReactionFailed { on, run: &end.run, why: &why });
-                first.get_or_insert_with(|| format!("reaction `{}` failed: {why}", end.run));
+                first.get_or_insert(why);
             }
         }
         first
@@ -182,14 +184,11 @@ impl Runner<'_> {
     }
 
     /// Takes steps of git; `None` outside git.
-    pub(super) fn steps<T>(
-        &self,
-        take: impl FnOnce(&git::steps::Steps<'_>) -> T,
-    ) -> Option<T> {
-        let programs = self.programs.as_ref()?;
+    pub(super) fn steps<T>(&self, take: impl FnOnce(&git::steps::Steps<'_>) -> T) -> Option<T> {
+        let trusted = self.trusted.as_ref()?;
         let stop = || self.signals.times() > 1;
         let checkout = &self.record.place.checkout;
-        Some(take(&git::steps::Steps { checkout, programs, stop: &stop }))
+        Some(take(&git::steps::Steps { checkout, trusted, stop: &stop }))
     }
 
     /// What crew itself did to the working tree is no progress of the agent's.

@@ -95,8 +95,11 @@ impl Steps<'_> {
             cause,
             cure: cure.to_owned(),
         };
+        // A linked working tree has a folder of its own in git's.
+        let folder = git(self.checkout, &["rev-parse", "--absolute-git-dir"]);
+        let folder = PathBuf::from(folder.unwrap_or_default().trim_end_matches('\n'));
         for (file, what) in UNFINISHED {
-            if self.git_file(file).is_some_and(|path| disk::exists(&path)) {
+            if disk::exists(&folder.join(file)) {
                 let cure = format!("finish it, or git {what} --abort");
                 return Err(fault(format!("a {what} is under way"), &cure));
             }
@@ -123,11 +126,6 @@ impl Steps<'_> {
         let cause = format!("the setting {} changed during this run", changed.name);
         let cure = "look at git config --list --show-origin; a new run takes it as it then is";
         Err(GitFault { step, trouble: Trouble::Changed, cause, cure: cure.to_owned() })
-    }
-
-    fn git_file(&self, name: &str) -> Option<PathBuf> {
-        let told = git(self.checkout, &["rev-parse", "--git-path", name])?;
-        Some(self.checkout.join(told.trim_end_matches('\n')))
     }
 
     /// Runs git to its end, whatever that is.

@@ -1,0 +1,23 @@
+//! `crew drive`: what a detached run is in its own process. It drives only a loop that was handed to it.
+
+use anyhow::{Error, Result};
+
+use super::home;
+use super::run::go;
+use super::voice::{Manner, Voice};
+use crate::cli::Drive;
+use crate::drive::process::handover::take;
+use crate::exit::Exit;
+use crate::parse::arguments::RunOptions;
+use crate::world::unix::Signals;
+
+/// Takes the loop and drives it.
+pub fn drive(arguments: &Drive) -> Result<Exit> {
+    let home = home()?;
+    let signals = Signals::listen()?;
+    let id = arguments.id.parse().map_err(Error::msg)?;
+    let record = take(&home, &id)?;
+    let Drive { json, verbose, quiet, .. } = *arguments;
+    let mut voice = Voice::new(Manner { json, quiet, verbose });
+    go(&home, record, &RunOptions::default(), &signals, &mut voice)
+}
