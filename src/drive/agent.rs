@@ -82,3 +82,89 @@ fn at(origin: &Origin, what: &str) -> String {
         origin => format!("{origin}: {what}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::settings::merge::{Environment, Layers, merge};
+    use crate::parse::settings::{Whose, parse};
+
+    fn resolved(file: &str) -> String {
+        let user = parse(file, Path::new("config.toml"), Whose::Users).unwrap().layer;
+        let layers = Layers { user, ..Layers::default() };
+        match resolve(&merge(&layers, Environment::IsTheUsers, None), None) {
+            Ok(agent) => {
+                let Agent { name, command, prompt, dialect, permissions, max_turns } = agent;
+                let (prompt, dialect) = (prompt.label(), dialect.label());
+                let kinds: Vec<&str> = permissions.keys().map(|kind| kind.label()).collect();
+                let turns = max_turns.unwrap_or_default();
+                format!("{name}: {command:?} {prompt} {dialect} {kinds:?} {turns}")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn an_agent_is_known_or_written_or_like_another() {
+        let claude = find("claude").unwrap();
+        let begins = |file: &str, start: &str| {
+            let found = resolved(file);
+            assert!(found.starts_with(start), "{file}: {found}");
+        };
+        let words = format!("{:?}", claude.command);
+        let words = words.trim_end_matches(']');
+        begins("", &format!("claude: {words}] stdin claude"));
+        begins("[agent]\nargs = [\"--x\"]", &format!("claude: {words}, \"--x\"] stdin"));
+        begins(
+            "[agent]\nname = \"fast\"\nargs = [\"--y\"]\n[agents.fast]\nlike = \"claude\"\nargs = [\"--x\"]",
+            &format!("fast: {words}, \"--x\", \"--y\"] stdin claude"),
+        );
+        begins(
+            "[agents.claude]\nlike = \"claude\"\nargs = [\"--x\"]",
+            &format!("claude: {words}, \"--x\"] stdin claude"),
+        );
+        begins("[agents.claude]\ncommand = [\"/opt/c\"]", "claude: [\"/opt/c\"] stdin claude");
+        let mine = "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
+            max_turns = \"--turns\"\npermissions.bypass = [\"--yolo\"]";
+        assert_eq!(resolved(mine), r#"mine: ["m", "-p"] argument text ["bypass"] --turns"#);
+    }
+
+    #[test]
+    fn what_cannot_be_resolved_names_its_line_and_a_way_out() {
+        let table = [
+            (
+                "[agent]\nname = \"claud\"",
+                "config.toml:2: there is no agent claud: did you mean claude?",
+            ),
+            (
+                "[loop]\nagent = \"mine\"\n[agents.mine]\nprompt = \"stdin\"",
+                "config.toml:3: agents.mine has no command: command = [\"my-agent\"], or like = \"claude\"",
+            ),
+            (
+                "[loop]\nagent = \"a\"\n[agents.a]\nlike = \"b\"\n[agents.b]\nlike = \"a\"",
+                "config.toml:3: agents.a is like itself",
+            ),
+            (
+                "[loop]\nagent = \"a\"\n[agents.a]\nlike = \"codx\"",
+                "config.toml:3: there is no agent codx: did you mean codex?",
+            ),
+        ];
+        for (file, expected) in table {
+            assert_eq!(resolved(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
+        let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
+        let user = parse(user, Path::new("config.toml"), Whose::Users).unwrap().layer;
+        let settings = merge(&Layers { user, ..Layers::default() }, Environment::IsTheUsers, None);
+        let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
+        assert_eq!(
+            (agent.name.as_str(), agent.command),
+            ("my-agent", vec!["my-agent".to_owned(), "a b".to_owned()])
+        );
+    }
+}

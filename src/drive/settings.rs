@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 
+use super::procedures;
 use crate::engine::run::{Fragment, Recipe};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::{Environment, Layers, Settings, merge};
@@ -59,7 +60,8 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<Known> {
             user: user.layer,
             project: project.layer,
             environment,
-            ..Layers::default()
+            built_in: procedures::built_in(),
+            typed: Layer::default(),
         },
         checkout: checkout.to_owned(),
         user_file,

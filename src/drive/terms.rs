@@ -37,7 +37,7 @@ pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
         }
     }
     if let Some(text) = &arguments.completion_promise {
-        layer.promise = Some(Sourced { value: Promise::new(text)?, origin: Origin::Typed });
+        layer.promise = Some(Sourced::typed(Some(Promise::new(text)?)));
     }
     for (commands, role) in [
         (&verify(arguments, folder)?, Role::Verify),
@@ -101,10 +101,11 @@ fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result
         return Ok(None);
     }
     let set = settings.promise.as_ref().map(|sourced| sourced.value.clone());
+    let set = set.unwrap_or_else(|| Some(Promise::default()));
     if arguments.completion_promise.is_some() {
         return Ok(set);
     }
-    Ok(Some(Promise::in_task(task)?.or(set).unwrap_or_default()))
+    Ok(Promise::in_task(task)?.or(set))
 }
 
 fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {

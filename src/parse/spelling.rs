@@ -27,8 +27,10 @@ pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str>
         return None;
     }
     let names = || names.iter().map(|name| (plain(name), *name));
-    let within =
-        names().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()));
+    let same = names().find(|(plain, _)| *plain == written);
+    let within = same.or_else(|| {
+        names().find(|(plain, _)| plain.contains(&written) || written.contains(plain.as_str()))
+    });
     let near = || {
         names()
             .map(|(plain, name)| (distance(&written, &plain), plain.len(), name))
@@ -72,10 +74,11 @@ mod tests {
 
     #[test]
     fn the_nearest_name_is_close_in_letters_or_has_the_other_in_it() {
-        let names = ["max_iterations", "max_duration", "stall", "verify"];
+        let names = ["max_iterations", "max_duration", "stall", "verify", "max_stall"];
         for (written, expected) in [
             ("max-iteration", Some("max_iterations")),
             ("iterations", Some("max_iterations")),
+            ("max-stall", Some("max_stall")),
             ("maxduration", Some("max_duration")),
             ("Stal", Some("stall")),
             ("verfy", Some("verify")),

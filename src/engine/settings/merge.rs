@@ -41,8 +41,8 @@ pub enum Environment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     limits: BTreeMap<Limit, Sourced<u64>>,
-    /// `None` leaves it to the task, and then to the built-in word.
-    pub promise: Option<Sourced<Promise>>,
+    /// `None` leaves it to the task, and then to the built-in word; a `None` inside asks for no claim at all.
+    pub promise: Option<Sourced<Option<Promise>>>,
     /// By role: verify, gate, until; within a role in the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
     /// The name of the agent that fresh processes run.

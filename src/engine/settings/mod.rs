@@ -85,7 +85,8 @@ impl From<Check> for NamedCheck {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub limits: BTreeMap<Limit, Sourced<u64>>,
-    pub promise: Option<Sourced<Promise>>,
+    /// A `None` inside asks for no claim at all.
+    pub promise: Option<Sourced<Option<Promise>>>,
     /// In the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
     /// The name of the agent that fresh processes run.

@@ -8,6 +8,8 @@ mod checks;
 mod keys;
 mod procedures;
 mod reactions;
+#[cfg(test)]
+mod run_tests;
 mod terms;
 #[cfg(test)]
 mod tests;

@@ -92,9 +92,13 @@ impl Reader<'_> {
     }
 
     fn promise(&mut self, layer: &mut Layer, value: &Value<'_>) {
+        if value.get_ref().as_bool() == Some(false) {
+            layer.promise = Some(self.sourced(&value.span(), None));
+            return;
+        }
         let Some(text) = self.text("completion_promise", "\"ALL DONE\"", value) else { return };
         match Promise::new(&text) {
-            Ok(promise) => layer.promise = Some(self.sourced(&value.span(), promise)),
+            Ok(promise) => layer.promise = Some(self.sourced(&value.span(), Some(promise))),
             Err(error) => self.fault(&value.span(), format!("completion_promise: {error}")),
         }
     }

@@ -11,9 +11,13 @@ fn read(text: &str) -> Result<Read, String> {
 }
 
 /// What each text comes to, in the order given: `text` ⇒ error or warnings.
-fn told(texts: &[&str]) -> String {
+pub(super) fn told(texts: &[&str]) -> String {
+    told_of(texts, "crew.toml", Whose::Users)
+}
+
+pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
     let told = texts.iter().map(|text| {
-        let (kind, lines) = match read(text) {
+        let (kind, lines) = match parse(text, Path::new(path), whose) {
             Ok(read) => ("warning", read.warnings.join("\n")),
             Err(faults) => ("error", faults),
         };
@@ -89,7 +93,7 @@ run = "b"
     "#);
     let promise = read.layer.promise.unwrap();
     assert_eq!(
-        (promise.value.as_str(), promise.origin.to_string()),
+        (promise.value.unwrap().as_str(), promise.origin.to_string()),
         ("ALL DONE", "crew.toml:5".to_owned())
     );
 }

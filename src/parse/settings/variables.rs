@@ -75,3 +75,54 @@ fn rebase(text: &str) -> Result<Option<String>, Wanted> {
         _ => Err(("a branch, or 0", "main")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn a_variable_is_read_by_its_kind_or_refused_with_a_value_that_works() {
+        let read = |variables_set: &[(&str, &str)]| {
+            let get = |name: &str| {
+                let set = variables_set.iter().find(|(set, _)| *set == name);
+                set.map(|(_, text)| (*text).to_owned())
+            };
+            variables(&get)
+        };
+        let layer = read(&[
+            ("CREW_TIMEOUT", "45m"),
+            ("CREW_AGENT", "codex"),
+            ("CREW_PERMISSIONS", "auto"),
+            ("CREW_COMMIT", "1"),
+            ("CREW_PUSH", "false"),
+            ("CREW_REBASE", "0"),
+        ])
+        .unwrap();
+        assert_eq!(layer.limits[&Limit::Timeout].value, 2700);
+        let switches = [layer.commit, layer.push].map(|switch| switch.unwrap().value);
+        assert_eq!((switches, layer.rebase.unwrap().value), ([true, false], None));
+        let agent = layer.agent.unwrap();
+        assert_eq!(
+            (agent.value.as_str(), agent.origin.to_string().as_str()),
+            ("codex", "$CREW_AGENT")
+        );
+        let faults = read(&[
+            ("CREW_TIMEOUT", "90"),
+            ("CREW_MAX_TURNS", "many"),
+            ("CREW_KEEP_LOGS", "2"),
+            ("CREW_PERMISSIONS", "acceptEdits"),
+            ("CREW_COMMIT", "yes"),
+            ("CREW_REBASE", "-x"),
+        ]);
+        assert_snapshot!(faults.unwrap_err(), @r#"
+        CREW_TIMEOUT takes a time with its unit, such as 90m, 12h or "1h 30m", not `90`: CREW_TIMEOUT=10m
+        CREW_MAX_TURNS takes a whole number, not `many`: CREW_MAX_TURNS=50
+        CREW_KEEP_LOGS takes a size with its unit, such as 500MiB or 2GiB, not `2`: CREW_KEEP_LOGS=2GiB
+        CREW_PERMISSIONS takes default, accept-edits, auto or bypass, not `acceptEdits`: CREW_PERMISSIONS=accept-edits
+        CREW_COMMIT takes 1 or 0, not `yes`: CREW_COMMIT=1
+        CREW_REBASE takes a branch, or 0, not `-x`: CREW_REBASE=main
+        "#);
+    }
+}

@@ -32,8 +32,8 @@ pub(super) fn rows(settings: &Settings) -> Vec<Row> {
     });
     let mut rows: Vec<Row> = limits.collect();
     let promise = settings.promise.clone();
-    let promise = promise.unwrap_or_else(|| Sourced::built_in(Promise::default()));
-    rows.push(row("loop.completion_promise", promise.value.as_str(), &promise.origin));
+    let promise = promise.unwrap_or_else(|| Sourced::built_in(Some(Promise::default())));
+    rows.push(of_promise("loop.completion_promise", &promise));
     rows.push(row("agent.name", &settings.agent.value, &settings.agent.origin));
     if let Some(arguments) = &settings.agent_arguments {
         let shown = format!("{:?}", arguments.value.list);
@@ -61,7 +61,9 @@ pub(super) fn rows(settings: &Settings) -> Vec<Row> {
     rows.extend(settings.agents.iter().map(|(name, agent)| {
         row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
     }));
-    for (name, procedure) in &settings.procedures {
+    // crew's own are `crew run --list`'s to show.
+    let own = settings.procedures.iter().filter(|(_, it)| it.origin != Origin::BuiltIn);
+    for (name, procedure) in own {
         of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
     }
     rows
@@ -101,6 +103,11 @@ fn of_switch(key: &str, switch: &Sourced<bool>) -> Row {
     Row { value, ..row(key, &switch.value.to_string(), &switch.origin) }
 }
 
+fn of_promise(key: &str, promise: &Sourced<Option<Promise>>) -> Row {
+    let word = promise.value.as_ref().map(Promise::as_str);
+    Row { value: json!(word), ..row(key, word.unwrap_or(NONE), &promise.origin) }
+}
+
 fn of_branch(key: &str, branch: &Sourced<Option<String>>) -> Row {
     let shown = branch.value.as_deref().unwrap_or(NONE);
     Row { value: json!(branch.value), ..row(key, shown, &branch.origin) }
@@ -128,7 +135,7 @@ fn of_terms(rows: &mut Vec<Row>, key: &str, terms: &Layer) {
     let named = |name: &str| format!("{key}.{name}");
     rows.extend(terms.limits.iter().map(|(limit, sourced)| of_limit(key, *limit, sourced)));
     if let Some(promise) = &terms.promise {
-        rows.push(row(&named("completion_promise"), promise.value.as_str(), &promise.origin));
+        rows.push(of_promise(&named("completion_promise"), promise));
     }
     if let Some(agent) = &terms.agent {
         rows.push(row(&named("agent"), &agent.value, &agent.origin));
