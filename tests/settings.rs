@@ -57,15 +57,24 @@ fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
     let sandbox = Sandbox::new();
     user(
         &sandbox,
-        "[loop]\nmax_iterations = 20\nstall = 7\nmax_duration = \"3h\"\ngate = [\"mine\"]\n",
+        "[loop]\nmax_iterations = 20\nstall = 7\nmax_duration = \"3h\"\ngate = [\"mine\"]\n\
+         max_cost = 9\nmax_tokens = \"3M\"\n",
     );
-    project(&sandbox, "[loop]\nstall = 6\nmax_duration = \"2h\"\nverify = [\"test -e done\"]\n");
+    project(
+        &sandbox,
+        "[loop]\nstall = 6\nmax_duration = \"2h\"\nmax_cost = 2.5\nmax_tokens = \"1M\"\n\
+         verify = [\"test -e done\"]\n",
+    );
     sandbox.crew(&["trust"]).success();
-    start(&sandbox, "\"Build it\" --max-duration 1h");
+    start(&sandbox, "\"Build it\" --max-duration 1h --max-tokens 500k");
     let (limits, checks) = contract(&sandbox);
     assert_eq!(
         [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
         [&json!(20), &json!(6), &json!(3600)]
+    );
+    assert_eq!(
+        [&limits["max_cost_micros"], &limits["max_tokens"]],
+        [&json!(2_500_000), &json!(500_000)]
     );
     assert_eq!(checks, ["verify: test -e done", "gate: mine"]);
 }
@@ -75,12 +84,18 @@ fn a_variable_narrows_a_limit_and_never_raises_one() {
     let sandbox = Sandbox::new()
         .env("CREW_MAX_ITERATIONS", "0")
         .env("CREW_STALL", "2")
-        .env("CREW_MAX_DURATION", "5m");
+        .env("CREW_MAX_DURATION", "5m")
+        .env("CREW_MAX_COST", "2.50")
+        .env("CREW_MAX_TOKENS", "500k");
     let told = start(&sandbox, "\"Build it\" --verify true --max-duration 1h");
     let (limits, _) = contract(&sandbox);
     assert_eq!(
         [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
         [&json!(10), &json!(2), &json!(3600)]
+    );
+    assert_eq!(
+        [&limits["max_cost_micros"], &limits["max_tokens"]],
+        [&json!(2_500_000), &json!(500_000)]
     );
     assert!(told.contains("CREW_MAX_ITERATIONS=0 is not obeyed"), "{told}");
 }
@@ -174,8 +189,11 @@ fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelt_key_only_warns()
 
 #[test]
 fn config_shows_every_value_and_where_it_came_from() {
-    let sandbox = Sandbox::new().env("CREW_STALL", "2").env("CREW_MAX_WAIT", "0");
-    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\n");
+    let sandbox = Sandbox::new()
+        .env("CREW_STALL", "2")
+        .env("CREW_MAX_WAIT", "0")
+        .env("CREW_MAX_TOKENS", "500k");
+    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\nmax_cost = 2.50\n");
     project(&sandbox, "[loop]\nmax_iterations = 15\nverify = [\"cargo test\"]\nstal = 3\n");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["config"])), @"
     exit 0
@@ -183,6 +201,8 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.failure_threshold   3           built-in
     loop.stall               2           $CREW_STALL
     loop.max_duration        1h 30m      /home/.config/crew/config.toml:3
+    loop.max_cost            2.50        /home/.config/crew/config.toml:4
+    loop.max_tokens          500k        $CREW_MAX_TOKENS
     wait.max                 12h         built-in
     loop.completion_promise  COMPLETE    built-in
     verify                   cargo test  /repo/.claude/crew.toml:3
@@ -204,6 +224,8 @@ fn config_shows_every_value_and_where_it_came_from() {
     assert_eq!(told["settings"][0]["value"], 15);
     assert_eq!(told["settings"][0]["origin"]["line"], 2);
     assert_eq!(told["settings"][2]["origin"]["variable"], "CREW_STALL");
+    assert_eq!(told["settings"][4]["value"], 2.5);
+    assert_eq!(told["settings"][4]["unit"], "usd");
     assert_eq!(told["checks"][0]["run"], "cargo test");
     assert_eq!(told["untrusted"].as_array().unwrap().len(), 2);
 }

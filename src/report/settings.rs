@@ -6,7 +6,8 @@ use super::json::SCHEMA;
 use crate::engine::promise::Promise;
 use crate::engine::settings::merge::{ROLES, Settings};
 use crate::engine::settings::trust::{Need, Shown};
-use crate::engine::settings::{Limit, Origin};
+use crate::engine::settings::{Limit, Origin, Unit};
+use crate::engine::usage::Money;
 
 /// A settings file and whether it is there.
 #[derive(Debug)]
@@ -78,16 +79,22 @@ fn columns(rows: &[[String; 3]]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// For programs. Times are in seconds.
+/// For programs. Times are in seconds, money in US dollars.
 pub fn json(told: &Told<'_>) -> Value {
     let mut values = Vec::new();
     for limit in Limit::ALL {
         let (table, key) = limit.key();
         let sourced = told.settings.limit(limit);
+        let (value, unit) = match limit.unit() {
+            Unit::Iterations => (json!(sourced.value), "iterations"),
+            Unit::Seconds => (json!(sourced.value), "s"),
+            Unit::Micros => (json!(Money::from_micros(sourced.value).dollars()), "usd"),
+            Unit::Tokens => (json!(sourced.value), "tokens"),
+        };
         values.push(json!({
             "key": format!("{table}.{key}"),
-            "value": sourced.value,
-            "unit": if limit.is_time() { "s" } else { "iterations" },
+            "value": value,
+            "unit": unit,
             "origin": origin(&sourced.origin),
         }));
     }

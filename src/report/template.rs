@@ -12,6 +12,8 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     for (limit, what) in [
         (Limit::MaxIterations, "iterations after which a loop ends"),
         (Limit::MaxDuration, "time awake after which it ends"),
+        (Limit::MaxCost, "US dollars after which it ends, such as 5.00"),
+        (Limit::MaxTokens, "tokens after which it ends, such as \"500k\""),
         (Limit::FailureThreshold, "failed iterations in a row that abort it"),
         (Limit::Stall, "iterations in a row without progress that stall it"),
     ] {
@@ -84,6 +86,8 @@ mod tests {
         [loop]
         # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
         # max_duration = "12h"           # time awake after which it ends; 0 = no limit
+        # max_cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
+        # max_tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
         # failure_threshold = 3          # failed iterations in a row that abort it; 0 = no limit
         # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done

@@ -99,7 +99,8 @@ impl Settings {
             stall: count(Limit::Stall),
             max_duration_s: value(Limit::MaxDuration),
             max_wait_s: value(Limit::MaxWait),
-            ..Limits::default()
+            max_cost_micros: value(Limit::MaxCost),
+            max_tokens: value(Limit::MaxTokens),
         }
     }
 

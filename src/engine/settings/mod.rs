@@ -21,16 +21,30 @@ pub enum Limit {
     FailureThreshold,
     Stall,
     MaxDuration,
+    MaxCost,
+    MaxTokens,
     MaxWait,
+}
+
+/// What the number of a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Iterations,
+    Seconds,
+    /// Millionths of a US dollar.
+    Micros,
+    Tokens,
 }
 
 impl Limit {
     /// All of them, in the order they are shown.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::MaxIterations,
         Self::FailureThreshold,
         Self::Stall,
         Self::MaxDuration,
+        Self::MaxCost,
+        Self::MaxTokens,
         Self::MaxWait,
     ];
 
@@ -41,6 +55,8 @@ impl Limit {
             Self::FailureThreshold => ("loop", "failure_threshold"),
             Self::Stall => ("loop", "stall"),
             Self::MaxDuration => ("loop", "max_duration"),
+            Self::MaxCost => ("loop", "max_cost"),
+            Self::MaxTokens => ("loop", "max_tokens"),
             Self::MaxWait => ("wait", "max"),
         }
     }
@@ -52,13 +68,20 @@ impl Limit {
             Self::FailureThreshold => "CREW_FAILURE_THRESHOLD",
             Self::Stall => "CREW_STALL",
             Self::MaxDuration => "CREW_MAX_DURATION",
+            Self::MaxCost => "CREW_MAX_COST",
+            Self::MaxTokens => "CREW_MAX_TOKENS",
             Self::MaxWait => "CREW_MAX_WAIT",
         }
     }
 
-    /// Whether it counts seconds; otherwise it counts iterations.
-    pub fn is_time(self) -> bool {
-        matches!(self, Self::MaxDuration | Self::MaxWait)
+    /// What it counts.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::MaxIterations | Self::FailureThreshold | Self::Stall => Unit::Iterations,
+            Self::MaxDuration | Self::MaxWait => Unit::Seconds,
+            Self::MaxCost => Unit::Micros,
+            Self::MaxTokens => Unit::Tokens,
+        }
     }
 
     /// Its value where no setting names one.
@@ -69,17 +92,32 @@ impl Limit {
             Self::FailureThreshold => limits.failure_threshold.into(),
             Self::Stall => limits.stall.into(),
             Self::MaxDuration => limits.max_duration_s,
+            Self::MaxCost => limits.max_cost_micros,
+            Self::MaxTokens => limits.max_tokens,
             Self::MaxWait => limits.max_wait_s,
         }
     }
 
-    /// A value of it as a settings file writes it: `15`, `"12h"`.
+    /// A value of it as a settings file writes it, to the last digit: `15`, `"12h"`, `2.50`, `"500k"`.
     pub fn written(self, value: u64) -> String {
-        if self.is_time() && value > 0 {
-            let time = humantime::format_duration(std::time::Duration::from_secs(value));
-            return format!("\"{time}\"");
+        match self.unit() {
+            Unit::Seconds if value > 0 => {
+                let time = humantime::format_duration(std::time::Duration::from_secs(value));
+                format!("\"{time}\"")
+            }
+            Unit::Micros if value > 0 => {
+                let (dollars, cents) = (value / 1_000_000, value % 1_000_000 / 10_000);
+                let beyond = format!("{:04}", value % 10_000);
+                format!("{dollars}.{cents:02}{}", beyond.trim_end_matches('0'))
+            }
+            Unit::Tokens if value > 0 && value.is_multiple_of(1_000_000) => {
+                format!("\"{}M\"", value / 1_000_000)
+            }
+            Unit::Tokens if value > 0 && value.is_multiple_of(1_000) => {
+                format!("\"{}k\"", value / 1_000)
+            }
+            _ => value.to_string(),
         }
-        value.to_string()
     }
 }
 

@@ -106,6 +106,13 @@ mod tests {
             ["[loop] max_iterations = 30", "[loop] max_duration = \"1h\""]
         );
         assert_eq!(texts(&needs(&layer(&[(Limit::Stall, 0)]), &open)), ["[loop] stall = 0"]);
+        let priced = layer(&[(Limit::MaxCost, 2_500_000), (Limit::MaxTokens, 500_000)]);
+        assert_eq!(texts(&needs(&priced, &Layer::default())), Vec::<String>::new());
+        let thrifty = layer(&[(Limit::MaxCost, 2_499_999), (Limit::MaxTokens, 1)]);
+        assert_eq!(
+            texts(&needs(&priced, &thrifty)),
+            ["[loop] max_cost = 2.50", "[loop] max_tokens = \"500k\""]
+        );
     }
 
     #[test]

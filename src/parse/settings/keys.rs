@@ -6,13 +6,15 @@ use super::{Key, Reader, Value, in_order};
 use crate::engine::contract::{Check, Role};
 use crate::engine::promise::Promise;
 use crate::engine::settings::merge::ROLES;
-use crate::engine::settings::{Limit, NamedCheck};
+use crate::engine::settings::{Limit, NamedCheck, Unit};
 use crate::parse::spelling::nearest;
 
 const TABLES: [&str; 3] = ["loop", "check", "wait"];
-const LOOP: [&str; 8] = [
+const LOOP: [&str; 10] = [
     "max_iterations",
     "max_duration",
+    "max_cost",
+    "max_tokens",
     "completion_promise",
     "failure_threshold",
     "stall",
@@ -75,8 +77,12 @@ impl Reader<'_> {
 
     fn limit(&mut self, limit: Limit, value: &Value<'_>) {
         let (_, key) = limit.key();
-        let number =
-            if limit.is_time() { self.seconds(key, value) } else { self.count(key, value) };
+        let number = match limit.unit() {
+            Unit::Iterations => self.count(key, value),
+            Unit::Seconds => self.seconds(key, value),
+            Unit::Micros => self.micros(key, value),
+            Unit::Tokens => self.tokens(key, value),
+        };
         if let Some(number) = number {
             let sourced = self.sourced(&value.span(), number);
             self.read.layer.limits.insert(limit, sourced);

@@ -1,18 +1,25 @@
 //! The values of a settings file. Each refusal names the key, what stands there, and a line that works.
 
 use super::{Reader, Value};
-use crate::engine::settings::Limit;
-use crate::parse::duration;
+use crate::engine::settings::{Limit, Unit};
 use crate::parse::spelling::shown;
+use crate::parse::{amounts, duration};
+
+/// What is wanted of an amount of money, and of a number of tokens.
+const DOLLARS: &str = "an amount in US dollars";
+const TOKENS: &str = "a number of tokens, such as 500k or 2M";
 
 /// Reads a limit from the text of its variable. The error is one line.
 pub fn limit(limit: Limit, text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let (found, example) = if limit.is_time() {
-        (duration::parse(text).map(duration::whole_seconds), "12h")
-    } else {
-        let example = if limit == Limit::MaxIterations { "15" } else { "3" };
-        (text.parse::<u32>().map(u64::from).map_err(|_| "a whole number"), example)
+    let (found, example) = match limit.unit() {
+        Unit::Seconds => (duration::parse(text).map(duration::whole_seconds), "12h"),
+        Unit::Micros => (amounts::dollars(text).map(amounts::micros).ok_or(DOLLARS), "5.00"),
+        Unit::Tokens => (amounts::tokens(text).ok_or(TOKENS), "500k"),
+        Unit::Iterations => {
+            let example = if limit == Limit::MaxIterations { "15" } else { "3" };
+            (text.parse::<u32>().map(u64::from).map_err(|_| "a whole number"), example)
+        }
     };
     let name = limit.variable();
     found
@@ -59,6 +66,31 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    /// An amount of US dollars, in millionths.
+    pub(super) fn micros(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
+        let number = amounts::dollars(&self.amount(value)).map(amounts::micros);
+        if number.is_none() {
+            self.refuse(key, DOLLARS, value, "5.00");
+        }
+        number
+    }
+
+    /// A number of tokens.
+    pub(super) fn tokens(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
+        let number = amounts::tokens(&self.amount(value));
+        if number.is_none() {
+            self.refuse(key, TOKENS, value, "\"500k\"");
+        }
+        number
+    }
+
+    /// The digits of a number, or what stands in quotes.
+    fn amount(&self, value: &Value<'_>) -> String {
+        let quoted = value.get_ref().as_str();
+        let bare = self.text.get(value.span()).unwrap_or_default();
+        quoted.map_or_else(|| bare.replace('_', ""), str::to_owned)
     }
 
     /// A text that is not blank.
