@@ -51,10 +51,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
 
 /// What happened since the loop started; looked at only for a page that shows it.
 pub fn since(record: &Loop) -> Since {
-    match &record.place.head {
-        Some(head) if !record.is_live() => git::since(&record.place.checkout, head),
-        _ => Since::default(),
-    }
+    if record.is_live() { Since::default() } else { git::since(record) }
 }
 
 fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {

@@ -28,12 +28,8 @@ pub struct Ended {
 
 /// Does the once-only work of an ending.
 pub fn wind_up(home: &Home, record: Loop) -> Ended {
-    let place = &record.place;
-    let since = place.head.as_ref().map_or_else(Since::default, |head| {
-        let mut since = git::since(&place.checkout, head);
-        since.diffstat.truncate(floor(&since.diffstat, 6000));
-        since
-    });
+    let mut since = git::since(&record);
+    since.diffstat.truncate(floor(&since.diffstat, 6000));
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let now = clock::now().wall;
     let handoff = (outcome != Outcome::Completed).then(|| {

@@ -138,9 +138,9 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.owner = taker.owner;
     state.session = taker.memory;
     state.began = clock::now();
-    state.tree = match record.contract.limits.stall {
+    record.state.tree = match record.contract.limits.stall {
         0 => None,
-        _ => git::fingerprint(&record.place.checkout),
+        _ => git::fingerprint(record),
     };
 }
 

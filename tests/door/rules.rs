@@ -224,6 +224,20 @@ fn a_check_finds_its_programs_where_they_were_when_the_loop_began() {
 }
 
 #[test]
+fn git_is_the_one_of_the_loops_beginning_and_not_one_that_was_planted() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 2 --stall 2");
+    let planted = "#!/bin/sh\ntouch planted-git-ran\necho \"? $$\"\n";
+    write_executable(&door.sandbox.file("planted/git"), planted);
+    let path = format!("{}:/usr/bin:/bin", door.sandbox.file("planted").display());
+    let stop = |words: &str| door.stopping(words).env("PATH", &path).send();
+    stop("one").assert_goes_on();
+    stop("two").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["completed"], 2);
+    assert!(!door.sandbox.file("planted-git-ran").exists());
+}
+
+#[test]
 fn a_check_cannot_read_the_payload_or_see_a_nested_session() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --gate 'cat > stdin; env > seen' --stall 0");
