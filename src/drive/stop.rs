@@ -66,7 +66,9 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     };
     memory.metered = measure(&open, payload, &mut facts);
     let session_id = payload.session_id.clone().unwrap_or_default();
-    let road = match open.foresee(&facts) {
+    let foreseen = open.foresee(&facts);
+    let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
+    let road = match foreseen {
         Decision::Continue => Road::choose(home, &session_id, row),
         Decision::Hold(Hold::Background(_)) if env::is_attended() => {
             Road::wake(home, &session_id).unwrap_or(Road::Context)
@@ -79,7 +81,7 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
     let hold_until = awaited.map(|awaited| {
-        memory.holds += 1;
+        memory.holds += u32::from(holds);
         clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default()
     });
     let veto = matches!(road, Road::None).then(cap::met);
