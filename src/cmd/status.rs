@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{home, print};
 use crate::cli::Status;
-use crate::drive::ending::owner_is_gone;
+use crate::drive::ending::{complete, owner_is_gone};
 use crate::drive::find::{Found, find};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
@@ -41,6 +41,7 @@ pub fn status(arguments: &Status) -> Result<Exit> {
 }
 
 fn show(home: &Home, record: Loop, as_json: bool) {
+    complete(home, &record);
     let gone = owner_is_gone(home, &record);
     if as_json {
         print::out(&json::status(&[(record, gone)]).to_string());

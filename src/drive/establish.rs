@@ -102,6 +102,7 @@ fn vacate(
         Err(error) => return Err(error.into()),
     };
     if !record.is_live() {
+        ending::complete(home, &record);
         return Ok(Vacancy::Free(None));
     }
     let same_command =

@@ -24,3 +24,4 @@ pub mod start;
 pub mod steer;
 pub mod stop;
 pub mod terms;
+pub mod untold;

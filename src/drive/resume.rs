@@ -74,6 +74,7 @@ pub fn resume(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, taker.session_id())?;
+    ending::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
