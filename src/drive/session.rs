@@ -90,6 +90,7 @@ pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
             name.map_or(Ok(Answer::Silent), |name| Ok(command(home, payload, name, raw)))
         }
         "UserPromptSubmit" => match payload.prompt.as_deref().and_then(pasted_command) {
+            Some(_) if payload.is_another_authors() => Ok(Answer::Silent),
             Some((name, raw)) => Ok(command(home, payload, &name, &raw)),
             None => prompt_submitted(home, payload),
         },

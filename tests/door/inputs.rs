@@ -152,6 +152,18 @@ fn options_with_an_equals_sign_are_options() {
 }
 
 #[test]
+fn a_pasted_command_is_the_users_unless_the_client_names_another_author() {
+    let door = Door::of(Sandbox::without_git());
+    let pasted = "<pasted_content id=\"1\">\n/crew:loop \"go on\" -n 2\n</pasted_content id=\"1\">";
+    let prompt = || door.event("UserPromptSubmit").with("prompt", pasted);
+    for author in ["schedule_wakeup", "loop_wakeup", "system", "poll_event"] {
+        prompt().with("source", author).send().assert_silent();
+    }
+    assert!(!door.sandbox.crew_home().join("loops").exists());
+    prompt().with("source", "user").send().assert_goes_on();
+}
+
+#[test]
 fn a_working_tree_too_large_to_be_looked_at_keeps_its_branch() {
     let door = Door::new();
     door.sandbox.git(&["switch", "--quiet", "--create", "feat/large"]);
