@@ -15,6 +15,7 @@ mod loops;
 mod nights;
 mod sandbox;
 mod settings;
+mod terminal;
 mod tidy;
 mod usage;
 mod world;

@@ -9,6 +9,7 @@ mod handoff;
 pub mod hook;
 mod init;
 mod install;
+mod looped;
 mod pause;
 pub mod print;
 mod resume;
@@ -49,6 +50,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Config(arguments) => config::config(arguments),
         Verb::Trust => trust::trust(),
         Verb::Demo => demo::demo(),
+        Verb::Loop(arguments) => looped::looped(arguments),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::drive::ending::Attempt;
 use crate::drive::steer::Paused;
+use crate::engine::looped::Loop;
 use crate::report::{line, page};
 
 /// What became of a cancel.
@@ -12,7 +13,7 @@ pub fn cancelled(attempt: &Attempt) -> String {
         Attempt::Ended(ended) => {
             page::finish(&ended.record, &ended.since, ended.handoff.as_deref())
         }
-        Attempt::Over(record) => format!("loop {}: {} already", record.id, line::standing(record)),
+        Attempt::Over(record) => over(record),
         Attempt::LeftToTheBoundary => {
             "cancelled: a boundary is being recorded and obeys before it answers".to_owned()
         }
@@ -30,10 +31,15 @@ pub fn paused(paused: &Paused) -> String {
             record.id,
             record.iteration()
         ),
-        Paused::Already(record) | Paused::Over(record) => {
-            format!("loop {}: {} already", record.id, line::standing(record))
+        Paused::Already(record) => {
+            format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
         }
+        Paused::Over(record) => over(record),
     }
+}
+
+fn over(record: &Loop) -> String {
+    format!("loop {} is over already: {}", record.id, line::standing(record))
 }
 
 /// Where a handoff is.
