@@ -26,6 +26,16 @@ pub enum Verb {
         after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --all --json"
     )]
     Status(Status),
+    /// Show loops that are over, the newest first
+    #[command(after_help = "Examples:\n  crew history\n  crew history --all --limit 100 --json")]
+    History(History),
+    /// Tell the whole story of a loop
+    #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
+                      crew show --log -f\n  crew show --html story.html")]
+    Show(Show),
+    /// Show how a loop stands, again and again, until it ends
+    #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
+    Watch(Named),
     /// Let the running iteration end and no other begin
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9")]
     Pause(Named),
@@ -90,6 +100,46 @@ pub struct Status {
     pub all: bool,
     /// For programs; every object carries "schema"
     #[arg(long)]
+    pub json: bool,
+    /// One short line for a prompt or a status bar; nothing where no loop is live
+    #[arg(long, conflicts_with_all = ["all", "json"])]
+    pub line: bool,
+}
+
+/// `crew history`.
+#[derive(Debug, clap::Args)]
+pub struct History {
+    /// Of this machine, not only of this working tree
+    #[arg(long)]
+    pub all: bool,
+    /// The most that are shown
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// For programs; every object carries "schema"
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `crew show`.
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    #[arg(value_name = "LOOP")]
+    pub name: Option<String>,
+    /// One iteration with all its evidence
+    #[arg(long, value_name = "N")]
+    pub iteration: Option<u32>,
+    /// What the agent printed in that iteration, or in the latest
+    #[arg(long, conflicts_with_all = ["html", "json"])]
+    pub log: bool,
+    /// With `--log`: and what it prints from now on, until the loop is over
+    #[arg(short, long, requires = "log")]
+    pub follow: bool,
+    /// Write the story as one page that needs nothing else
+    #[arg(long, value_name = "FILE", conflicts_with = "iteration")]
+    pub html: Option<PathBuf>,
+    /// For programs; the object carries "schema"
+    #[arg(long, conflicts_with = "html")]
     pub json: bool,
 }
 

@@ -15,6 +15,7 @@ mod loops;
 mod nights;
 mod sandbox;
 mod settings;
+mod show;
 mod terminal;
 mod tidy;
 mod usage;

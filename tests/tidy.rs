@@ -17,7 +17,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("engine", &["engine"]),
     ("parse", &["parse", "engine"]),
     ("agents", &["agents", "engine", "parse"]),
-    ("prompts", &["prompts", "engine"]),
+    ("prompts", &["prompts", "engine", "parse"]),
     ("report", &["report", "engine"]),
     ("world", &["world", "engine", "parse"]),
     ("drive", &["drive", "agents", "engine", "parse", "prompts", "world"]),

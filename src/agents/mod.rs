@@ -1,9 +1,25 @@
 //! The agents: how each one's command line is put together, and what its output says. Pure: options in,
-//! arguments out; lines in, a report out. Starting and reading the process is `world`'s.
+//! arguments out; lines in, a report out. Starting and reading the process is `world`'s. An option the
+//! agent does not have is refused, never left out in silence.
 
-use crate::engine::agent::{Agent, Permissions};
-use crate::engine::facts::ApiError;
-use crate::engine::usage::Usage;
+use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+
+pub mod catalogue;
+mod claude;
+mod codex;
+pub mod command;
+mod lenient;
+mod open;
+mod report;
+#[cfg(test)]
+mod tests;
+mod text;
+mod words;
+
+pub use self::report::{Reader, Report};
+
+/// The longest prompt given as an argument, in bytes: Linux takes one argument of less than 128 KiB.
+const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
 /// What one iteration asks of an agent.
 #[derive(Debug, Clone, Copy)]
@@ -23,36 +39,77 @@ pub struct Launch {
     pub input: String,
 }
 
-/// What an iteration's output came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// The agent's last words; `None` where it said none.
-    pub final_message: Option<String>,
-    /// Whether those are the end of plain output, where an echo of the prompt is possible.
-    pub may_echo: bool,
-    /// `None` where the agent does not tell.
-    pub usage: Option<Usage>,
-    /// Only what a structured event says; text is never taken for an error.
-    pub error: Option<ApiError>,
-    /// Tools that were denied, each once.
-    pub denied: Vec<String>,
-    /// The answer was cut by the token limit: neither a claim nor a failure.
-    pub cut: bool,
-}
-
-/// Reads one process's output as it comes.
-pub trait Reader: std::fmt::Debug {
-    /// Takes one line of standard output, without its line break; gives what a person may see of it.
-    fn line(&mut self, line: &str) -> Option<String>;
-
-    /// Whether a tool call of the agent's is open: then silence is work.
-    fn tool_is_open(&self) -> bool;
-
-    /// What it all came to, once the process is over.
-    fn report(&mut self) -> Report;
+/// The reader for an agent's output.
+pub fn reader(agent: &Agent) -> Box<dyn Reader> {
+    match agent.dialect {
+        Dialect::Claude => Box::new(claude::Claude::default()),
+        Dialect::Codex => Box::new(codex::Codex::new(&agent.name)),
+        Dialect::Text => Box::new(text::Text::default()),
+    }
 }
 
 /// Puts the command line of one iteration together. The error says which option the agent does not have.
-pub fn launch(_agent: &Agent, _ask: &Ask<'_>) -> Result<Launch, String> {
-    Err("no agent can be started yet".to_owned())
+pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
+    let name = &agent.name;
+    let Some((program, fixed)) = agent.command.split_first().filter(|(it, _)| !it.is_empty())
+    else {
+        return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
+    };
+    let mut arguments = fixed.to_vec();
+    arguments.extend_from_slice(permissions(agent, ask.permissions)?);
+    if ask.max_turns > 0 {
+        let Some(option) = &agent.max_turns else {
+            return Err(format!(
+                "agent {name} has no limit on turns: leave --max-turns out, or bound it by --timeout"
+            ));
+        };
+        arguments.extend([option.clone(), ask.max_turns.to_string()]);
+    }
+    let mut input = String::new();
+    match agent.prompt {
+        PromptDoor::Stdin => ask.prompt.clone_into(&mut input),
+        PromptDoor::Argument => arguments.push(argument(name, ask.prompt)?),
+    }
+    Ok(Launch { program: program.clone(), arguments, input })
+}
+
+/// The arguments that ask for these permissions. A command of which no kind is known, as one given by
+/// `--agent-cmd`, carries its own: only what goes beyond edits is refused there.
+fn permissions(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
+    if let Some(arguments) = agent.permissions.get(&asked) {
+        return Ok(arguments);
+    }
+    if agent.permissions.is_empty() {
+        if asked <= Permissions::AcceptEdits {
+            return Ok(&[]);
+        }
+        return Err(format!(
+            "agent {} takes no --permissions {}: put its own option into its command",
+            agent.name,
+            asked.label()
+        ));
+    }
+    let known: Vec<&str> = agent.permissions.keys().map(|kind| kind.label()).collect();
+    Err(format!(
+        "agent {} cannot be asked for {}: choose --permissions {}",
+        agent.name,
+        asked.label(),
+        known.join(" or ")
+    ))
+}
+
+fn argument(name: &str, prompt: &str) -> Result<String, String> {
+    if prompt.len() > ARGUMENT_BYTES_MAX {
+        return Err(format!(
+            "the prompt has {} bytes and agent {name} takes it as an argument, of at most \
+             {ARGUMENT_BYTES_MAX}: shorten the task or its context",
+            prompt.len()
+        ));
+    }
+    if prompt.contains('\0') {
+        return Err(format!(
+            "the prompt holds a NUL, and agent {name} takes it as an argument: remove the NUL"
+        ));
+    }
+    Ok(prompt.to_owned())
 }

@@ -5,7 +5,9 @@ mod cancel;
 mod config;
 mod demo;
 mod doctor;
+mod follow;
 mod handoff;
+mod history;
 pub mod hook;
 mod init;
 mod install;
@@ -14,11 +16,14 @@ mod pause;
 pub mod print;
 mod resume;
 mod set;
+mod show;
 mod status;
 mod tell;
 mod told;
 mod trust;
 mod uninstall;
+pub mod voice;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -37,6 +42,9 @@ use crate::world::{disk, env, git};
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
     match verb {
         Verb::Status(arguments) => status::status(arguments),
+        Verb::History(arguments) => history::history(arguments),
+        Verb::Show(arguments) => show::show(arguments),
+        Verb::Watch(arguments) => watch::watch(arguments),
         Verb::Pause(arguments) => pause::pause(arguments),
         Verb::Cancel(arguments) => cancel::cancel(arguments),
         Verb::Resume(arguments) => resume::resume(arguments),

@@ -5,20 +5,23 @@ use anyhow::Result;
 use super::{home, print};
 use crate::cli::Status;
 use crate::drive::ending::{complete, owner_is_gone};
-use crate::drive::find::{Found, find};
+use crate::drive::find::{Found, find, of_working_tree};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
 use crate::exit::Exit;
-use crate::report::{json, page};
+use crate::report::{json, line, page};
 use crate::world::home::Home;
-use crate::world::{env, git, store};
+use crate::world::{clock, env, git, store};
 
 /// The most loops a list shows.
-const LIST_MAX: usize = 100_000;
+pub const LIST_MAX: usize = 100_000;
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &Status) -> Result<Exit> {
     let home = home()?;
+    if arguments.line {
+        return show_line(&home, arguments.name.as_deref());
+    }
     if arguments.all {
         show_list(&home, store::load_all(&home, LIST_MAX), arguments.json);
         return Ok(Exit::Success);
@@ -38,6 +41,24 @@ pub fn status(arguments: &Status) -> Result<Exit> {
             Ok(Exit::Usage)
         }
     }
+}
+
+/// The line of a live loop of this working tree, or of the one that is named. A prompt is no place for an
+/// error: what cannot be told is not told.
+fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
+    let folder = env::current_folder()?;
+    let found = match name {
+        Some(_) => match find(home, name, &folder) {
+            Ok(Found::One(record)) => Some(*record),
+            _ => None,
+        },
+        None => of_working_tree(home, &folder).ok().flatten(),
+    };
+    if let Some(record) = found.filter(Loop::is_live) {
+        let gone = owner_is_gone(home, &record);
+        print::out(&line::short(&record, gone, clock::local()));
+    }
+    Ok(Exit::Success)
 }
 
 fn show(home: &Home, record: Loop, as_json: bool) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::drive::ending::Attempt;
 use crate::drive::steer::Paused;
 use crate::engine::looped::Loop;
+use crate::engine::owner::Driver;
 use crate::report::{line, page};
 
 /// What became of a cancel.
@@ -24,12 +25,13 @@ pub fn cancelled(attempt: &Attempt) -> String {
 pub fn paused(paused: &Paused) -> String {
     match paused {
         Paused::Now(record) => {
-            format!("loop {}: {} · /crew:resume goes on", record.id, line::standing(record))
+            format!("loop {}: {} · {}", record.id, line::standing(record), goes_on(record))
         }
         Paused::AfterIteration(record) => format!(
-            "loop {}: pauses when iteration {} ends · /crew:resume goes on",
+            "loop {}: pauses when iteration {} ends · {}",
             record.id,
-            record.iteration()
+            record.iteration(),
+            goes_on(record)
         ),
         Paused::Already(record) => {
             format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
@@ -40,6 +42,13 @@ pub fn paused(paused: &Paused) -> String {
 
 fn over(record: &Loop) -> String {
     format!("loop {} is over already: {}", record.id, line::standing(record))
+}
+
+fn goes_on(record: &Loop) -> String {
+    match record.driver() {
+        Driver::Session => "/crew:resume goes on".to_owned(),
+        Driver::Process => format!("crew resume {} goes on", record.id),
+    }
 }
 
 /// Where a handoff is.

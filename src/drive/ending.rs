@@ -104,7 +104,9 @@ pub enum Attempt {
     LeftToTheBoundary,
 }
 
-/// Cancels a loop: the order first, so that nothing in flight can go on, then the record.
+/// Cancels a loop: the order first, so that nothing in flight can go on, then the record. The agent's turn goes
+/// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
+/// but would start a process at every tool call of every session, with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {

@@ -16,6 +16,7 @@ pub mod hold;
 pub mod install;
 pub mod meter;
 pub mod place;
+pub mod reactions;
 pub mod resume;
 pub mod session;
 pub mod settings;

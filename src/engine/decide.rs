@@ -89,7 +89,7 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let denied = !agent.denied.is_empty()
         && judged.after.driver() == Driver::Process
         && judged.progress == Progress::None
-        && facts.seen.claim != Claim::Success;
+        && *facts.seen.heard() != Claim::Success;
     denied.then(|| {
         let tools = agent.denied.join(", ");
         let why = format!("denied: {tools}, and nothing changed; allow them with --permissions");
@@ -117,7 +117,7 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
 
 /// 4. claim BLOCKED → finish `blocked`.
 fn said_blocked(facts: &Facts) -> Option<Decision> {
-    let Claim::Blocked { reason } = &facts.seen.claim else { return None };
+    let Claim::Blocked { reason } = facts.seen.heard() else { return None };
     let why = reason.as_ref().map_or_else(
         || "the agent said BLOCKED and gave no reason".to_owned(),
         |reason| format!("the agent said BLOCKED: {reason}"),

@@ -30,6 +30,9 @@ pub struct Evidence {
     /// What the user wants the agent to be told with the prompt that follows.
     #[serde(default)]
     pub words: Vec<String>,
+    /// The answer was cut by the token limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
 }
 
 impl Evidence {
@@ -70,13 +73,7 @@ pub struct CheckEvidence {
 impl CheckEvidence {
     /// "failed (exit 1)", "timed out after 10m": what happened, for people and for the agent.
     pub fn what_happened(&self) -> String {
-        match (self.verdict, self.exit) {
-            (Verdict::Passed, _) => "passed".to_owned(),
-            (Verdict::Failed, Some(code)) => format!("failed (exit {code})"),
-            (Verdict::Failed, None) => "failed".to_owned(),
-            (Verdict::TimedOut, _) => format!("timed out after {} s", self.elapsed_ms / 1000),
-            (Verdict::Unknown, _) => "did not finish; its result is unknown".to_owned(),
-        }
+        self.verdict.what_happened(self.exit, self.elapsed_ms)
     }
 }
 

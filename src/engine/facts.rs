@@ -78,16 +78,26 @@ pub struct AgentEnd {
     pub denied: Vec<String>,
     /// Work the client still runs in the background and that is worth waiting for.
     pub background: Option<String>,
+    /// The answer was cut by the token limit: whatever it says is no claim, and how it ended is no failure.
+    pub cut: bool,
 }
 
 /// The cheap look: enough to know which checks and which diffs are worth their cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub order: Option<Order>,
+    /// As it was read; what counts of it is [`Seen::heard`].
     pub claim: Claim,
     pub agent: AgentEnd,
     /// A number from 0 to 999 that spreads waits of many loops.
     pub jitter: u16,
+}
+
+impl Seen {
+    /// The claim that counts: an answer that was cut makes none.
+    pub fn heard(&self) -> &Claim {
+        if self.agent.cut { &Claim::None } else { &self.claim }
+    }
 }
 
 /// What a check did at this boundary.
@@ -100,6 +110,19 @@ pub enum Verdict {
     TimedOut,
     /// Died by a signal crew did not send, or was not run: never taken for a failure.
     Unknown,
+}
+
+impl Verdict {
+    /// "failed (exit 1)", "timed out after 600 s": what happened, for people and for the agent.
+    pub fn what_happened(self, exit: Option<i32>, elapsed_ms: u64) -> String {
+        match (self, exit) {
+            (Self::Passed, _) => "passed".to_owned(),
+            (Self::Failed, Some(code)) => format!("failed (exit {code})"),
+            (Self::Failed, None) => "failed".to_owned(),
+            (Self::TimedOut, _) => format!("timed out after {} s", elapsed_ms / 1000),
+            (Self::Unknown, _) => "did not finish; its result is unknown".to_owned(),
+        }
+    }
 }
 
 /// One check, run once.

@@ -77,7 +77,7 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
 /// Proved = (a success claim, or every `until` passed) and every `verify` and every `gate` passed.
 fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let any_until = subject.contract.of_role(Role::Until).next().is_some();
-    let said = facts.seen.claim == Claim::Success;
+    let said = *facts.seen.heard() == Claim::Success;
     let reached = any_until && passed(subject, &facts.checks, Role::Until);
     let sound =
         passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
@@ -96,18 +96,23 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
 }
 
 /// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, or a request the
-/// model's service refused for what it was.
+/// model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
+/// exit nor the error it ended with is a failure.
 fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     let agent = &facts.seen.agent;
-    if let Claim::Failure { reason } = &facts.seen.claim {
+    if let Claim::Failure { reason } = facts.seen.heard() {
         return Some(with_reason("the agent said FAILURE", reason.as_deref()));
     }
-    if let Some(ApiError::Request { message }) = &agent.error {
-        return Some(format!("the request was refused: {message}"));
-    }
-    let ended_badly =
-        agent.process.as_ref().and_then(|end| process_failure(end, &facts.seen.claim));
-    if let Some(failure) = ended_badly.or_else(|| agent.failed_around.clone()) {
+    let refused = match &agent.error {
+        Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
+        _ => None,
+    };
+    let ended_badly = || {
+        let end = agent.process.as_ref()?;
+        process_failure(end, facts.seen.heard())
+    };
+    let failure = if agent.cut { None } else { refused.or_else(ended_badly) };
+    if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
         return Some(failure);
     }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
@@ -119,9 +124,7 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
 fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
     let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
     match end {
-        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => {
-            Some(format!("the agent exited with status {code}"))
-        }
+        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => Some(exited(*code)),
         ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
         ProcessEnd::TimedOut(seconds) => {
             Some(format!("the iteration ran into its timeout of {}", time(seconds)))
@@ -132,6 +135,11 @@ fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
         ProcessEnd::Exit(_) | ProcessEnd::BrokenOff | ProcessEnd::Skipped(_) => None,
     }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
 }
 
 fn with_reason(what: &str, reason: Option<&str>) -> String {
@@ -175,7 +183,7 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(&facts.seen.claim, proved, &checks),
+        claim: standing(facts.seen.heard(), proved, &checks),
         checks,
         failure,
         skipped: skipped(facts),
@@ -183,6 +191,7 @@ fn evidence(
         mended: u32::try_from(mended).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         words: Vec::new(),
+        cut: facts.seen.agent.cut,
     }
 }
 

@@ -185,3 +185,34 @@ fn what_the_checks_themselves_change_is_no_progress() {
     facts.tree_checked = Some("with other files of the checks".to_owned());
     assert_eq!(judge(&subject, &facts).after.state.still, 2);
 }
+
+#[test]
+fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failure() {
+    let mut subject = a_loop_with(&[("lint", Role::Gate)]);
+    subject.state.consecutive_failures = 2;
+    let refused = || Some(ApiError::Request { message: "output cut".to_owned() });
+    let said = [
+        Claim::Success,
+        Claim::Failure { reason: None },
+        Claim::Blocked { reason: None },
+        Claim::None,
+    ];
+    for claim in said {
+        let mut cut = facts(claim);
+        cut.seen.agent.cut = true;
+        cut.seen.agent.process = Some(ProcessEnd::Exit(1));
+        cut.seen.agent.error = refused();
+        cut.checks = vec![result("lint", Verdict::Passed)];
+        let judged = judge(&subject, &cut);
+        assert!(judged.counted);
+        assert_eq!(judged.proved, None);
+        assert_eq!(judged.after.state.consecutive_failures, 0);
+        let evidence = judged.after.state.evidence.unwrap();
+        assert_eq!((evidence.claim, evidence.failure), (Standing::None, None));
+        assert!(evidence.cut);
+    }
+    let mut red = facts(Claim::None);
+    red.seen.agent.cut = true;
+    red.checks = vec![result("lint", Verdict::Failed)];
+    assert_eq!(judge(&subject, &red).after.state.consecutive_failures, 3);
+}

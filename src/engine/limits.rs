@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::looped::Loop;
+use super::owner::Driver;
 use super::usage::{Money, spoken_tokens};
 
 /// The limits of a contract.
@@ -98,6 +99,15 @@ fn cost_is_spent(subject: &Loop) -> bool {
 fn tokens_are_spent(subject: &Loop) -> bool {
     let max = subject.contract.limits.max_tokens;
     max > 0 && subject.state.usage.tokens.total() >= max
+}
+
+/// The command that goes on with a loop, in the driver it has, with what is spent raised.
+pub fn going_on(subject: &Loop) -> String {
+    let command = match subject.driver() {
+        Driver::Session => "/crew:resume",
+        Driver::Process => "crew resume",
+    };
+    format!("{command} {}{}", subject.id, raise(subject))
 }
 
 /// The options that raise what is spent, each with a blank before it, for the command that goes on.

@@ -3,12 +3,14 @@
 //! an argument. Nothing here reads a file, a clock, the environment or a process, and nothing here
 //! knows which driver called it.
 
+pub mod account;
 pub mod agent;
 pub mod claim;
 pub mod contract;
 pub mod decide;
 pub mod evidence;
 pub mod facts;
+pub mod git;
 pub mod handoff;
 pub mod health;
 pub mod journal;
@@ -16,14 +18,20 @@ pub mod judge;
 pub mod limits;
 #[path = "loop.rs"]
 pub mod looped;
+pub mod news;
 pub mod outcome;
 pub mod owner;
 pub mod prices;
 pub mod progress;
 pub mod promise;
 pub mod prompt;
+pub mod protect;
+pub mod reaction;
 pub mod run;
 pub mod settings;
+pub mod size;
+pub mod story;
+pub mod times;
 pub mod usage;
 pub mod view;
 pub mod wants;

@@ -1,5 +1,5 @@
-//! The words the agent gets: at the start, and after each boundary. Made from the loop alone, so the same
-//! words can go by any door. They stay short, because the client prints them whole, and under 9,000 UTF-16
+//! The words the agent gets: in a session at the start and after each boundary, and the parts of them that
+//! fresh processes get too. Made from the loop alone. A session's stay short, because the client prints them whole, and under 9,000 UTF-16
 //! units, because the client replaces longer context by a stub.
 //!
 //! Nothing written here satisfies the grammar of a claim: the tag is only ever shown inside a sentence, and
@@ -23,8 +23,22 @@ const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
 const FAILING_SHOWN: usize = 8;
 
-/// How the first line of every prompt begins; it finds the prompt again in a transcript. The number of
-/// iterations is no part of it: the user may have moved that since.
+/// What stands over the rule of the claim.
+const HOW: &str = "How to finish:\n";
+/// The last sentence of every prompt of a session.
+const GO_ON: &str = "Now go on with the task.";
+
+/// Who reads about an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The session that made it.
+    Maker,
+    /// A fresh process that knows nothing of it.
+    Next,
+}
+
+/// How the first line of every prompt of a session begins; it finds the prompt again in a transcript. The
+/// greatest number of iterations is no part of it: the user may have moved that since.
 pub fn marker(subject: &Loop) -> String {
     format!("crew loop {}: iteration {}", subject.id, subject.iteration())
 }
@@ -45,8 +59,9 @@ pub fn start(subject: &Loop) -> String {
          When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
         file.display()
     );
-    text.push_str(&rules(subject));
-    text
+    text.push_str(HOW);
+    text.push_str(&rules(subject, Reader::Maker));
+    text + GO_ON
 }
 
 /// What the agent gets after a boundary that goes on.
@@ -71,9 +86,15 @@ fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
     head.push_str(&task(subject, task_units));
     head.push('\n');
     let mut tail = nudge(subject).unwrap_or_default();
-    tail.push_str(&rules(subject));
+    tail.push_str(HOW);
+    tail.push_str(&rules(subject, Reader::Maker));
+    tail.push_str(GO_ON);
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
-    let seen = subject.state.evidence.as_ref().map_or_else(String::new, |last| seen(last, room));
+    let seen = subject
+        .state
+        .evidence
+        .as_ref()
+        .map_or_else(String::new, |last| seen(last, room, Reader::Maker) + "\n");
     head + &seen + &tail
 }
 
@@ -86,37 +107,32 @@ fn task(subject: &Loop, most: usize) -> String {
     format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
 }
 
-fn seen(last: &Evidence, room: usize) -> String {
+/// What crew saw at a boundary, in at most `room` UTF-16 units: a list under a heading of its own.
+pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
     let mut text = format!("What crew saw after iteration {}:\n", last.iteration);
-    match &last.claim {
-        Standing::None => {}
-        Standing::Accepted => text.push_str("- Your claim was heard.\n"),
-        Standing::Refused(because) if because.is_empty() => {
-            text.push_str("- Your claim was refused: its checks could not be run to their end.\n");
-        }
-        Standing::Refused(_) => text.push_str("- Your claim was refused.\n"),
-        Standing::Failure(because) => {
-            let _ = writeln!(text, "- You said FAILURE: {}", clip(because, 500));
-        }
-        Standing::Blocked(because) => {
-            let _ = writeln!(text, "- You said BLOCKED: {}", clip(because, 500));
-        }
-        Standing::NearMiss(because) => {
-            let _ = writeln!(text, "- No claim was heard: {}.", clip(because, 600));
-        }
+    text.push_str(&claim(last, reader));
+    if last.cut {
+        text.push_str(
+            "- The answer was cut by the token limit; what it changed is there. Carry on from there.\n",
+        );
     }
     if let Some(failure) = &last.failure {
         let _ = writeln!(text, "- The iteration counts as a failure: {}.", clip(failure, 500));
     }
     if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
-        text.push_str(match last.progress {
-            Progress::Made => "- Files or commits changed; you made no claim.\n",
-            Progress::None => "- No file and no commit changed; you made no claim.\n",
-            Progress::Unknown => "- You made no claim.\n",
-        });
+        let who = reader.who();
+        let _ = match last.progress {
+            Progress::Made => writeln!(text, "- Files or commits changed; {who} made no claim."),
+            Progress::None => {
+                writeln!(text, "- No file and no commit changed; {who} made no claim.")
+            }
+            Progress::Unknown => writeln!(text, "- {} made no claim.", reader.at_the_start()),
+        };
     }
-    for words in last.words.iter().take(5) {
-        let _ = writeln!(text, "- The user says: {}", clip(words, 400));
+    if reader == Reader::Maker {
+        for words in last.words.iter().take(5) {
+            let _ = writeln!(text, "- The user says: {}", clip(words, 400));
+        }
     }
     let passed = last.checks.len() - last.failing().count();
     if passed > 0 {
@@ -124,8 +140,36 @@ fn seen(last: &Evidence, room: usize) -> String {
     }
     let room = room.saturating_sub(units(&text));
     text.push_str(&failing(last, room));
-    text.push('\n');
     text
+}
+
+fn claim(last: &Evidence, reader: Reader) -> String {
+    let (whose, who) = (reader.whose(), reader.at_the_start());
+    match &last.claim {
+        Standing::None => String::new(),
+        Standing::Accepted => format!("- {whose} claim was heard.\n"),
+        Standing::Refused(because) if because.is_empty() => {
+            format!("- {whose} claim was refused: its checks could not be run to their end.\n")
+        }
+        Standing::Refused(_) => format!("- {whose} claim was refused.\n"),
+        Standing::Failure(because) => format!("- {who} said FAILURE: {}\n", clip(because, 500)),
+        Standing::Blocked(because) => format!("- {who} said BLOCKED: {}\n", clip(because, 500)),
+        Standing::NearMiss(because) => format!("- No claim was heard: {}.\n", clip(because, 600)),
+    }
+}
+
+impl Reader {
+    fn who(self) -> &'static str {
+        if self == Self::Maker { "you" } else { "it" }
+    }
+
+    fn at_the_start(self) -> &'static str {
+        if self == Self::Maker { "You" } else { "It" }
+    }
+
+    fn whose(self) -> &'static str {
+        if self == Self::Maker { "Your" } else { "Its" }
+    }
 }
 
 fn failing(last: &Evidence, room: usize) -> String {
@@ -163,8 +207,8 @@ fn failing(last: &Evidence, room: usize) -> String {
     text
 }
 
-/// From half of the stall limit on: another way, or BLOCKED.
-fn nudge(subject: &Loop) -> Option<String> {
+/// From half of the stall limit on: another way, or BLOCKED. `None` before.
+pub fn nudge(subject: &Loop) -> Option<String> {
     let stall = subject.contract.limits.stall;
     let still = subject.state.still;
     (stall > 0 && still > 0 && still * 2 >= stall).then(|| {
@@ -176,29 +220,40 @@ fn nudge(subject: &Loop) -> Option<String> {
     })
 }
 
-/// The rule of the claim, and how to be honest when blocked.
-fn rules(subject: &Loop) -> String {
-    let mut text = String::from("How to finish:\n");
-    match &subject.contract.promise {
-        Some(promise) => {
-            let _ = write!(
-                text,
-                "- When the whole task is done, and only then, let the last line of your final message be \
-                 <promise>{promise}</promise> alone, outside code blocks and quotes."
-            );
-            text.push_str(&proof_rule(subject));
-            text.push('\n');
-        }
-        None => text.push_str("- No claim of yours ends this loop; go on until it stops asking.\n"),
+/// The rule of the claim, and how to be honest when blocked: whole lines.
+pub fn rules(subject: &Loop, reader: Reader) -> String {
+    let mut text = String::new();
+    let line = if let Some(promise) = &subject.contract.promise {
+        let _ = writeln!(
+            text,
+            "- When the whole task is done, and only then, let the last line of your final message be \
+             <promise>{promise}</promise> alone, outside code blocks and quotes.{}",
+            proof_rule(subject)
+        );
+        "that line"
+    } else {
+        text.push_str(match reader {
+            Reader::Maker => "- No claim of yours ends this loop; go on until it stops asking.\n",
+            Reader::Next => "- No claim of yours ends this loop; do this iteration's part.\n",
+        });
+        "the last line of your final message"
+    };
+    if reader == Reader::Next && subject.contract.promise.is_some() {
+        let max = subject.contract.limits.max_iterations;
+        text.push_str(if max > 0 && subject.iteration() >= max {
+            "- This is the last iteration. If work is left, make no claim; write down where it stands.\n"
+        } else {
+            "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n"
+        });
     }
     for check in subject.contract.of_role(Role::Until).take(4) {
         let run = clip(&check.run, COMMAND_CHARS_MAX);
         let _ = writeln!(text, "- The loop ends by itself when `{run}` passes.");
     }
-    text.push_str(
-        "- If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this \
-         iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.\n\
-         Now go on with the task.",
+    let _ = writeln!(
+        text,
+        "- If only a person can help, let {line} be <promise>BLOCKED: the reason</promise>; if this \
+         iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not."
     );
     text
 }

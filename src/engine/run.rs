@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::agent::{Agent, Permissions};
 
 /// The process driver's part of the contract.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// The procedure it was started by; `None` for a task.
     pub procedure: Option<String>,
@@ -18,6 +18,8 @@ pub struct Run {
     pub pace: Pace,
     /// The most turns of the agent in one iteration; 0 is no limit.
     pub max_turns: u32,
+    /// The tokens of a prompt that are worth a warning; 0 is none.
+    pub token_budget: u64,
     pub git: GitSteps,
     pub reactions: Vec<Reaction>,
 }
@@ -32,6 +34,13 @@ pub struct Recipe {
     pub decide: Vec<Fragment>,
     /// Stands in the place of the task where there is no task.
     pub act: Vec<Fragment>,
+}
+
+impl Recipe {
+    /// The phases, in the order of a prompt.
+    pub fn phases(&self) -> [&Vec<Fragment>; 5] {
+        [&self.context, &self.observe, &self.orient, &self.decide, &self.act]
+    }
 }
 
 /// A piece of a prompt.

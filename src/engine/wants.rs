@@ -39,7 +39,7 @@ pub fn wants(subject: &Loop, seen: &Seen, done: &[CheckResult]) -> Wants {
         }
         checks
     };
-    let claimed = seen.claim == Claim::Success;
+    let claimed = *seen.heard() == Claim::Success;
     let mut checks = left(Role::Gate);
     if claimed {
         for check in left(Role::Verify) {
@@ -93,7 +93,7 @@ pub fn ran_an_iteration(seen: &Seen) -> bool {
 /// done" waits too.
 pub fn waits_for(seen: &Seen) -> Option<&str> {
     let work = seen.agent.background.as_deref()?;
-    matches!(seen.claim, Claim::None | Claim::NearMiss(_)).then_some(work)
+    matches!(seen.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! `git status --porcelain=v2 --branch -z`: the commit, the branch, and the paths that differ, less
-//! what crew itself writes.
+//! What git prints of a repository: its status (the commit, the branch, and the paths that differ, less
+//! what crew itself writes), its settings, its working trees, and its complaints.
+
+use std::path::PathBuf;
 
 /// What a status says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +58,104 @@ pub fn status(text: &str) -> Status {
     status
 }
 
+/// A setting of a repository's own configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scoped {
+    pub name: String,
+    pub value: String,
+}
+
+impl Scoped {
+    /// Whether git may run what this setting says, or what it opens the way for.
+    pub fn names_a_program(&self) -> bool {
+        let (section, rest) = self.name.split_once('.').unwrap_or_default();
+        let key = rest.rsplit('.').next().unwrap_or_default();
+        match section {
+            "core" => ["sshcommand", "askpass", "gitproxy", "alternaterefscommand", "worktree"]
+                .contains(&key),
+            "filter" | "credential" | "protocol" | "ssh" | "hook" | "gpg" | "extensions" => true,
+            "merge" => key == "driver",
+            "remote" => ["vcs", "receivepack", "uploadpack"].contains(&key),
+            _ => false,
+        }
+    }
+
+    /// Whether it says where a push goes. At an address on this machine the hooks of a repository run.
+    pub fn names_a_place(&self) -> bool {
+        let key = self.name.rsplit('.').next().unwrap_or_default();
+        let is_address = self.name.starts_with("remote.") && ["url", "pushurl"].contains(&key);
+        is_address || self.name.starts_with("url.")
+    }
+}
+
+/// Reads `git config --list --show-scope -z`: the settings that the repository itself makes.
+pub fn scoped(text: &str) -> Vec<Scoped> {
+    let mut records = text.split('\0');
+    let mut settings = Vec::new();
+    while let (Some(scope), Some(record)) = (records.next(), records.next()) {
+        if ["local", "worktree"].contains(&scope) {
+            let (name, value) = record.split_once('\n').unwrap_or((record, ""));
+            settings.push(Scoped { name: name.to_owned(), value: value.to_owned() });
+        }
+    }
+    settings
+}
+
+/// A working tree of a repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    pub path: PathBuf,
+    /// `None` on a detached head.
+    pub branch: Option<String>,
+}
+
+/// Reads `git worktree list --porcelain`: the main one comes first.
+pub fn worktrees(text: &str) -> Vec<Tree> {
+    let mut trees: Vec<Tree> = Vec::new();
+    for line in text.lines() {
+        if let Some(path) = line.strip_prefix("worktree ") {
+            trees.push(Tree { path: path.into(), branch: None });
+        } else if let (Some(branch), Some(tree)) =
+            (line.strip_prefix("branch refs/heads/"), trees.last_mut())
+        {
+            tree.branch = Some(branch.to_owned());
+        }
+    }
+    trees
+}
+
+/// The most of a complaint that is kept, in characters.
+const COMPLAINT_CHARS: usize = 300;
+
+/// The line that tells most of what went wrong.
+pub fn complaint(text: &str) -> String {
+    let marked = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    let any = |line: &&str| !line.trim().is_empty();
+    let line = text.lines().find(marked).or_else(|| text.lines().find(any));
+    let line = plain(line.unwrap_or("git said nothing"));
+    line.chars().take(COMPLAINT_CHARS).collect()
+}
+
+/// A line without the words for "here comes an error".
+pub fn plain(line: &str) -> &str {
+    let mut line = line.trim();
+    for prefix in ["remote: ", "fatal: ", "error: ", "ERROR: "] {
+        line = line.strip_prefix(prefix).unwrap_or(line).trim();
+    }
+    line
+}
+
+/// The untracked files that stood in git's way, as it lists them.
+pub fn in_the_way(text: &str) -> Vec<String> {
+    let start = "untracked working tree files would be";
+    let mut lines = text.lines().skip_while(|line| !line.contains(start)).skip(1);
+    let mut files = Vec::new();
+    while let Some(file) = lines.next().and_then(|line| line.strip_prefix('\t')) {
+        files.push(file.to_owned());
+    }
+    files
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +177,56 @@ mod tests {
     fn an_empty_repository_has_no_commit_and_a_detached_head_no_branch() {
         let status = status("# branch.oid (initial)\0# branch.head (detached)\0");
         assert_eq!(status, Status::default());
+    }
+
+    #[test]
+    fn only_what_the_repository_itself_sets_and_what_may_run_a_program_counts() {
+        let text = "system\0core.editor\nvi\0global\0filter.lfs.clean\ngit-lfs clean\0\
+                    local\0core.bare\nfalse\0local\0filter.a.b.clean\nsh -c x\0\
+                    local\0remote.origin.url\nfile:///r\0worktree\0core.sshcommand\nssh -v\0\
+                    local\0branch.main.remote\norigin\0command\0credential.helper\nx\0\
+                    local\0remote.o.x.receivepack\nevil\0local\0credential.helper\0";
+        let mut settings = scoped(text);
+        settings.retain(Scoped::names_a_program);
+        let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
+        let expected =
+            ["filter.a.b.clean", "core.sshcommand", "remote.o.x.receivepack", "credential.helper"];
+        assert_eq!(names, expected);
+        assert_eq!(settings[0].value, "sh -c x");
+        let mut settings = scoped(text);
+        settings.retain(Scoped::names_a_place);
+        assert_eq!(settings[0].value, "file:///r");
+        assert_eq!(settings.len(), 1);
+    }
+
+    #[test]
+    fn working_trees_are_told_with_their_branches() {
+        let text = "worktree /r a\nHEAD 12\nbranch refs/heads/main\n\nworktree /w\nHEAD 12\ndetached\n\n\
+                    worktree /x\nHEAD 12\nbranch refs/heads/feat/x\nprunable gone\n";
+        let tree = |path: &str, branch: Option<&str>| Tree {
+            path: path.into(),
+            branch: branch.map(str::to_owned),
+        };
+        let expected = [tree("/r a", Some("main")), tree("/w", None), tree("/x", Some("feat/x"))];
+        assert_eq!(worktrees(text), expected);
+    }
+
+    #[test]
+    fn a_complaint_is_the_line_that_tells_most() {
+        let table = [
+            (
+                "Rebasing (1/1)\nerror: could not apply f3b61c0... 3\nhint: Resolve",
+                "could not apply f3b61c0... 3",
+            ),
+            ("\nsomething odd\n", "something odd"),
+            ("", "git said nothing"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(complaint(text), expected, "{text}");
+        }
+        let text = "error: The following untracked working tree files would be overwritten by checkout:\n\
+                    \tu\n\ta file\nPlease move or remove them before you switch branches.\nAborting\n";
+        assert_eq!(in_the_way(text), ["u", "a file"]);
+        assert_eq!(in_the_way("nothing of the kind"), [""; 0]);
     }
 }

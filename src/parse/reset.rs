@@ -10,9 +10,13 @@ const DAYS_MAX: u64 = 8;
 /// Reads "resets 3:45pm", "resets Mon 12:00am", "resets at 15:00" or "…|1795000000"; `now` is on the
 /// user's own clock.
 pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    let found = since_1970(message).or_else(|| by_the_clock(message, now))?;
-    let latest = now.with_timezone(&Utc).checked_add_days(Days::new(DAYS_MAX))?;
-    (found <= latest).then_some(found)
+    since_1970(message).or_else(|| by_the_clock(message, now)).filter(|at| is_believed(*at, now))
+}
+
+/// Whether a limit can be over then.
+pub fn is_believed(at: DateTime<Utc>, now: DateTime<FixedOffset>) -> bool {
+    let now = now.with_timezone(&Utc);
+    now.checked_add_days(Days::new(DAYS_MAX)).is_some_and(|latest| at <= latest)
 }
 
 fn since_1970(message: &str) -> Option<DateTime<Utc>> {

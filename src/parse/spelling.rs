@@ -5,7 +5,7 @@
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What was written, on one line and short.
-pub(super) fn shown(written: &str) -> String {
+pub fn shown(written: &str) -> String {
     let mut shown: String = written
         .chars()
         .take(MAX_SHOWN_CHARACTERS)
@@ -20,7 +20,7 @@ pub(super) fn shown(written: &str) -> String {
 
 /// The name that was probably meant: one has the other in it, or they are a few letters apart. Case,
 /// leading hyphens and the choice between `-` and `_` make no difference.
-pub(super) fn nearest(written: &str, names: &[&'static str]) -> Option<&'static str> {
+pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
     let written = plain(written);
     // No name is this long, and a distance costs the product of both lengths.
     if !(3..=40).contains(&written.len()) {
@@ -42,18 +42,26 @@ fn plain(name: &str) -> String {
     name.trim_start_matches('-').to_lowercase().replace('_', "-")
 }
 
-/// How many letters must be changed, added or removed to make one text of the other.
+/// How many letters must be changed, added, removed or swapped with the next to make one text of the other.
 fn distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();
+    let mut before = Vec::new();
     let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
+    for (index, letter) in from.iter().enumerate() {
+        let mut next = vec![index + 1];
         for (column, other) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+            let changed = row[column] + usize::from(letter != other);
+            let mut least = changed.min(row[column + 1] + 1).min(next[column] + 1);
+            let is_swapped =
+                index > 0 && column > 0 && from[index - 1] == *other && to[column - 1] == *letter;
+            if is_swapped {
+                let swapped: usize = before[column - 1];
+                least = least.min(swapped + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[to.len()]
 }
@@ -71,6 +79,7 @@ mod tests {
             ("maxduration", Some("max_duration")),
             ("Stal", Some("stall")),
             ("verfy", Some("verify")),
+            ("satll", Some("stall")),
             ("delay", None),
             ("ve", None),
             (&"x".repeat(1000), None),

@@ -15,7 +15,8 @@ pub fn status(loops: &[(Loop, bool)]) -> Value {
     json!({ "schema": SCHEMA, "loops": loops })
 }
 
-fn one(subject: &Loop, owner_is_gone: bool) -> Value {
+/// One loop, as it stands.
+pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
     let state = &subject.state;
     json!({
         "id": subject.id,
@@ -30,10 +31,13 @@ fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "iterations_without_progress": state.still,
         "awake_ms": state.awake_ms,
         "started_at": subject.started_at,
+        "last_iteration_at": state.last_iteration_at,
+        "procedure": subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref()),
         "task": subject.contract.task,
         "promise": subject.contract.promise,
         "checks": subject.contract.checks,
         "usage": usage(&state.usage),
+        "iterations_ms": subject.elapsed_ms,
         "evidence": state.evidence,
         "owner": state.owner,
         "owner_is_gone": owner_is_gone,
@@ -42,7 +46,8 @@ fn one(subject: &Loop, owner_is_gone: bool) -> Value {
     })
 }
 
-fn usage(usage: &Usage) -> Value {
+/// What was used.
+pub fn usage(usage: &Usage) -> Value {
     json!({
         "tokens": usage.tokens,
         "total_tokens": usage.tokens.total(),

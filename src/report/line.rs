@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::words::{commands, count, duration};
+use chrono::{DateTime, FixedOffset};
+
+use super::words::{commands, count, duration, took};
 use crate::engine::contract::Role;
 use crate::engine::evidence::{Evidence, Progress, Standing};
 use crate::engine::looped::{Loop, Status};
@@ -35,7 +37,8 @@ pub fn limits(subject: &Loop) -> String {
     format!("up to {}", named.join(", "))
 }
 
-fn done_when(subject: &Loop) -> String {
+/// "done when the agent says COMPLETE and `cargo test` passes".
+pub fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
     let sound = contract.checks.iter().filter(|check| check.role != Role::Until);
     let sound = passing(sound.map(|check| &*check.run));
@@ -130,7 +133,8 @@ fn cost(subject: &Loop) -> Option<String> {
     Some(text)
 }
 
-fn said(evidence: &Evidence) -> Vec<String> {
+/// What an iteration was, in a few words each.
+pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
     if evidence.mended > 0 {
         parts.push(format!("{} mended", count(u64::from(evidence.mended), "check")));
@@ -164,6 +168,44 @@ fn said(evidence: &Evidence) -> Vec<String> {
     parts
 }
 
+/// The head of a page that is drawn again and again; `running_ms` is how long the iteration runs.
+pub fn watched(subject: &Loop, running_ms: u64, at: DateTime<FixedOffset>) -> String {
+    let running = match subject.state.status {
+        Status::Running => format!(" · this iteration {}", took(running_ms)),
+        _ => String::new(),
+    };
+    format!("crew watch · {}{running} · Ctrl-C leaves the loop alone", at.format("%H:%M:%S"))
+}
+
+/// How a loop stands, and what its last iteration was.
+pub fn changed(subject: &Loop) -> String {
+    let mut parts = vec![format!("loop {}: {}", subject.id, standing(subject))];
+    if let Some(evidence) = &subject.state.evidence {
+        let said = said(evidence).join(" · ");
+        parts.push(format!("iteration {}: {said}", evidence.iteration));
+    }
+    parts.extend(cost(subject));
+    parts.join(" · ")
+}
+
+/// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word where the loop does not run.
+pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> String {
+    let max = subject.contract.limits.max_iterations;
+    let iteration = subject.iteration();
+    let of = if max > 0 { format!("/{max}") } else { String::new() };
+    let mut parts = vec![format!("crew {iteration}{of}")];
+    parts.extend(match (subject.state.status, subject.state.due) {
+        _ if owner_is_gone => Some("owner gone".to_owned()),
+        (Status::Running, _) => None,
+        (Status::Waiting, Some(due)) => {
+            Some(format!("waits until {}", due.with_timezone(at.offset()).format("%H:%M")))
+        }
+        _ => Some(subject.standing().to_owned()),
+    });
+    parts.extend(subject.state.usage.spoken_cost(subject.contract.limits.max_cost_micros > 0));
+    parts.join(" · ")
+}
+
 /// "running, iteration 4 of 15": how a loop stands, for a list or a status.
 pub fn standing(subject: &Loop) -> String {
     let max = subject.contract.limits.max_iterations;
@@ -194,7 +236,7 @@ mod tests {
     use super::*;
     use crate::engine::claim::Claim;
     use crate::engine::facts::Verdict;
-    use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+    use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
     use crate::engine::judge::judge;
     use crate::engine::usage::{Tokens, Usage};
 
@@ -222,6 +264,20 @@ mod tests {
         subject.state.usage.unpriced = tokens;
         subject.state.usage.unpriced_models = vec!["strange-1".to_owned()];
         assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $57.04 (no price is known of strange-1: taken for the dearest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
+    }
+
+    #[test]
+    fn the_line_for_a_prompt_is_short() {
+        let now = at(0).wall.fixed_offset();
+        let mut subject = a_loop();
+        assert_snapshot!(short(&subject, false, now), @"crew 1/10");
+        assert_snapshot!(short(&subject, true, now), @"crew 1/10 · owner gone");
+        subject.state.status = Status::Waiting;
+        subject.state.due = Some(at(3600).wall);
+        assert_snapshot!(short(&subject, false, now), @"crew 1/10 · waits until 12:06");
+        subject.state.status = Status::Paused;
+        subject.contract.limits.max_iterations = 0;
+        assert_snapshot!(short(&subject, false, now), @"crew 1 · paused");
     }
 
     #[test]

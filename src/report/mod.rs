@@ -3,11 +3,17 @@
 
 pub mod answer;
 pub mod doctor;
+pub mod dry_run;
+pub mod events;
 pub mod help;
+pub mod history;
 pub mod install;
 pub mod json;
 pub mod line;
+pub mod live;
 pub mod page;
+pub mod progress;
 pub mod settings;
+pub mod show;
 pub mod template;
 pub mod words;

@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::line;
-use super::words::{count, duration};
+use super::words::{count, duration, took};
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
-use crate::engine::limits::raise;
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::prompt::clip;
+use crate::engine::times::spread;
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
 /// command.
@@ -21,6 +22,7 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
         row(&mut text, "why", &ending.why);
     }
     row(&mut text, "time", &time(subject));
+    each(&mut text, subject);
     cost(&mut text, subject);
     let summary = since.diffstat.lines().last().unwrap_or("no file changed").trim();
     let commits = count(since.commits.len() as u64, "commit");
@@ -35,7 +37,8 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     text
 }
 
-fn row(text: &mut String, name: &str, value: &str) {
+/// One row of a page: what it is, and its value.
+pub fn row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<8} {value}");
 }
 
@@ -47,6 +50,16 @@ fn time(subject: &Loop) -> String {
     match each.len() {
         0 => all,
         _ => format!("{all} awake (last iterations: {})", each.join(", ")),
+    }
+}
+
+/// What its iterations' times come to.
+fn each(text: &mut String, subject: &Loop) {
+    if let Some(spread) = spread(&subject.elapsed_ms) {
+        let [min, mean, max, deviation] =
+            [spread.min, spread.mean, spread.max, spread.deviation].map(took);
+        let value = format!("min {min} · mean {mean} · max {max} · standard deviation {deviation}");
+        row(text, "each", &value);
     }
 }
 
@@ -63,15 +76,26 @@ fn checks(text: &mut String, subject: &Loop) {
             .evidence
             .as_ref()
             .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
-        let happened = result.map_or_else(|| "not run".to_owned(), CheckEvidence::what_happened);
+        let mut happened =
+            result.map_or_else(|| "not run".to_owned(), CheckEvidence::what_happened);
+        let passed = result.is_some_and(|result| result.verdict == Verdict::Passed);
+        let memory = subject.state.checks.get(&check.run);
+        if passed && memory.is_some_and(|memory| memory.ever_failed) {
+            happened.push_str(", after it had failed");
+        }
         let run = clip(&check.run, 60);
         row(text, check.role.label(), &format!("`{run}` {happened}"));
     }
     let failed = subject.state.evidence.iter().flat_map(Evidence::failing);
     if let Some(failed) = failed.into_iter().find(|check| check.verdict != Verdict::Passed) {
-        for line in tail_of(&failed.tail, 600).lines() {
-            let _ = writeln!(text, "           | {line}");
-        }
+        tail(text, &tail_of(&failed.tail, 600));
+    }
+}
+
+/// What a check printed, set apart.
+pub fn tail(text: &mut String, printed: &str) {
+    for line in printed.lines() {
+        let _ = writeln!(text, "           | {line}");
     }
 }
 
@@ -82,7 +106,7 @@ fn next(subject: &Loop) -> String {
             format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
         }
         (Some(Outcome::Completed), None) => "read what it did".to_owned(),
-        _ => format!("/crew:resume {}{}", subject.id, raise(subject)),
+        _ => going_on(subject),
     }
 }
 
@@ -102,7 +126,7 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     row(&mut text, "folder", &subject.place.folder.display().to_string());
     checks(&mut text, subject);
     let next = match subject.state.status {
-        Status::Paused => format!("/crew:resume {}", subject.id),
+        Status::Paused => going_on(subject),
         _ => "crew pause, crew cancel".to_owned(),
     };
     row(&mut text, "next", &next);
@@ -131,7 +155,7 @@ mod tests {
     use crate::engine::claim::Claim;
     use crate::engine::contract::Role;
     use crate::engine::decide::{decide, settle};
-    use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+    use crate::engine::fixture::{a_loop, a_loop_with, a_run, facts, result};
     use crate::engine::judge::judge;
     use crate::engine::limits::reached;
     use crate::engine::outcome::Ending;
@@ -199,6 +223,45 @@ mod tests {
           changes  0 commits · no file changed
           verify   `cargo test` passed
           next     /crew:resume haaaaaaa --max-cost +5
+        ");
+    }
+
+    #[test]
+    fn a_run_of_several_iterations_shows_their_spread_and_resumes_in_a_terminal() {
+        let mut subject = a_run(Some("build"));
+        for seconds in [45, 39, 52] {
+            let mut facts = facts(Claim::None);
+            facts.now.awake_ms = subject.state.began.awake_ms + seconds * 1000 + 250;
+            subject = judge(&subject, &facts).after;
+        }
+        subject.state.status = Status::Finished;
+        let why = "cancelled by the user".to_owned();
+        subject.state.ending = Some(Ending { outcome: Outcome::Cancelled, proof: None, why });
+        assert_snapshot!(finish(&subject, &Since::default(), None), @"
+        loop haaaaaaa: cancelled after 3 iterations
+          why      cancelled by the user
+          time     2m 16s awake (last iterations: 45s, 39s, 52s)
+          each     min 39.2s · mean 45.5s · max 52.2s · standard deviation 6.5s
+          next     crew resume haaaaaaa
+        ");
+    }
+
+    #[test]
+    fn a_mended_check_says_that_it_had_failed() {
+        let subject = a_loop_with(&[("cargo test", Role::Verify)]);
+        let mut failing = facts(Claim::Success);
+        failing.checks = vec![result("cargo test", Verdict::Failed)];
+        let mut passing = facts(Claim::Success);
+        passing.checks = vec![result("cargo test", Verdict::Passed)];
+        let judged = judge(&judge(&subject, &failing).after, &passing);
+        let decision = decide(&judged, &passing);
+        assert_snapshot!(finish(&settle(judged, &decision), &Since::default(), None), @"
+        loop haaaaaaa: completed, checked after 2 iterations
+          why      a check that had failed now passes
+          time     1m awake (last iterations: 1m, 0ms)
+          each     min 0.0s · mean 30.0s · max 1m0s · standard deviation 42.4s
+          verify   `cargo test` passed, after it had failed
+          next     read what it did
         ");
     }
 

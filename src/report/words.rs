@@ -7,6 +7,19 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// "4,230": a number as people read it.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// "450ms", "45s", "4m 12s", "11h 58m".
 pub fn duration(ms: u64) -> String {
     if ms < 1000 {
@@ -15,6 +28,17 @@ pub fn duration(ms: u64) -> String {
     let seconds = ms / 1000;
     let shown = if seconds >= 3600 { seconds / 60 * 60 } else { seconds };
     humantime::format_duration(Duration::from_secs(shown)).to_string()
+}
+
+/// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run say it.
+pub fn took(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let (minutes, seconds) = (seconds / 60, seconds % 60);
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{seconds}.{}s", ms % 1000 / 100),
+        (0, minutes) => format!("{minutes}m{seconds}s"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+    }
 }
 
 /// "`a`, `b` and `c`".
@@ -42,6 +66,10 @@ mod tests {
         assert_eq!([count(1, "commit"), count(0, "commit")], ["1 commit", "0 commits"]);
         let spoken: Vec<String> = [450, 45_000, 252_400, 43_080_000].map(duration).to_vec();
         assert_eq!(spoken, ["450ms", "45s", "4m 12s", "11h 58m"]);
+        let taken: Vec<String> = [15_000, 45_290, 136_000, 43_089_000].map(took).to_vec();
+        assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
+        let numbers = [0, 999, 4230, 100_000, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "999", "4,230", "100,000", "1,234,567"]);
         assert_eq!(commands(["a", "b", "a", "c"].into_iter()), "`a`, `b` and `c`");
         assert_eq!(commands(["a"].into_iter()), "`a`");
     }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_os = "linux")]
 use super::clock::{self, Deadline};
+use super::unix;
 #[cfg(target_os = "linux")]
-use super::unix::{self, GroupSignal};
+use super::unix::GroupSignal;
 use crate::engine::looped::LoopId;
 
 /// From TERM to KILL.
@@ -24,13 +25,11 @@ const STEP: std::time::Duration = std::time::Duration::from_millis(10);
 static ADOPTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on an orphan among the descendants becomes a child of this process. For a process that starts
-/// its children one after the other: what is left between two of them belongs to none.
+/// its children one after the other: what is left between two of them belongs to none. An error where the
+/// system has no such thing; then only groups are ended.
 pub fn adopt() -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        unix::become_subreaper()?;
-        ADOPTED.store(true, Ordering::Relaxed);
-    }
+    unix::become_subreaper()?;
+    ADOPTED.store(true, Ordering::Relaxed);
     Ok(())
 }
 
@@ -59,7 +58,7 @@ pub fn reap(at_work: i32) {
 pub fn end_all() -> Vec<i32> {
     #[cfg(target_os = "linux")]
     if are_adopted() && unix::has_children() {
-        return end(|table| below(table, unix::my_id()));
+        return end(|table| below(table, unix::my_id()), unix::has_children);
     }
     Vec::new()
 }
@@ -71,13 +70,14 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
     #[cfg(target_os = "linux")]
     {
         let mark = format!("CREW_LOOP={id}");
-        return end(|table| {
+        let marked = |table: &Table| {
             let above = above(table, unix::my_id());
             let found = table.iter().filter(|(pid, row)| {
                 !row.has_ended && !above.contains(pid) && unix::has_variable(*pid, &mark)
             });
             found.cloned().collect()
-        });
+        };
+        end(marked, || false)
     }
     #[cfg(not(target_os = "linux"))]
     {
@@ -89,9 +89,10 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
 #[cfg(target_os = "linux")]
 type Table = Vec<(i32, crate::parse::process_table::Row)>;
 
-/// Looks again after every step: what is signalled may just have started another.
+/// Looks again after every step: what is signalled may just have started another. `is_unseen` says that there
+/// is one although none was found: its parent ended between two rows of the table.
 #[cfg(target_os = "linux")]
-fn end(find: impl Fn(&Table) -> Table) -> Vec<i32> {
+fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
     let last = Deadline::after(GRACE + KILLED);
     let mut asked: Vec<(i32, String)> = Vec::new();
@@ -103,7 +104,7 @@ fn end(find: impl Fn(&Table) -> Table) -> Vec<i32> {
         for (pid, _) in ended.iter().filter(|(_, row)| row.parent == me) {
             unix::reap(*pid);
         }
-        if left.is_empty() || last.passed() {
+        if last.passed() || (left.is_empty() && !is_unseen()) {
             return left.into_iter().map(|(pid, _)| pid).collect();
         }
         for (pid, row) in left {
@@ -148,8 +149,12 @@ fn above(table: &Table, pid: i32) -> Vec<i32> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::parse::process_table::Row;
+    use crate::world::process::alone::alone;
+    use crate::world::process::{End, Keep, Order, run};
 
     #[test]
     fn a_family_is_found_by_its_parents() {
@@ -161,5 +166,36 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [6, 7, 9]);
         assert_eq!(above(&table, 7), [7, 6, 5, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_in_no_group_is_found_by_its_loop() {
+        alone(|| {
+            let id = "k3v9aaaa".parse().unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let script = "setsid sh -c 'touch one; sleep 50' &
+                setsid sh -c 'trap \"\" TERM; touch two; sleep 50' &
+                while ! [ -e one -a -e two ]; do sleep 0.01; done";
+            let order = Order {
+                program: "sh",
+                arguments: &["-c", script],
+                folder: folder.path(),
+                variables: &[("CREW_LOOP", "k3v9aaaa".to_owned())],
+                within: Duration::from_secs(10),
+                keep: Keep { head: 0, tail: 0 },
+                with_errors: false,
+            };
+            assert_eq!(run(&order, None, || false).unwrap().end, End::Exit(0));
+            assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
+            let living = || {
+                let all = below(&unix::table(), unix::my_id());
+                all.into_iter().filter(|(_, row)| !row.has_ended).count()
+            };
+            assert!(living() >= 2);
+            assert_eq!(end_marked(&id), [0; 0]);
+            assert_eq!(living(), 0);
+            // They were orphans of this process, which still has to reap them.
+            assert_eq!((end_all(), unix::has_children()), (Vec::new(), false));
+        });
     }
 }

@@ -29,3 +29,34 @@ pub fn start(
     let identity = unix::identity(child.id().cast_signed());
     identity.ok_or_else(|| io::Error::other("it was started and is gone"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::world::clock::Deadline;
+
+    #[test]
+    fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
+        let test =
+            "world::detach::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
+        if env::text("CREW_TEST_DETACHED").is_some() {
+            let me = unix::myself().unwrap();
+            println!("here {} leads {}", me.pid, unix::leads_its_session());
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("detached.log");
+        let arguments = ["--exact", test, "--nocapture"].map(str::to_owned);
+        let variables = [("CREW_TEST_DETACHED", "1".to_owned())];
+        let started = start(&arguments, folder.path(), &variables, &output).unwrap();
+        let expected = format!("here {} leads true", started.pid);
+        let found =
+            Deadline::after(Duration::from_secs(20)).poll(Duration::from_millis(20), || {
+                let text = disk::read_text(&output, 1 << 20).unwrap().unwrap_or_default();
+                text.contains(&expected).then_some(())
+            });
+        assert!(found.is_some(), "{:?}", disk::read_text(&output, 1 << 20));
+    }
+}

@@ -23,12 +23,6 @@ pub struct Home {
 const LINE_BYTES: u64 = 8192;
 
 impl Home {
-    /// A test's.
-    #[cfg(test)]
-    pub fn at(root: PathBuf) -> Self {
-        Self { root, overridden: None }
-    }
-
     /// The home of a person's terminal: `CREW_HOME`, else `$XDG_STATE_HOME/crew`, else
     /// `~/.local/state/crew`.
     pub fn of_terminal() -> Option<Self> {
@@ -36,6 +30,12 @@ impl Home {
             .or_else(|| Some(env::path("XDG_STATE_HOME")?.join("crew")))
             .or_else(|| Some(env::path("HOME")?.join(".local/state/crew")))?;
         Some(Self { root, overridden: None })
+    }
+
+    /// A home of a test's own.
+    #[cfg(test)]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), overridden: None }
     }
 
     /// The home of a hook: what the file `home` in the client's folder for the plugin says. Without the

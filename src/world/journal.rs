@@ -19,3 +19,27 @@ pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
     let text = disk::read_text(path, JOURNAL_BYTES)?.unwrap_or_default();
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
+
+/// How much of a journal was read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Lines that could not be read.
+    pub torn: u64,
+    /// Whether it goes on past what is read of it.
+    pub cut: bool,
+}
+
+/// Hands every line that can be read to `each`, one at a time; no journal is an empty one.
+pub fn each(path: &Path, mut each: impl FnMut(Entry)) -> io::Result<Extent> {
+    let mut extent = Extent::default();
+    if !disk::exists(path) {
+        return Ok(extent);
+    }
+    let read =
+        disk::read_lines(path, 0, JOURNAL_BYTES, |line, _| match serde_json::from_str(line) {
+            Ok(entry) => each(entry),
+            Err(_) => extent.torn += 1,
+        })?;
+    extent.cut = read.1;
+    Ok(extent)
+}

@@ -16,6 +16,7 @@ pub mod logs;
 pub mod process;
 pub mod settings;
 pub mod store;
+pub mod terminal;
 pub mod tree;
 pub mod trust;
 pub mod unix;

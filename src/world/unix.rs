@@ -236,6 +236,12 @@ pub fn is_alive(process: &ProcessIdentity) -> bool {
     row(process.pid).is_some_and(|row| row.started == process.started)
 }
 
+/// Whether this process leads a session of its own.
+#[cfg(test)]
+pub fn leads_its_session() -> bool {
+    rustix::process::getsid(None) == Ok(getpid())
+}
+
 /// When this process was started, in milliseconds since boot, rounded down to the system's tick.
 pub fn started_ms() -> Option<u64> {
     #[cfg(target_os = "linux")]
@@ -274,10 +280,12 @@ pub fn my_id() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-/// Makes this process the parent of every orphan among its descendants.
-#[cfg(target_os = "linux")]
+/// Makes this process the parent of every orphan among its descendants. Linux alone can.
 pub fn become_subreaper() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
+    #[cfg(not(target_os = "linux"))]
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Every process, by its id.
@@ -350,5 +358,14 @@ mod tests {
         signals.0.last_ms.store(earlier, Ordering::Relaxed);
         signals.0.note(SIGINT);
         assert_eq!((signals.times(), signals.exit_code()), (2, Some(143)));
+    }
+
+    #[test]
+    fn an_interrupt_is_heard_and_ends_nothing() {
+        crate::world::process::alone::alone(|| {
+            let signals = Signals::listen().unwrap();
+            signal_hook::low_level::raise(SIGINT).unwrap();
+            assert_eq!((signals.times(), signals.exit_code()), (1, Some(130)));
+        });
     }
 }

@@ -28,12 +28,12 @@ const OTHER_SESSION: &str = "00000000-0000-4000-8000-000000000002";
 
 /// A world whose client has crew's hooks.
 #[derive(Debug)]
-struct Door {
-    sandbox: Sandbox,
+pub(crate) struct Door {
+    pub(crate) sandbox: Sandbox,
 }
 
 impl Door {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::of(Sandbox::new())
     }
 
@@ -62,7 +62,7 @@ impl Door {
 
     /// Starts a loop and gives its id.
     #[track_caller]
-    fn begin(&self, arguments: &str) -> String {
+    pub(crate) fn begin(&self, arguments: &str) -> String {
         let answer = self.command(arguments).send();
         let line = answer.line();
         let id = line.strip_prefix("loop ").and_then(|rest| rest.split_once(':'));
@@ -79,18 +79,18 @@ impl Door {
 
     /// The agent stops after these words.
     #[track_caller]
-    fn stop(&self, words: &str) -> Answer {
+    pub(crate) fn stop(&self, words: &str) -> Answer {
         self.stopping(words).send()
     }
 
     /// A file of a loop in crew's home.
-    fn file(&self, id: &str, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, id: &str, name: &str) -> PathBuf {
         self.sandbox.crew_home().join("loops").join(id).join(name)
     }
 
     /// What `loop.json` holds.
     #[track_caller]
-    fn record(&self, id: &str) -> Value {
+    pub(crate) fn record(&self, id: &str) -> Value {
         serde_json::from_slice(&std::fs::read(self.file(id, "loop.json")).unwrap()).unwrap()
     }
 
@@ -217,7 +217,7 @@ fn plugin_data(sandbox: &Sandbox) -> PathBuf {
 
 /// What a hook said.
 #[derive(Debug)]
-struct Answer {
+pub(crate) struct Answer {
     ran: Ran,
     json: Value,
 }

@@ -9,8 +9,10 @@ use self::fence::{Fences, indentation};
 pub use self::near_miss::NearMiss;
 use super::promise::{BLOCKED, CLOSE, OPEN, Promise, normal, reserved};
 
+mod echo;
 mod fence;
 mod near_miss;
+pub mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -60,6 +62,15 @@ pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
     }
     let miss = line.miss_at_the_end(is_open, promise).or(earlier);
     miss.map_or(Claim::None, Claim::NearMiss)
+}
+
+/// Reads the claim at the end of an agent's plain output, which may hold terminal codes and may repeat the
+/// prompt: an output that ends in an echo of it claims nothing, whatever stands there.
+pub fn read_output(output: &str, prompt: &str, promise: Option<&Promise>) -> Claim {
+    if echo::ends_in_echo(output, prompt) {
+        return Claim::None;
+    }
+    read(&plain::plain(output), promise)
 }
 
 /// What the text of a tag in the right place claims.

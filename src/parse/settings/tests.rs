@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::settings::Limit;
 
 fn read(text: &str) -> Result<Read, String> {
-    parse(text, Path::new("crew.toml"))
+    parse(text, Path::new("crew.toml"), Whose::Users)
 }
 
 /// What each text comes to, in the order given: `text` ⇒ error or warnings.
@@ -309,7 +309,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     let texts = [
         "[loop]\nmax_iteration = 5",
         "[loop]\nmax-iterations = 5",
-        "[loop]\ndelay = \"5s\"",
+        "[loop]\ncolour = \"red\"",
         "max_iterations = 5",
         "[wait]\nmax_wait = \"1h\"",
         "[[check]]\nrun = \"a\"\ncommand = \"b\"",
@@ -325,8 +325,8 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     max-iterations = 5
       warning: crew.toml:2: unknown key `max-iterations` in [loop]: did you mean `max_iterations`?
     [loop]
-    delay = "5s"
-      warning: crew.toml:2: unknown key `delay` in [loop], ignored
+    colour = "red"
+      warning: crew.toml:2: unknown key `colour` in [loop], ignored
     max_iterations = 5
       warning: crew.toml:1: unknown key `max_iterations`: it belongs under [loop]
     [wait]
@@ -341,7 +341,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
       warning: crew.toml:1: unknown key `checks`: did you mean `check`?
     [agents.mine]
     argv = ["a"]
-      warning: crew.toml:1: unknown key `agents`, ignored
+      warning: crew.toml:2: unknown key `argv` in [agents.mine]: did you mean `args`?
     [loop]
     role = "gate"
       warning: crew.toml:2: unknown key `role` in [loop]: it belongs under [[check]]

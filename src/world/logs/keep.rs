@@ -70,17 +70,17 @@ mod tests {
     use std::time::SystemTime;
 
     use super::*;
+    use crate::world::disk::Durability;
 
     /// A home with these logs, each of 100 bytes: loop, iteration, age in days.
     fn home(logs: &[(&str, u32, u64)]) -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path().to_owned());
+        let home = Home::at(folder.path());
         for (id, iteration, age) in logs {
             let path = crate::world::logs::path(&home, &id.parse().unwrap(), *iteration);
             disk::make_private_folder(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, [b'x'; 100]).unwrap();
-            let file = std::fs::File::options().write(true).open(&path).unwrap();
-            file.set_modified(SystemTime::UNIX_EPOCH + DAY * 20_000).unwrap();
+            disk::write(&path, &[b'x'; 100], Durability::Process).unwrap();
+            let file = disk::open_to_append(&path).unwrap();
             let wall: SystemTime = clock::now().wall.into();
             file.set_modified(wall - DAY * u32::try_from(*age).unwrap()).unwrap();
         }

@@ -82,6 +82,7 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::disk::Durability;
     use crate::world::logs::{KEPT, Log};
 
     fn read(tail: &mut Tail) -> String {
@@ -146,8 +147,8 @@ mod tests {
     fn a_tail_of_a_running_iteration_reaches_into_the_file_before() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0001.log");
-        std::fs::write(earlier(&path), "one\ntwo\n").unwrap();
-        std::fs::write(&path, "three\n").unwrap();
+        disk::write(&earlier(&path), b"one\ntwo\n", Durability::Process).unwrap();
+        disk::write(&path, b"three\n", Durability::Process).unwrap();
         assert_eq!(read(&mut Tail::open(&path, 10).unwrap()), "two\nthree\n");
         assert_eq!(read(&mut Tail::open(&path, 99).unwrap()), "one\ntwo\nthree\n");
     }

@@ -281,13 +281,11 @@ impl Running<'_> {
         self.child.kill()?;
         let gone = Deadline::after(KILLED)
             .poll(Duration::from_millis(1), || self.child.try_wait().transpose());
-        match gone {
-            Some(status) => status.map(drop),
-            None => {
-                let complaint = format!("process {} does not end, not even killed", self.group);
-                Err(io::Error::new(io::ErrorKind::TimedOut, complaint))
-            }
-        }
+        gone.unwrap_or_else(|| {
+            let complaint = format!("process {} does not end, not even killed", self.group);
+            Err(io::Error::new(io::ErrorKind::TimedOut, complaint))
+        })
+        .map(drop)
     }
 
     /// The agent is gone; what it left behind may print on for a moment.

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::world::process::{self, End, FOR_READING, Order};
-use crate::world::{disk, env};
+use crate::world::disk;
+use crate::world::process::alone::alone;
 
 /// What was seen of an agent.
 #[derive(Debug, Default)]
@@ -23,8 +23,11 @@ impl Watch for Seen {
     fn line(&mut self, line: &str) {
         self.lines += 1;
         self.bytes += line.len();
+        if line.len() > 1000 {
+            return;
+        }
         line.clone_into(&mut self.last);
-        if line.len() < 1000 && line.contains("\"tool_") {
+        if line.contains("\"tool_") {
             self.tool_is_open = line.contains("\"tool_use\"");
         }
     }
@@ -74,38 +77,16 @@ fn child(script: &str, terms: Terms) -> (AgentEnded, Seen, String) {
     let left: Vec<&str> =
         ids.lines().filter(|id| unix::identity(id.parse().unwrap()).is_some()).collect();
     assert_eq!(left, [""; 0], "processes of the child are left");
-    assert!(!unix::has_children() && ended.left_behind.is_empty());
+    assert!(ended.left_behind.is_empty());
+    #[cfg(target_os = "linux")]
+    assert!(!unix::has_children());
     let log = disk::read_end(order.log, 0, 64 << 10).unwrap().0;
     (ended, seen, log)
 }
 
-/// Runs `test`, the one of this name, in a process of its own.
-fn alone(name: &str, test: impl FnOnce()) {
-    if env::text("CREW_TEST_ALONE").is_some() {
-        descendants::adopt().unwrap();
-        return test();
-    }
-    let name = format!("world::process::agent::tests::{name}");
-    let variables = [("CREW_TEST_ALONE", "1".to_owned()), ("CREW_GRACE_MS", "300".to_owned())];
-    let program = env::program().unwrap();
-    let order = Order {
-        program: program.to_str().unwrap(),
-        arguments: &["--exact", &name, "--nocapture"],
-        folder: Path::new("/"),
-        variables: &variables,
-        within: Duration::from_secs(120),
-        keep: FOR_READING,
-        with_errors: true,
-    };
-    let ended = process::run(&order, None, || false).unwrap();
-    let output = String::from_utf8_lossy(&ended.output);
-    assert_eq!(ended.end, End::Exit(0), "{output}");
-    assert!(output.contains("1 passed"), "{output}");
-}
-
 #[test]
 fn one_that_ignores_term_is_killed_with_its_children() {
-    alone("one_that_ignores_term_is_killed_with_its_children", || {
+    alone(|| {
         let (ended, _, log) =
             child("ignores_term.sh", Terms { timeout_ms: Some(300), ..Terms::default() });
         assert_eq!((ended.end, log.as_str()), (AgentEnd::TimedOut, "I stay\n"));
@@ -116,9 +97,10 @@ fn one_that_ignores_term_is_killed_with_its_children() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn grandchildren_in_sessions_of_their_own_go_with_it() {
-    alone("grandchildren_in_sessions_of_their_own_go_with_it", || {
+    alone(|| {
         let (ended, seen, _) = child("leaves_grandchildren.sh", Terms::default());
         assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "I go"));
         assert!(!ended.closed_early);
@@ -127,7 +109,7 @@ fn grandchildren_in_sessions_of_their_own_go_with_it() {
 
 #[test]
 fn one_that_closes_its_output_runs_on_to_its_exit() {
-    alone("one_that_closes_its_output_runs_on_to_its_exit", || {
+    alone(|| {
         let (ended, seen, log) = child("closes_stdout.sh", Terms::default());
         assert_eq!((ended.end, ended.closed_early), (AgentEnd::Exit(7), true));
         assert_eq!((seen.last.as_str(), log.as_str()), ("last words", "last words\n"));
@@ -136,7 +118,7 @@ fn one_that_closes_its_output_runs_on_to_its_exit() {
 
 #[test]
 fn one_that_does_not_read_its_prompt_blocks_nobody() {
-    alone("one_that_does_not_read_its_prompt_blocks_nobody", || {
+    alone(|| {
         let terms = Terms { input: 10 << 20, ..Terms::default() };
         let (ended, seen, _) = child("never_reads.sh", terms);
         assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "what prompt?"));
@@ -151,7 +133,7 @@ fn one_that_does_not_read_its_prompt_blocks_nobody() {
 
 #[test]
 fn a_prompt_of_ten_megabytes_comes_back_whole() {
-    alone("a_prompt_of_ten_megabytes_comes_back_whole", || {
+    alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let line = [b"p".repeat(1023), b"\n".to_vec()].concat();
         let order = AgentOrder {
@@ -171,9 +153,10 @@ fn a_prompt_of_ten_megabytes_comes_back_whole() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_gigabyte_of_output_costs_no_memory() {
-    alone("a_gigabyte_of_output_costs_no_memory", || {
+    alone(|| {
         let (ended, seen, log) = child("prints_a_gigabyte.sh", Terms::default());
         assert_eq!(ended.end, AgentEnd::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (1_000_001, 999_000_012));
@@ -182,9 +165,10 @@ fn a_gigabyte_of_output_costs_no_memory() {
     });
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_gigabyte_without_a_line_costs_no_memory() {
-    alone("a_gigabyte_without_a_line_costs_no_memory", || {
+    alone(|| {
         let (ended, seen, _) = child("prints_no_lines.sh", Terms::default());
         assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 1));
         assert!(seen.bytes <= 8 << 20);
@@ -193,6 +177,7 @@ fn a_gigabyte_without_a_line_costs_no_memory() {
 }
 
 /// The most memory this process has had.
+#[cfg(target_os = "linux")]
 fn assert_peak_below_mib(most: u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -203,7 +188,7 @@ fn assert_peak_below_mib(most: u64) {
 
 #[test]
 fn bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
-    alone("bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log", || {
+    alone(|| {
         let (ended, seen, _) = child("prints_no_text.sh", Terms::default());
         assert_eq!(ended.end, AgentEnd::Exit(0));
         assert_eq!((seen.lines, seen.last.as_str()), (2, "no line break \u{fffd}"));
@@ -216,7 +201,7 @@ fn bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
 
 #[test]
 fn one_that_falls_silent_is_ended() {
-    alone("one_that_falls_silent_is_ended", || {
+    alone(|| {
         let terms = Terms { idle_ms: Some(500), ..Terms::default() };
         assert_eq!(child("falls_silent.sh", terms).0.end, AgentEnd::Idle);
     });
@@ -224,7 +209,7 @@ fn one_that_falls_silent_is_ended() {
 
 #[test]
 fn one_that_is_silent_over_a_tool_call_works_on() {
-    alone("one_that_is_silent_over_a_tool_call_works_on", || {
+    alone(|| {
         let terms = Terms { idle_ms: Some(1000), ..Terms::default() };
         let (ended, seen, _) = child("works_silently.sh", terms);
         assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 3));
@@ -233,7 +218,7 @@ fn one_that_is_silent_over_a_tool_call_works_on() {
 
 #[test]
 fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
-    alone("a_stop_of_crew_and_its_agent_does_not_count_as_time", || {
+    alone(|| {
         let terms = Terms { timeout_ms: Some(3000), idle_ms: Some(3000), ..Terms::default() };
         let (ended, seen, _) = child("stops_everyone.sh", terms);
         assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "good morning"));
@@ -242,7 +227,7 @@ fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
 
 #[test]
 fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
-    alone("one_that_is_stopped_alone_times_out_and_ends_in_order", || {
+    alone(|| {
         let terms = Terms { timeout_ms: Some(300), ..Terms::default() };
         let (ended, seen, _) = child("stops_itself.sh", terms);
         assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::TimedOut, "in order"));
@@ -251,7 +236,7 @@ fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
 
 #[test]
 fn a_signal_that_crew_did_not_send_is_told() {
-    alone("a_signal_that_crew_did_not_send_is_told", || {
+    alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let order = AgentOrder {
             program: "sh",
@@ -261,9 +246,31 @@ fn a_signal_that_crew_did_not_send_is_told() {
             input: b"",
             timeout: None,
             idle: None,
-            log: Path::new("/dev/full"),
+            log: &folder.path().join("0001.log"),
         };
         let ended = run(&order, None, &mut Seen::default()).unwrap();
         assert_eq!(ended.end, AgentEnd::Signal(11));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_costs_the_log_and_nothing_else() {
+    alone(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let order = AgentOrder {
+            program: "sh",
+            arguments: &["-c".to_owned(), "echo one; sleep 0.1; echo two".to_owned()],
+            folder: folder.path(),
+            variables: &[],
+            input: b"",
+            timeout: None,
+            idle: None,
+            log: Path::new("/dev/full"),
+        };
+        let mut seen = Seen::default();
+        let ended = run(&order, None, &mut seen).unwrap();
+        assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 2));
+        assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
     });
 }

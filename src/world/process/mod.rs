@@ -12,6 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 pub mod agent;
+#[cfg(test)]
+pub mod alone;
 mod feed;
 mod kept;
 mod lines;
@@ -95,8 +97,27 @@ pub struct Ended {
 
 /// Runs a child to its end. `note` is told who leads its group; `stop` is asked now and then.
 pub fn run(order: &Order<'_>, note: Option<&File>, stop: impl Fn() -> bool) -> io::Result<Ended> {
+    run_on(Stdio::null(), order, note, stop)
+}
+
+/// As `run`, with `input` to read.
+pub fn run_fed(
+    order: &Order<'_>,
+    input: &[u8],
+    note: Option<&File>,
+    stop: impl Fn() -> bool,
+) -> io::Result<Ended> {
+    run_on(fed(input)?, order, note, stop)
+}
+
+fn run_on(
+    input: Stdio,
+    order: &Order<'_>,
+    note: Option<&File>,
+    stop: impl Fn() -> bool,
+) -> io::Result<Ended> {
     let mut command = in_a_group(order.program, note)?;
-    command.stdin(Stdio::null());
+    command.stdin(input);
     finish(command, order, note, stop)
 }
 
@@ -113,14 +134,19 @@ fn in_a_group(program: &str, note: Option<&File>) -> io::Result<Command> {
 /// Runs a child the way the client runs a hook: in a session of its own, with `input` to read. Nothing of
 /// this process's environment is passed on.
 pub fn run_apart(order: &Order<'_>, input: &[u8], stop: impl Fn() -> bool) -> io::Result<Ended> {
-    let (reader, mut writer) = io::pipe()?;
     let mut command = Command::new(order.program);
-    command.env_clear().stdin(reader);
+    command.env_clear().stdin(fed(input)?);
     unix::lead_a_session(&mut command);
+    finish(command, order, None, stop)
+}
+
+/// A pipe that gives `input` and ends.
+fn fed(input: &[u8]) -> io::Result<Stdio> {
+    let (reader, mut writer) = io::pipe()?;
     let input = input.to_vec();
     // On a thread: a child that reads late must not keep us from our deadline.
     thread::spawn(move || writer.write_all(&input));
-    finish(command, order, None, stop)
+    Ok(reader.into())
 }
 
 fn finish(

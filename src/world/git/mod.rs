@@ -1,12 +1,21 @@
 //! Runs git and gives its text. An agent that can write the checkout can write its configuration too, so
-//! nothing that configuration names as a program is run: no file-system monitor, no hooks, no filters.
+//! nothing that configuration names as a program is run: no file-system monitor, no hooks, no filters. What
+//! changes a repository is in `steps`.
+
+mod command;
+mod push;
+mod rebase;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+pub mod worktree;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::command::{Command, whole};
+use super::disk;
 use super::home::hash;
-use super::process::{End, FOR_PARSING, Order, run};
-use super::{disk, env};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
 use crate::parse::git::{Status, status};
@@ -18,20 +27,19 @@ const COMMITS_MAX: &str = "-30";
 
 /// Whether there is a git that runs.
 pub fn answers(folder: &Path) -> bool {
-    Git::here(folder).run(&["--version"]).is_some()
+    git(folder, &["--version"]).is_some()
 }
 
 /// The working tree's root, with every link resolved; `None` outside git.
 pub fn top(folder: &Path) -> Option<PathBuf> {
-    let text = Git::here(folder).run(&["rev-parse", "--show-toplevel"])?;
+    let text = git(folder, &["rev-parse", "--show-toplevel"])?;
     disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
 }
 
 /// The branch, `None` when detached, and the commit, `None` before the first one. No file of the working
 /// tree is looked at, so a large or slow one takes no longer.
 pub fn head(top: &Path) -> (Option<String>, Option<String>) {
-    let git = Git::here(top);
-    let line = |arguments: &[&str]| Some(git.run(arguments)?.trim_end().to_owned());
+    let line = |arguments: &[&str]| Some(git(top, arguments)?.trim_end().to_owned());
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
     let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
@@ -39,10 +47,8 @@ pub fn head(top: &Path) -> (Option<String>, Option<String>) {
 
 /// What differs from the commit, every untracked file named; `None` outside git, or when it took too
 /// long or printed too much.
-fn look(git: Git<'_>) -> Option<Status> {
-    let arguments =
-        ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
-    Some(status(&git.run_on_files(&arguments)?))
+pub fn look(top: &Path) -> Option<Status> {
+    Git::here(top).look()
 }
 
 /// A submodule's own configuration would be obeyed inside it; its commit is seen all the same.
@@ -52,7 +58,7 @@ const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 pub fn fingerprint(subject: &Loop) -> Option<String> {
     use std::fmt::Write as _;
     let git = Git::of(subject);
-    let status = look(git)?;
+    let status = git.look()?;
     let mut text = status.head.unwrap_or_default();
     for entry in &status.entries {
         let (size, time) = disk::stamp(&git.folder.join(&entry.path)).unwrap_or_default();
@@ -78,6 +84,22 @@ pub fn since(subject: &Loop) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
+/// `git status --porcelain`, for a prompt.
+pub fn status_text(top: &Path) -> Option<String> {
+    Git::here(top).run_on_files(&["status", "--porcelain", NO_SUBMODULES, "--", ".", OURS])
+}
+
+/// `git diff HEAD`, for a prompt.
+pub fn diff_text(top: &Path) -> Option<String> {
+    let arguments = ["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD", "--", "."];
+    Git::here(top).run_on_files(&[&arguments[..], &[OURS]].concat())
+}
+
+/// `git log --oneline -10`, for a prompt.
+pub fn log_text(top: &Path) -> Option<String> {
+    git(top, &["log", "--no-show-signature", "--oneline", "-10"])
+}
+
 /// Which git runs, and where.
 #[derive(Debug, Clone, Copy)]
 struct Git<'a> {
@@ -98,7 +120,13 @@ impl<'a> Git<'a> {
     }
 
     fn run(self, arguments: &[&str]) -> Option<String> {
-        run_git(self, arguments, &[])
+        self.run_with(arguments, &[])
+    }
+
+    fn look(self) -> Option<Status> {
+        let arguments =
+            ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
+        Some(status(&self.run_on_files(&arguments)?))
     }
 
     /// Runs a command that reads the files of the working tree: every content filter that the
@@ -108,44 +136,28 @@ impl<'a> Git<'a> {
         let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
         let names = names.unwrap_or_default();
         let names = names.split('\0').filter(|name| !name.is_empty());
-        run_git(self, arguments, &names.collect::<Vec<_>>())
+        self.run_with(arguments, &names.collect::<Vec<_>>())
+    }
+
+    /// Runs git with some of its settings emptied.
+    fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
+        let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
+        let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
+        let path = self.search_path.map(|path| ("PATH", path.to_owned()));
+        let command = Command {
+            folder: self.folder,
+            arguments,
+            settings: &settings.collect::<Vec<_>>(),
+            variables: path.as_slice(),
+            online: false,
+            with_errors: false,
+            within: LOOK,
+        };
+        whole(&command.run(|| false).ok()?)
     }
 }
 
-/// Runs git with some of its settings emptied. They go by variables, because a name that holds a `=`
-/// cannot go by `-c`.
-fn run_git(git: Git<'_>, arguments: &[&str], emptied: &[&str]) -> Option<String> {
-    let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
-    let arguments: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
-    let theirs = env::text("GIT_CONFIG_COUNT").and_then(|count| count.parse::<u16>().ok());
-    let theirs = usize::from(theirs.unwrap_or(0));
-    let mut settings = Vec::new();
-    for (index, name) in (theirs..).zip(emptied) {
-        let value = if name.ends_with(".required") { "false" } else { "" };
-        settings.push((format!("GIT_CONFIG_KEY_{index}"), (*name).to_owned()));
-        settings.push((format!("GIT_CONFIG_VALUE_{index}"), value.to_owned()));
-    }
-    let mut variables = vec![
-        ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
-        ("GIT_TERMINAL_PROMPT", "0".to_owned()),
-        // An object that is missing would be asked for by a program that the configuration names.
-        ("GIT_NO_LAZY_FETCH", "1".to_owned()),
-        ("GIT_ALLOW_PROTOCOL", "none".to_owned()),
-        ("LC_ALL", "C".to_owned()),
-        ("GIT_CONFIG_COUNT", (theirs + emptied.len()).to_string()),
-    ];
-    variables.extend(settings.iter().map(|(name, value)| (&**name, value.clone())));
-    variables.extend(git.search_path.map(|path| ("PATH", path.to_owned())));
-    let order = Order {
-        program: "git",
-        arguments: &arguments,
-        folder: git.folder,
-        variables: &variables,
-        within: LOOK,
-        keep: FOR_PARSING,
-        with_errors: false,
-    };
-    let ended = run(&order, None, || false).ok()?;
-    let whole = ended.end == End::Exit(0) && !ended.cut;
-    whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())
+/// Runs git as this process finds it.
+fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    Git::here(folder).run(arguments)
 }

@@ -1,0 +1,122 @@
+//! The agents crew knows by name: Claude Code and Codex in code, the others as entries of a file that is
+//! compiled in. A name that is not known is never guessed, only suggested.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{claude, codex};
+use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::parse::spelling::{nearest, shown};
+
+/// The entries of the file, by name.
+const OTHERS: &str = include_str!("agents.toml");
+
+/// An agent as a file describes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    command: Vec<String>,
+    #[serde(default)]
+    prompt: PromptDoor,
+    #[serde(default)]
+    dialect: Dialect,
+    #[serde(default)]
+    permissions: BTreeMap<Permissions, Vec<String>>,
+    max_turns: Option<String>,
+}
+
+/// The agent of this name; `None` where crew knows none.
+pub fn find(name: &str) -> Option<Agent> {
+    match name {
+        claude::NAME => Some(claude::agent()),
+        codex::NAME => Some(codex::agent()),
+        _ => others().remove(name).map(|entry| entry.named(name)),
+    }
+}
+
+/// The names `find` knows, those that were tried first.
+pub fn known() -> Vec<String> {
+    let tried = [claude::NAME, codex::NAME].map(str::to_owned);
+    tried.into_iter().chain(others().into_keys()).collect()
+}
+
+/// Whether crew's handling of the agent was tried with the real tool. An agent of the user's own is the
+/// user's to try.
+pub fn is_tried(name: &str) -> bool {
+    name != codex::NAME && !others().contains_key(name)
+}
+
+/// Why a name means no agent, and what to write: `own` are the names the user's settings add.
+pub fn unknown(name: &str, own: &[&str]) -> String {
+    let known = known();
+    let names: Vec<&str> = known.iter().map(String::as_str).chain(own.iter().copied()).collect();
+    let name_shown = shown(name);
+    match nearest(name, &names) {
+        Some(meant) => format!("there is no agent {name_shown}: did you mean {meant}?"),
+        None => format!(
+            "there is no agent {name_shown}: choose one of {}, add [agents.{name_shown}] to your \
+             settings, or give its command by --agent-cmd",
+            names.join(", ")
+        ),
+    }
+}
+
+impl Entry {
+    fn named(self, name: &str) -> Agent {
+        Agent {
+            name: name.to_owned(),
+            command: self.command,
+            prompt: self.prompt,
+            dialect: self.dialect,
+            permissions: self.permissions,
+            max_turns: self.max_turns,
+        }
+    }
+}
+
+/// The file is a part of the program: that it can be read is a test's to say.
+fn others() -> BTreeMap<String, Entry> {
+    toml::from_str(OTHERS).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_can_be_read_and_every_known_name_is_found() {
+        toml::from_str::<BTreeMap<String, Entry>>(OTHERS).unwrap();
+        let names = known();
+        let expected =
+            ["claude", "codex", "copilot", "cursor-agent", "gemini", "kiro-cli", "opencode"];
+        assert_eq!(names, expected);
+        for name in names {
+            let agent = find(&name).unwrap();
+            assert_eq!((&agent.name, agent.command.is_empty()), (&name, false));
+            assert!(agent.permissions.contains_key(&Permissions::Default), "{name}");
+            assert_eq!(is_tried(&name), name == "claude", "{name}");
+        }
+        assert!(is_tried("one-of-the-users-own"));
+        assert_eq!(find("claud"), None);
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_answered_with_the_nearest_or_with_all() {
+        let table = [
+            ("claud", "there is no agent claud: did you mean claude?"),
+            ("Codex", "there is no agent Codex: did you mean codex?"),
+            ("kiro", "there is no agent kiro: did you mean kiro-cli?"),
+            ("my-agnt", "there is no agent my-agnt: did you mean my-agent?"),
+            (
+                "xyzzy",
+                "there is no agent xyzzy: choose one of claude, codex, copilot, cursor-agent, gemini, \
+                 kiro-cli, opencode, my-agent, add [agents.xyzzy] to your settings, or give its command \
+                 by --agent-cmd",
+            ),
+        ];
+        for (name, expected) in table {
+            assert_eq!(unknown(name, &["my-agent"]), expected);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Claude Code in print mode: `stream-json`, one event a line. What its events say was recorded from the
+//! real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields are believed:
+//! words about an error in a file, a tool's result or an answer are words. Subagents' events are work and
+//! use of tokens, never words of the agent's.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, FixedOffset, Utc};
+
+use self::events::{Event, Heard, Limit, Result, Said, System};
+use self::spent::Spent;
+use super::open::Open;
+use super::words::{KEPT_BYTES, end, note, shown, start};
+use super::{Reader, Report};
+use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::facts::ApiError;
+use crate::parse::{api_error, reset};
+
+mod events;
+mod spent;
+#[cfg(test)]
+mod tests;
+
+pub(super) const NAME: &str = "claude";
+
+/// The longest name that is kept, in characters: of a model, a message, a kind of error.
+const NAME_CHARS: usize = 200;
+/// The longest error that is kept, in characters.
+const ERROR_CHARS: usize = 2000;
+
+/// How it is started. Both clients know all of these options; 2.1.330 hides `--max-turns` from its help.
+pub(super) fn agent() -> Agent {
+    let permissions: [(Permissions, &[&str]); 4] = [
+        (Permissions::Default, &[]),
+        (Permissions::AcceptEdits, &["--permission-mode", "acceptEdits"]),
+        (Permissions::Auto, &["--permission-mode", "auto"]),
+        (Permissions::Bypass, &["--dangerously-skip-permissions"]),
+    ];
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    Agent {
+        name: NAME.to_owned(),
+        command: owned(&[NAME, "-p", "--output-format", "stream-json", "--verbose"]),
+        prompt: PromptDoor::Stdin,
+        dialect: Dialect::Claude,
+        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
+        max_turns: Some("--max-turns".to_owned()),
+    }
+}
+
+/// What the stream said so far.
+#[derive(Debug, Default)]
+pub(super) struct Claude {
+    words: Option<String>,
+    /// Whether nothing of the agent's work came after its words.
+    words_are_last: bool,
+    open: Open,
+    spent: Spent,
+    error: Option<Told>,
+    /// The message of the agent's own that was told last, by its id.
+    message: Option<String>,
+    /// When the limit that was hit is over, as the client tells it apart from its words.
+    reset: Option<DateTime<Utc>>,
+    denied: Vec<String>,
+    ending: Option<Ending>,
+    model: Option<String>,
+    turns: Option<u32>,
+}
+
+/// An error as the client told it in place of an answer.
+#[derive(Debug)]
+struct Told {
+    kind: String,
+    message: String,
+}
+
+/// What the last `result` said; a client that waits for its background work gives one for each turn.
+#[derive(Debug)]
+struct Ending {
+    is_error: bool,
+    out_of_turns: bool,
+    /// HTTP status of the service's refusal.
+    status: Option<u16>,
+    /// That the service failed is said without a kind or a status.
+    is_api_error: bool,
+    message: Option<String>,
+}
+
+impl Reader for Claude {
+    fn line(&mut self, line: &str) -> Option<String> {
+        match Event::read(line) {
+            Event::Said(said) => self.said(line, &said),
+            Event::Heard(heard) => self.heard(&heard),
+            Event::System(system) => self.system(&system),
+            Event::Limit(limit) => self.limit(&limit),
+            Event::Result(result) => self.result(&result),
+            // A broken event is no text, and too long to be shown.
+            Event::Unknown if line.trim_start().starts_with('{') => None,
+            Event::Unknown => Some(shown(line)).filter(|shown| !shown.is_empty()),
+        }
+    }
+
+    fn tool_is_open(&self) -> bool {
+        self.open.is_any()
+    }
+
+    fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
+        let cut = self.error.as_ref().is_some_and(|told| told.kind == "max_output_tokens");
+        let ending = self.ending.as_ref();
+        let own = self.words.clone().filter(|_| self.words_are_last);
+        let final_message = match ending {
+            Some(ending) if ending.is_error => None,
+            // An overruled stop hook leaves the result empty.
+            Some(ending) => ending.message.clone().or(own),
+            None => own,
+        };
+        Report {
+            final_message,
+            last_words: self.words.clone(),
+            may_echo: false,
+            usage: self.spent.usage(),
+            error: if cut { None } else { self.api_error(now) },
+            denied: self.denied.clone(),
+            cut,
+            out_of_turns: ending.is_some_and(|ending| ending.out_of_turns),
+            model: self.model.clone(),
+            turns: self.turns,
+        }
+    }
+}
+
+impl Claude {
+    fn said(&mut self, line: &str, said: &Said) -> Option<String> {
+        self.spent.message(line);
+        let is_own = said.parent_tool_use_id.is_none();
+        if let (Some(kind), true) = (said.error.text(), is_own) {
+            let message = said.texts().collect::<Vec<_>>().join("\n");
+            self.fails(kind, &message);
+            return Some(shown(&message));
+        }
+        if is_own {
+            // The service answered: what failed before was got over, and what the model called was answered.
+            self.error = None;
+            if self.message.as_deref() != said.message_id() {
+                self.message = said.message_id().map(|id| start(id, NAME_CHARS).to_owned());
+                self.open.close_all_tools();
+            }
+        }
+        let mut seen = Vec::new();
+        for block in said.blocks() {
+            match (block.kind.text(), block.text.text()) {
+                (Some("tool_use"), _) => {
+                    self.open.tool(block.id.text().unwrap_or_default());
+                    self.words_are_last &= !is_own;
+                    seen.push(block.spoken());
+                }
+                (Some("text"), Some(text)) if is_own && !text.trim().is_empty() => {
+                    self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
+                    self.words_are_last = true;
+                    seen.push(shown(text));
+                }
+                _ => {}
+            }
+        }
+        (is_own && !seen.is_empty()).then(|| seen.join("\n"))
+    }
+
+    fn fails(&mut self, kind: &str, message: &str) {
+        let kind = start(kind, NAME_CHARS).to_owned();
+        self.error = Some(Told { kind, message: start(message, ERROR_CHARS).to_owned() });
+    }
+
+    fn heard(&mut self, heard: &Heard) -> Option<String> {
+        for block in heard.blocks() {
+            if let Some(id) = block.tool_use_id.text() {
+                self.open.close(id);
+                self.words_are_last &= heard.parent_tool_use_id.is_some();
+            }
+        }
+        None
+    }
+
+    fn system(&mut self, system: &System) -> Option<String> {
+        let task = system.task_id.text().unwrap_or_default();
+        match system.subtype.text()? {
+            "init" => self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned()),
+            "task_started" => self.open.task(task),
+            "task_notification" => self.open.close_task(task),
+            "background_tasks_changed" => {
+                let tasks = system.tasks.iter().filter_map(|task| task.task_id.text());
+                self.open.tasks_are(tasks);
+            }
+            "permission_denied" => {
+                let tool = system.tool_name.text()?;
+                note(&mut self.denied, tool);
+                return Some(format!("denied: {}", shown(tool)));
+            }
+            "api_retry" => {
+                // A client that is ended while it tries again was failed by the service.
+                let retry = system.spoken_retry();
+                self.fails(system.error.text().unwrap_or("unknown"), &retry);
+                return Some(retry);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn limit(&mut self, limit: &Limit) -> Option<String> {
+        let info = &limit.rate_limit_info;
+        let is_hit = info.status.text() == Some("rejected");
+        self.reset = info.resets_at().filter(|_| is_hit);
+        None
+    }
+
+    fn result(&mut self, result: &Result) -> Option<String> {
+        for denial in result.permission_denials.iter() {
+            note(&mut self.denied, denial.tool_name.text().unwrap_or_default());
+        }
+        let turns = result.turns();
+        self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
+        self.open.close_all_tools();
+        let is_error = result.is_error == Some(true);
+        if !is_error {
+            self.error = None;
+        }
+        let text = result.words.text().map(str::trim).filter(|text| !text.is_empty());
+        self.ending = Some(Ending {
+            is_error,
+            out_of_turns: result.subtype.text() == Some("error_max_turns"),
+            status: result.status(),
+            is_api_error: result.terminal_reason.text() == Some("api_error"),
+            message: text.map(|text| end(text, KEPT_BYTES).to_owned()),
+        });
+        self.spent.result(result);
+        None
+    }
+
+    fn api_error(&self, now: DateTime<FixedOffset>) -> Option<ApiError> {
+        let ending = self.ending.as_ref();
+        let status = ending.and_then(|ending| ending.status);
+        let (kind, message) = if let Some(told) = &self.error {
+            (told.kind.as_str(), told.message.as_str())
+        } else {
+            let ending = ending.filter(|ending| ending.is_error)?;
+            if status.is_none() && !ending.is_api_error {
+                return None;
+            }
+            ("unknown", ending.message.as_deref().unwrap_or_default())
+        };
+        let kind = if kind == "unknown" { by_status(status) } else { kind };
+        let error = api_error::classify(kind, message, now);
+        let exact = self.reset.filter(|at| reset::is_believed(*at, now));
+        Some(match error {
+            ApiError::Transient { message, reset } if kind == "rate_limit" => {
+                ApiError::Transient { message, reset: exact.or(reset) }
+            }
+            other => other,
+        })
+    }
+}
+
+/// The client calls some errors unknown whose status tells enough.
+fn by_status(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401) => "authentication_failed",
+        Some(429) => "rate_limit",
+        Some(400 | 413 | 422) => "invalid_request",
+        _ => "unknown",
+    }
+}

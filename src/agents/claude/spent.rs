@@ -1,0 +1,100 @@
+//! What the process used. The client's own sum at the end of a turn is the truth: it counts the tokens of
+//! every model, of subagents and of side requests. A process that is ended before it gives one is counted
+//! by its messages, which tell less than was used, and says so.
+
+use super::events::{ModelUse, Result};
+use crate::engine::prices;
+use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
+use crate::parse::usage;
+
+/// How many messages are told apart: a message's lines may be mixed with those of its subagents.
+const RECENT: usize = 64;
+/// The longest name of a model that is kept, in characters.
+const MODEL_CHARS: usize = 80;
+
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    /// The client's own sum, of the whole process so far.
+    told: Option<Usage>,
+    /// By the messages since then.
+    since: Usage,
+    recent: Vec<Counted>,
+    /// Of all messages: what was written to the cache for an hour, which 2.1.197 leaves out of its sum.
+    hour: u64,
+}
+
+impl Spent {
+    /// Counts a line, if it is one of a model's message.
+    pub(super) fn message(&mut self, line: &str) {
+        if let Some((message, _)) = usage::message(line) {
+            let before = self.since.tokens.cache_write_hour;
+            self.since.count(&message, &mut self.recent, RECENT);
+            self.hour += self.since.tokens.cache_write_hour - before;
+        }
+    }
+
+    /// Takes the client's own sum in place of what was counted.
+    pub(super) fn result(&mut self, result: &Result) {
+        let Some(models) = &result.model_usage else { return };
+        let mut told = Usage::default();
+        let mut hour = self.hour;
+        for (model, used) in models {
+            told.add(&of_model(model, used, &mut hour));
+        }
+        self.told = Some(told);
+        self.since = Usage::default();
+    }
+
+    /// What was used; `None` where nothing tells.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let mut since = self.since.clone();
+        let is_counted = since.tokens.total() > 0;
+        // Of an answer that is still given only its beginning is told.
+        since.lost |= is_counted;
+        match &self.told {
+            Some(told) => {
+                let mut usage = told.clone();
+                usage.add(&since);
+                Some(usage)
+            }
+            None => is_counted.then_some(since),
+        }
+    }
+}
+
+/// What one model used. The client guesses a cost for a model it has no price of; crew does not.
+fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Usage {
+    let written = used.cache_creation_input_tokens.count();
+    let hour = match used.cache_creation_ephemeral1h_input_tokens.0 {
+        Some(_) => used.cache_creation_ephemeral1h_input_tokens.count().min(written),
+        None => written.min(*hour_seen),
+    };
+    *hour_seen -= hour.min(*hour_seen);
+    let tokens = Tokens {
+        input: used.input_tokens.count(),
+        cache_write: written - hour,
+        cache_write_hour: hour,
+        cache_read: used.cache_read_input_tokens.count(),
+        output: used.output_tokens.count(),
+    };
+    let model: String = name.split('[').next().unwrap_or(name).chars().take(MODEL_CHARS).collect();
+    let is_priced = match used.cost_basis.text() {
+        Some(basis) => basis != "unknown",
+        None => prices::cost(&Message { model: model.clone(), ..Message::default() }).is_some(),
+    };
+    if is_priced {
+        Usage { tokens, cost: money(used.cost_usd.0), ..Usage::default() }
+    } else {
+        Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() }
+    }
+}
+
+/// From dollars, which the client tells as a sum of floats.
+fn money(dollars: Option<f64>) -> Money {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float is cut to what fits"
+    )]
+    Money(dollars.map_or(0, |dollars| (dollars * 1e12).round() as u64))
+}

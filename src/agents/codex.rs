@@ -1,0 +1,273 @@
+//! Codex's `exec --json`: one event a line, as its documentation gives them (`docs/exec.md` of openai/codex
+//! and the types of its `exec_events.rs`); not tried with the real tool. It tells the tokens of a turn and
+//! neither the model nor a price. Its errors are a sentence, sorted here by the statuses and phrases its
+//! source puts into them; only events that are errors are sorted so.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, FixedOffset};
+use serde::Deserialize;
+
+use super::lenient::{Number, Word};
+use super::open::Open;
+use super::words::{KEPT_BYTES, end, note, shown, start};
+use super::{Reader, Report};
+use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::usage::{Tokens, Usage};
+use crate::parse::api_error;
+
+pub(super) const NAME: &str = "codex";
+
+/// The longest command that is shown, in characters.
+const CALL_CHARS: usize = 200;
+/// The longest error that is kept, in characters.
+const ERROR_CHARS: usize = 2000;
+/// Items that are no work: words, thoughts, and a list that is open for the whole turn.
+const NO_WORK: [&str; 4] = ["agent_message", "reasoning", "todo_list", "error"];
+
+/// How it is started. The prompt is read from standard input where no argument gives one. It asks nobody in
+/// this mode, and would not start outside git; that the folder is the right one was decided by `crew run`.
+pub(super) fn agent() -> Agent {
+    let permissions: [(Permissions, &[&str]); 3] = [
+        (Permissions::Default, &[]),
+        (Permissions::AcceptEdits, &["--sandbox", "workspace-write"]),
+        (Permissions::Bypass, &["--dangerously-bypass-approvals-and-sandbox"]),
+    ];
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    Agent {
+        name: NAME.to_owned(),
+        command: owned(&[NAME, "exec", "--json", "--skip-git-repo-check"]),
+        prompt: PromptDoor::Stdin,
+        dialect: Dialect::Codex,
+        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
+        max_turns: None,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Event {
+    #[serde(rename = "type", default)]
+    kind: Word,
+    #[serde(default)]
+    item: Item,
+    usage: Option<Used>,
+    /// Of an `error`.
+    #[serde(default)]
+    message: Word,
+    /// Of a `turn.failed`.
+    error: Option<Failure>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Item {
+    id: Word,
+    #[serde(rename = "type")]
+    kind: Word,
+    text: Word,
+    command: Word,
+    status: Word,
+    tool: Word,
+    query: Word,
+    message: Word,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Used {
+    /// Those from the cache included.
+    #[serde(rename = "input_tokens")]
+    input: Number,
+    #[serde(rename = "cached_input_tokens")]
+    cached: Number,
+    /// Those of its thoughts included.
+    #[serde(rename = "output_tokens")]
+    output: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Failure {
+    #[serde(default)]
+    message: Word,
+}
+
+/// What the stream said so far.
+#[derive(Debug)]
+pub(super) struct Codex {
+    /// Names the model in sums, whose own name is not told.
+    name: String,
+    words: Option<String>,
+    words_are_last: bool,
+    open: Open,
+    /// Of the whole thread, as the last finished turn told it.
+    tokens: Option<Tokens>,
+    /// Whether a turn is open or failed: what it used is not told.
+    is_untold: bool,
+    error: Option<String>,
+    denied: Vec<String>,
+    turns: u32,
+}
+
+impl Codex {
+    pub(super) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            words: None,
+            words_are_last: false,
+            open: Open::default(),
+            tokens: None,
+            is_untold: false,
+            error: None,
+            denied: Vec::new(),
+            turns: 0,
+        }
+    }
+
+    fn item(&mut self, kind: &str, item: &Item) -> Option<String> {
+        let what = item.kind.text()?;
+        let id = item.id.text().unwrap_or_default();
+        if !NO_WORK.contains(&what) {
+            self.words_are_last = false;
+            match kind {
+                "item.started" => self.open.tool(id),
+                "item.completed" => self.open.close(id),
+                _ => return None,
+            }
+            let is_declined = item.status.text() == Some("declined");
+            if is_declined {
+                note(&mut self.denied, &what.replace('_', " "));
+            }
+            // What has a beginning is shown at it; a change of files has none.
+            let is_shown = kind == "item.started" || what == "file_change" || is_declined;
+            return is_shown.then(|| item.spoken(what, is_declined));
+        }
+        let text = item.text.text().map(str::trim).filter(|text| !text.is_empty());
+        match (what, text) {
+            ("agent_message", Some(text)) if kind == "item.completed" => {
+                self.words = Some(end(text, KEPT_BYTES).to_owned());
+                self.words_are_last = true;
+                Some(shown(text))
+            }
+            ("error", _) => item.message.text().map(shown),
+            _ => None,
+        }
+    }
+
+    fn failed(&mut self, message: &str) -> String {
+        self.error = Some(start(message.trim(), ERROR_CHARS).to_owned());
+        shown(message)
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        let Some(tokens) = self.tokens else {
+            return self.is_untold.then(|| Usage { lost: true, ..Usage::default() });
+        };
+        Some(Usage {
+            tokens,
+            unpriced: tokens,
+            unpriced_models: vec![self.name.clone()],
+            lost: self.is_untold,
+            ..Usage::default()
+        })
+    }
+}
+
+impl Item {
+    fn spoken(&self, what: &str, is_declined: bool) -> String {
+        let with = [&self.command, &self.tool, &self.query].into_iter().find_map(Word::text);
+        let with = with.map(|it| format!(": {}", start(it, CALL_CHARS))).unwrap_or_default();
+        let denied = if is_declined { "denied: " } else { "" };
+        shown(&format!("{denied}{}{with}", what.replace('_', " ")))
+    }
+}
+
+impl Used {
+    fn tokens(&self) -> Tokens {
+        let input = self.input.count();
+        let cache_read = self.cached.count().min(input);
+        Tokens {
+            input: input - cache_read,
+            cache_read,
+            output: self.output.count(),
+            ..Tokens::default()
+        }
+    }
+}
+
+impl Reader for Codex {
+    fn line(&mut self, line: &str) -> Option<String> {
+        let Ok(event) = serde_json::from_str::<Event>(line) else {
+            let is_broken = line.trim_start().starts_with('{');
+            return (!is_broken).then(|| shown(line)).filter(|shown| !shown.is_empty());
+        };
+        match event.kind.text()? {
+            "turn.started" => {
+                self.turns = self.turns.saturating_add(1);
+                self.is_untold = true;
+                None
+            }
+            "turn.completed" => {
+                self.tokens = event.usage.as_ref().map(Used::tokens).or(self.tokens);
+                self.is_untold &= event.usage.is_none();
+                self.error = None;
+                self.open.close_all_tools();
+                None
+            }
+            "turn.failed" => {
+                self.open.close_all_tools();
+                let error = event.error.unwrap_or_default();
+                Some(self.failed(error.message.text().unwrap_or("turn failed")))
+            }
+            // Of a try that may be repeated: what follows says whether it was got over.
+            "error" => Some(self.failed(event.message.text().unwrap_or("error"))),
+            kind if kind.starts_with("item.") => self.item(kind, &event.item),
+            _ => None,
+        }
+    }
+
+    fn tool_is_open(&self) -> bool {
+        self.open.is_any()
+    }
+
+    fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
+        let error = self.error.as_deref();
+        let message = self.words.clone().filter(|_| self.words_are_last && error.is_none());
+        Report {
+            final_message: message,
+            last_words: self.words.clone(),
+            usage: self.usage(),
+            error: error.map(|error| api_error::classify(kind_of(error), error, now)),
+            denied: self.denied.clone(),
+            turns: (self.turns > 0).then_some(self.turns),
+            ..Report::default()
+        }
+    }
+}
+
+/// The kind of error a sentence of Codex's names, in the words of `api_error`. A sentence that is not known
+/// is of an error that passes.
+fn kind_of(message: &str) -> &'static str {
+    const PHRASES: [(&str, &str); 14] = [
+        ("status 401", "authentication_failed"),
+        ("status: 401", "authentication_failed"),
+        ("401 unauthorized", "authentication_failed"),
+        ("please log out and sign in again", "authentication_failed"),
+        ("quota exceeded", "billing_error"),
+        ("402 payment required", "billing_error"),
+        ("model_not_found", "model_not_found"),
+        ("does not exist or you do not have access to it", "model_not_found"),
+        ("context window", "invalid_request"),
+        ("status 400", "invalid_request"),
+        ("400 bad request", "invalid_request"),
+        ("invalid request", "invalid_request"),
+        ("usage limit", "rate_limit"),
+        ("429 too many requests", "rate_limit"),
+    ];
+    let message = message.to_lowercase();
+    let found = PHRASES.iter().find(|(phrase, _)| message.contains(phrase));
+    found.map_or("unknown", |(_, kind)| kind)
+}
+
+#[cfg(test)]
+#[path = "codex_tests.rs"]
+mod tests;

@@ -1,0 +1,135 @@
+//! A command given as one text (`--agent-cmd`) as an agent: split into words at white space, with quotes,
+//! and never given to a shell, so nothing in it is expanded. The prompt goes to its standard input.
+
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::str::Chars;
+
+use crate::engine::agent::{Agent, Dialect, PromptDoor};
+
+/// Reads the command. Single quotes keep everything; in double quotes a backslash keeps `"` and `\`;
+/// outside quotes it keeps any character. The agent is named by its program.
+pub fn command(text: &str) -> Result<Agent, String> {
+    let command = split(text)?;
+    let program = command.first().filter(|program| !program.is_empty());
+    let Some(program) = program else {
+        return Err(
+            "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"".to_owned()
+        );
+    };
+    let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
+    Ok(Agent {
+        name: name.to_owned(),
+        command: command.clone(),
+        prompt: PromptDoor::Stdin,
+        dialect: Dialect::Text,
+        permissions: BTreeMap::new(),
+        max_turns: None,
+    })
+}
+
+fn split(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut characters = text.chars().peekable();
+    loop {
+        while characters.next_if(|it| it.is_whitespace()).is_some() {}
+        if characters.peek().is_none() {
+            return Ok(words);
+        }
+        words.push(word(&mut characters)?);
+    }
+}
+
+fn word(characters: &mut Peekable<Chars<'_>>) -> Result<String, String> {
+    let mut word = String::new();
+    while let Some(character) = characters.next_if(|it| !it.is_whitespace()) {
+        match character {
+            '\'' | '"' => quoted(character, characters, &mut word)?,
+            '\\' => word.push(characters.next().ok_or_else(|| {
+                "--agent-cmd ends in a backslash: double it, or remove it".to_owned()
+            })?),
+            _ => word.push(character),
+        }
+    }
+    Ok(word)
+}
+
+fn quoted(
+    quote: char,
+    characters: &mut Peekable<Chars<'_>>,
+    word: &mut String,
+) -> Result<(), String> {
+    while let Some(character) = characters.next() {
+        match character {
+            _ if character == quote => return Ok(()),
+            '\\' if quote == '"' => {
+                let kept = characters.next_if(|it| matches!(it, '"' | '\\'));
+                word.push(kept.unwrap_or('\\'));
+            }
+            _ => word.push(character),
+        }
+    }
+    Err(format!(
+        "--agent-cmd has an opening {quote} that is never closed: close it, or write \\{quote} for the \
+         character itself"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_split_at_white_space_with_quotes_and_nothing_is_expanded() {
+        let table: [(&str, &[&str]); 9] = [
+            ("agent", &["agent"]),
+            ("  agent\t--fast \n x ", &["agent", "--fast", "x"]),
+            ("agent 'two words' \"and 'three' more\"", &["agent", "two words", "and 'three' more"]),
+            (r#"agent --say="a \"b\" \n \\""#, &["agent", r#"--say=a "b" \n \"#]),
+            (r"agent two\ words \'x", &["agent", "two words", "'x"]),
+            ("agent '' \"\"", &["agent", "", ""]),
+            (
+                "agent $HOME `ls` *.rs ~ | sh; x > y",
+                &["agent", "$HOME", "`ls`", "*.rs", "~", "|", "sh;", "x", ">", "y"],
+            ),
+            ("agent {prompt} é'ü 漢'", &["agent", "{prompt}", "éü 漢"]),
+            (r"agent 'C:\dir\'", &["agent", r"C:\dir\"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(command(text).unwrap().command, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_read_says_what_to_write() {
+        let empty = "--agent-cmd is empty: give it a program, such as \"my-agent --quiet\"";
+        let table = [
+            ("", empty),
+            (" \n", empty),
+            ("'' x", empty),
+            (
+                "agent 'x",
+                "--agent-cmd has an opening ' that is never closed: close it, or write \\' for the character itself",
+            ),
+            (
+                "agent it's fine",
+                "--agent-cmd has an opening ' that is never closed: close it, or write \\' for the character itself",
+            ),
+            (
+                "agent \"x\\\"",
+                "--agent-cmd has an opening \" that is never closed: close it, or write \\\" for the character itself",
+            ),
+            ("agent \\", "--agent-cmd ends in a backslash: double it, or remove it"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(command(text).unwrap_err(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_agent_is_named_by_its_program() {
+        for (text, name) in [("/opt/bin/my-agent x", "my-agent"), ("a", "a"), ("/", "/")] {
+            assert_eq!(command(text).unwrap().name, name);
+        }
+    }
+}

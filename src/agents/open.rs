@@ -1,0 +1,90 @@
+//! What an agent has begun and not ended: calls of tools, and tasks in its background.
+
+use std::collections::HashSet;
+
+/// The most that are remembered; with so many open, more make no difference.
+const OPEN_MAX: usize = 10_000;
+/// The longest name that is remembered, in bytes; a longer one is no client's.
+const NAME_BYTES: usize = 200;
+
+/// The names of what is open.
+#[derive(Debug, Default)]
+pub(super) struct Open {
+    tools: HashSet<String>,
+    tasks: HashSet<String>,
+}
+
+impl Open {
+    pub(super) fn is_any(&self) -> bool {
+        !self.tools.is_empty() || !self.tasks.is_empty()
+    }
+
+    pub(super) fn tool(&mut self, id: &str) {
+        add(&mut self.tools, id);
+    }
+
+    pub(super) fn close(&mut self, id: &str) {
+        self.tools.remove(id);
+    }
+
+    /// At the end of a turn every call is over, whether its result was told or not.
+    pub(super) fn close_all_tools(&mut self) {
+        self.tools.clear();
+    }
+
+    pub(super) fn task(&mut self, id: &str) {
+        add(&mut self.tasks, id);
+    }
+
+    pub(super) fn close_task(&mut self, id: &str) {
+        self.tasks.remove(id);
+    }
+
+    /// These are all that run now.
+    pub(super) fn tasks_are<'id>(&mut self, ids: impl Iterator<Item = &'id str>) {
+        self.tasks.clear();
+        ids.for_each(|id| add(&mut self.tasks, id));
+    }
+}
+
+fn add(names: &mut HashSet<String>, id: &str) {
+    if !id.is_empty() && id.len() <= NAME_BYTES && names.len() < OPEN_MAX {
+        names.insert(id.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_begun_is_open_until_it_is_ended() {
+        let mut open = Open::default();
+        open.tool("one");
+        open.tool("two");
+        open.close("one");
+        assert!(open.is_any());
+        open.close_all_tools();
+        assert!(!open.is_any());
+        open.task("dev server");
+        open.close_all_tools();
+        assert!(open.is_any());
+        open.tasks_are(["other"].into_iter());
+        open.close_task("dev server");
+        assert!(open.is_any());
+        open.tasks_are(std::iter::empty());
+        assert!(!open.is_any());
+    }
+
+    #[test]
+    fn no_output_makes_it_grow_without_bound() {
+        let mut open = Open::default();
+        open.tool(&"x".repeat(NAME_BYTES + 1));
+        open.tool("");
+        assert!(!open.is_any());
+        for id in 0..2 * OPEN_MAX {
+            open.tool(&id.to_string());
+        }
+        assert_eq!(open.tools.len(), OPEN_MAX);
+    }
+}

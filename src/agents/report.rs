@@ -1,0 +1,102 @@
+//! What is read from an agent's output, whichever agent it is.
+
+use chrono::{DateTime, FixedOffset};
+
+use crate::engine::claim::{self, Claim};
+use crate::engine::facts::{AgentEnd, ApiError, ProcessEnd};
+use crate::engine::promise::Promise;
+use crate::engine::usage::Usage;
+
+/// What an iteration's output came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// The agent's last words, where nothing of its work came after them; at most 256 KiB, the end of them.
+    pub final_message: Option<String>,
+    /// The last it said, whatever came after: for people and for the next prompt, and never judged.
+    pub last_words: Option<String>,
+    /// Whether the final message is the end of plain output, where an echo of the prompt is possible.
+    pub may_echo: bool,
+    /// `None` where the agent does not tell.
+    pub usage: Option<Usage>,
+    /// Only what a structured event says; text is never taken for an error.
+    pub error: Option<ApiError>,
+    /// Tools that were denied, each once.
+    pub denied: Vec<String>,
+    /// The answer was cut by the token limit: neither a claim nor a failure, whatever the exit status.
+    pub cut: bool,
+    /// The agent was ended by its own limit on turns: no failure of its work, though it exits with 1.
+    pub out_of_turns: bool,
+    /// The model that worked, where the agent tells.
+    pub model: Option<String>,
+    /// How many turns it took, where the agent tells.
+    pub turns: Option<u32>,
+}
+
+impl Report {
+    /// What the agent claims: nothing where its answer was cut or the service failed, because then its last
+    /// words are not its final message; nothing where they are an echo of the prompt.
+    pub fn claim(&self, prompt: &str, promise: Option<&Promise>) -> Claim {
+        match &self.final_message {
+            Some(message) if !self.cut && self.error.is_none() => {
+                if self.may_echo {
+                    claim::read_output(message, prompt, promise)
+                } else {
+                    claim::read(message, promise)
+                }
+            }
+            _ => Claim::None,
+        }
+    }
+
+    /// How the iteration ended, from how its process did. An exit that says no more than that the turns were
+    /// used up is no failure.
+    pub fn agent_end(&self, process: ProcessEnd) -> AgentEnd {
+        let process = match process {
+            ProcessEnd::Exit(_) if self.out_of_turns => ProcessEnd::Exit(0),
+            other => other,
+        };
+        AgentEnd {
+            process: Some(process),
+            error: self.error.clone(),
+            denied: self.denied.clone(),
+            cut: self.cut,
+            ..AgentEnd::default()
+        }
+    }
+}
+
+/// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
+pub trait Reader: std::fmt::Debug {
+    /// Takes one line of standard output, without its line break; gives what a person may see of it.
+    fn line(&mut self, line: &str) -> Option<String>;
+
+    /// Whether a tool call or a background task of the agent's is open: then silence is work.
+    fn tool_is_open(&self) -> bool;
+
+    /// What it all came to, once the process is over; `now` is on the user's clock, by which a service's
+    /// message names a reset.
+    fn report(&mut self, now: DateTime<FixedOffset>) -> Report;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {
+        let cut = Report { cut: true, ..Report::default() };
+        let out_of_turns = Report { out_of_turns: true, ..Report::default() };
+        let denied = Report { denied: vec!["Bash".to_owned()], ..Report::default() };
+        let table = [
+            (&out_of_turns, ProcessEnd::Exit(1), ProcessEnd::Exit(0)),
+            (&out_of_turns, ProcessEnd::TimedOut(60), ProcessEnd::TimedOut(60)),
+            (&cut, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
+            (&denied, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
+        ];
+        for (report, process, expected) in table {
+            let end = report.agent_end(process);
+            assert_eq!((end.process, end.cut), (Some(expected), report.cut));
+            assert_eq!(end.denied, report.denied);
+        }
+    }
+}

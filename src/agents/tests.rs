@@ -1,0 +1,167 @@
+use chrono::DateTime;
+use proptest::prelude::*;
+
+use super::*;
+use crate::agents::catalogue::find;
+use crate::agents::command::command;
+
+fn line(agent: &Agent, permissions: Permissions, max_turns: u32) -> Result<String, String> {
+    let launch = launch(agent, &Ask { prompt: "Go <b>&\" on", permissions, max_turns })?;
+    let input = if launch.input.is_empty() { "" } else { " < prompt" };
+    assert!(["", "Go <b>&\" on"].contains(&launch.input.as_str()));
+    Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))
+}
+
+#[test]
+fn each_agent_is_asked_in_its_own_words() {
+    use Permissions::{AcceptEdits, Auto, Bypass, Default};
+    let claude = "claude -p --output-format stream-json --verbose";
+    let codex = "codex exec --json --skip-git-repo-check";
+    let table = [
+        ("claude", Default, 0, format!("{claude} < prompt")),
+        ("claude", AcceptEdits, 0, format!("{claude} --permission-mode acceptEdits < prompt")),
+        ("claude", Auto, 7, format!("{claude} --permission-mode auto --max-turns 7 < prompt")),
+        ("claude", Bypass, 0, format!("{claude} --dangerously-skip-permissions < prompt")),
+        ("codex", Default, 0, format!("{codex} < prompt")),
+        ("codex", AcceptEdits, 0, format!("{codex} --sandbox workspace-write < prompt")),
+        (
+            "codex",
+            Bypass,
+            0,
+            format!("{codex} --dangerously-bypass-approvals-and-sandbox < prompt"),
+        ),
+        ("gemini", AcceptEdits, 0, "gemini --approval-mode=auto_edit < prompt".to_owned()),
+        ("opencode", Bypass, 0, "opencode run --auto < prompt".to_owned()),
+        (
+            "kiro-cli",
+            Bypass,
+            0,
+            "kiro-cli chat --no-interactive --trust-all-tools < prompt".to_owned(),
+        ),
+        (
+            "cursor-agent",
+            Bypass,
+            0,
+            "cursor-agent -p --output-format text --trust --force Go <b>&\" on".to_owned(),
+        ),
+        (
+            "copilot",
+            AcceptEdits,
+            0,
+            "copilot -s --no-ask-user --allow-tool=write < prompt".to_owned(),
+        ),
+    ];
+    for (name, permissions, max_turns, expected) in table {
+        assert_eq!(line(&find(name).unwrap(), permissions, max_turns), Ok(expected), "{name}");
+    }
+}
+
+#[test]
+fn what_an_agent_cannot_be_asked_is_refused_with_the_way_out() {
+    use Permissions::{AcceptEdits, Auto, Bypass, Default};
+    let own = command("mine --fast").unwrap();
+    let empty = Agent { command: Vec::new(), ..own.clone() };
+    let table = [
+        (
+            find("codex").unwrap(),
+            Auto,
+            0,
+            "agent codex cannot be asked for auto: choose --permissions default or accept-edits or bypass",
+        ),
+        (
+            find("cursor-agent").unwrap(),
+            AcceptEdits,
+            0,
+            "agent cursor-agent cannot be asked for accept-edits: choose --permissions default or auto or bypass",
+        ),
+        (
+            find("codex").unwrap(),
+            Default,
+            3,
+            "agent codex has no limit on turns: leave --max-turns out, or bound it by --timeout",
+        ),
+        (
+            own.clone(),
+            Bypass,
+            0,
+            "agent mine takes no --permissions bypass: put its own option into its command",
+        ),
+        (empty, Default, 0, "agent mine has no command: write `command = [\"program\", …]`"),
+    ];
+    for (agent, permissions, max_turns, expected) in table {
+        assert_eq!(line(&agent, permissions, max_turns), Err(expected.to_owned()));
+    }
+    assert_eq!(line(&own, AcceptEdits, 0), Ok("mine --fast < prompt".to_owned()));
+}
+
+#[test]
+fn an_argument_has_a_length_the_system_takes_and_no_nul() {
+    let agent = find("cursor-agent").unwrap();
+    let ask = |prompt: &str| {
+        launch(&agent, &Ask { prompt, permissions: Permissions::Default, max_turns: 0 })
+    };
+    let longest = "x".repeat(ARGUMENT_BYTES_MAX);
+    assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
+    let error = ask(&format!("{longest}x")).unwrap_err();
+    assert!(error.starts_with("the prompt has 131072 bytes and agent cursor-agent"), "{error}");
+    assert!(ask("a\0b").unwrap_err().contains("remove the NUL"));
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("type"),
+        Just("assistant"),
+        Just("user"),
+        Just("system"),
+        Just("result"),
+        Just("message"),
+        Just("content"),
+        Just("tool_use"),
+        Just("id"),
+        Just("usage"),
+        Just("item"),
+        Just("item.completed"),
+        Just("turn.failed"),
+        Just("error"),
+        Just("rate_limit_event"),
+        Just("modelUsage"),
+        Just("x"),
+    ];
+    let leaf = prop_oneof![
+        word.clone().prop_map(|word| format!("\"{word}\"")),
+        any::<f64>().prop_map(|number| format!("{number:e}")),
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+    ];
+    let json = leaf.prop_recursive(4, 32, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(|it| format!("[{}]", it.join(","))),
+            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|it| {
+                let pairs: Vec<String> =
+                    it.into_iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+                format!("{{{}}}", pairs.join(","))
+            }),
+        ]
+    });
+    prop_oneof![4 => json, 1 => ".{0,40}", 1 => Just("{\"type\":\"assistant\",".to_owned())]
+}
+
+proptest! {
+    #[test]
+    fn no_output_makes_a_reader_panic_or_show_what_steers_a_terminal(
+        lines in prop::collection::vec(any_line(), 0..20),
+    ) {
+        let now = DateTime::parse_from_rfc3339("2026-11-22T01:40:00Z").unwrap();
+        for name in ["claude", "codex", "gemini"] {
+            let mut reader = reader(&find(name).unwrap());
+            for line in &lines {
+                let seen = reader.line(line).unwrap_or_default();
+                let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+                prop_assert!(!seen.contains(steers), "{seen:?}");
+            }
+            reader.tool_is_open();
+            let report = reader.report(now);
+            prop_assert_eq!(report.may_echo, name == "gemini");
+        }
+    }
+}

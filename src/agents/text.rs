@@ -1,0 +1,94 @@
+//! Plain text as an agent's output: its end is the final message, and nothing else is known. An agent may
+//! print its prompt, so the report says that an echo is possible.
+
+use chrono::{DateTime, FixedOffset};
+
+use super::words::{end, shown};
+use super::{Reader, Report};
+use crate::engine::claim::plain::plain;
+
+/// How much of the end of the output is kept, in bytes.
+const KEPT_BYTES: usize = 64 * 1024;
+
+/// The end of the output so far.
+#[derive(Debug, Default)]
+pub(super) struct Text {
+    tail: String,
+}
+
+impl Reader for Text {
+    fn line(&mut self, line: &str) -> Option<String> {
+        // One line may be longer than all that is kept.
+        self.tail.push_str(end(line, KEPT_BYTES));
+        self.tail.push('\n');
+        // Cut only now and then: each cut moves all that is kept.
+        if self.tail.len() > 2 * KEPT_BYTES {
+            self.tail = end(&self.tail, KEPT_BYTES).to_owned();
+        }
+        Some(shown(line))
+    }
+
+    /// Never known.
+    fn tool_is_open(&self) -> bool {
+        false
+    }
+
+    fn report(&mut self, _now: DateTime<FixedOffset>) -> Report {
+        let message = plain(end(&self.tail, KEPT_BYTES));
+        let message = (!message.trim().is_empty()).then(|| message.trim_end().to_owned());
+        Report {
+            last_words: message.clone(),
+            final_message: message,
+            may_echo: true,
+            ..Report::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::promise::Promise;
+
+    fn read(lines: &[&str]) -> Report {
+        let mut reader = Text::default();
+        for line in lines {
+            reader.line(line);
+        }
+        assert!(!reader.tool_is_open());
+        reader.report(DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap())
+    }
+
+    #[test]
+    fn the_end_of_the_output_is_the_final_message_without_its_colours() {
+        let report = read(&["one", "\x1b[32m<promise>COMPLETE</promise>\x1b[0m\r", "", " "]);
+        assert_eq!(report.final_message.as_deref(), Some("one\n<promise>COMPLETE</promise>"));
+        assert_eq!(report.claim("Go.", Some(&Promise::default())), Claim::Success);
+        assert_eq!(report.usage, None);
+        assert_eq!(read(&[]).final_message, None);
+        assert_eq!(read(&["\x1b[0m", ""]).final_message, None);
+    }
+
+    #[test]
+    fn a_text_that_looks_like_an_error_is_text() {
+        let report =
+            read(&["API Error: 429 rate limit reached, resets 3pm", "{\"type\":\"error\"}"]);
+        assert_eq!(report.error, None);
+    }
+
+    #[test]
+    fn only_the_end_is_kept_whatever_is_printed() {
+        let mut reader = Text::default();
+        let long = "é".repeat(3 * KEPT_BYTES);
+        for _ in 0..100 {
+            reader.line(&long);
+            reader.line("x");
+            assert!(reader.tail.len() <= 2 * KEPT_BYTES + KEPT_BYTES);
+        }
+        reader.line("the end");
+        let now = DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap();
+        let message = reader.report(now).final_message.unwrap();
+        assert!(message.len() <= KEPT_BYTES && message.ends_with("é\nx\nthe end"));
+    }
+}

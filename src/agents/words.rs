@@ -1,0 +1,37 @@
+//! Pieces of what an agent said, cut to what is kept or shown.
+
+use crate::engine::claim::plain::plain;
+
+/// The longest line shown of one event, in characters.
+const SHOWN_CHARS: usize = 2000;
+/// How much of what an agent said is kept, in bytes: the end, where a claim stands.
+pub(super) const KEPT_BYTES: usize = 256 * 1024;
+
+/// The end of a text, of at most so many bytes.
+pub(super) fn end(text: &str, bytes: usize) -> &str {
+    let mut from = text.len().saturating_sub(bytes);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+/// The beginning of a text, of at most so many characters.
+pub(super) fn start(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
+}
+
+/// What may be put on a person's terminal: bounded, and without anything that steers it.
+pub(super) fn shown(text: &str) -> String {
+    plain(start(text.trim_end(), SHOWN_CHARS))
+}
+
+/// Adds a text to a list, once, while the list is short.
+pub(super) fn note(list: &mut Vec<String>, text: &str) {
+    const LISTED: usize = 50;
+    const CHARACTERS: usize = 200;
+    let text = start(text.trim(), CHARACTERS);
+    if !text.is_empty() && list.len() < LISTED && !list.iter().any(|listed| listed == text) {
+        list.push(text.to_owned());
+    }
+}

@@ -1,0 +1,111 @@
+//! `crew show --log`: what the agent printed, as it printed it; with `-f` also what it prints from now on, over
+//! the iterations, until the loop is over or its owner is gone.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::print;
+use crate::drive::ending::{gone_why, owner_is_gone};
+use crate::engine::looped::Loop;
+use crate::engine::owner::Driver;
+use crate::world::home::Home;
+use crate::world::logs::{self, tail::Tail};
+use crate::world::{clock, disk, store};
+
+/// The most of a log that is shown: all that is kept of one.
+const SHOWN: u64 = 10 << 20;
+/// With `-f`, what is shown of what was printed before.
+const BEFORE: u64 = 16 << 10;
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Prints the log of iteration `number`, else of the latest one that has a log.
+pub fn log(home: &Home, record: Loop, number: Option<u32>, follow: bool) -> Result<()> {
+    let iteration = number.unwrap_or_else(|| latest(home, &record));
+    let path = logs::path(home, &record.id, iteration);
+    let is_due = follow && may_come(&record, iteration);
+    if !disk::exists(&path) && !is_due {
+        bail!("{}", missing(&record, iteration));
+    }
+    let mut tail = Tail::open(&path, if follow { BEFORE } else { SHOWN })
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    if follow {
+        return follow_on(home, record, iteration, number.is_none(), tail);
+    }
+    give(&mut tail)?;
+    Ok(())
+}
+
+fn follow_on(
+    home: &Home,
+    mut record: Loop,
+    mut iteration: u32,
+    all: bool,
+    mut tail: Tail,
+) -> Result<()> {
+    loop {
+        if !give(&mut tail)? {
+            return Ok(());
+        }
+        if record.iteration() > iteration {
+            if !all {
+                return Ok(());
+            }
+            iteration += 1;
+            print::err(&format!("crew: iteration {iteration}"));
+            tail = Tail::open(&logs::path(home, &record.id, iteration), SHOWN)?;
+            continue;
+        }
+        if !record.is_live() {
+            print::err(&format!("crew: loop {} is over: {}", record.id, record.standing()));
+            return Ok(());
+        }
+        if owner_is_gone(home, &record) {
+            print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
+            return Ok(());
+        }
+        clock::sleep(LOOK);
+        // Read before the log is: when it says that the loop is over, the log is whole.
+        record = store::load(home, &record.id)?;
+    }
+}
+
+/// Prints what is there; `false` when nobody reads it any more.
+fn give(tail: &mut Tail) -> Result<bool> {
+    loop {
+        let bytes = tail.next()?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        if !print::offer(&bytes) {
+            return Ok(false);
+        }
+    }
+}
+
+fn latest(home: &Home, record: &Loop) -> u32 {
+    let running = record.iteration();
+    let has_log = |number: &u32| disk::exists(&logs::path(home, &record.id, *number));
+    (1..=running).rev().take(100).find(has_log).unwrap_or(running)
+}
+
+fn may_come(record: &Loop, iteration: u32) -> bool {
+    record.is_live() && record.driver() == Driver::Process && iteration >= record.iteration()
+}
+
+fn missing(record: &Loop, iteration: u32) -> String {
+    let id = &record.id;
+    let transcript = record.state.session.transcript.as_ref();
+    match (record.driver(), transcript) {
+        (Driver::Session, Some(file)) => format!(
+            "loop {id} runs in a session: crew keeps no log of it\nhint: the client's own is {}",
+            file.display()
+        ),
+        (Driver::Session, None) => {
+            format!("loop {id} runs in a session: crew keeps no log of it\nhint: crew show {id}")
+        }
+        (Driver::Process, _) => {
+            format!("there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}")
+        }
+    }
+}

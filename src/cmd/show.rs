@@ -1,0 +1,94 @@
+//! `crew show`: the whole story of a loop, from its record and its journal; both are only read.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::status::since;
+use super::{follow, home, meant, print};
+use crate::cli::Show;
+use crate::drive::ending::owner_is_gone;
+use crate::engine::looped::Loop;
+use crate::engine::story::Story;
+use crate::exit::Exit;
+use crate::report::show::{self as words, Known};
+use crate::world::disk::{self, Durability};
+use crate::world::home::Home;
+use crate::world::{clock, journal, logs};
+
+/// Shows the loop that is meant, one iteration of it, or what its agent printed.
+pub fn show(arguments: &Show) -> Result<Exit> {
+    let home = home()?;
+    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
+    if arguments.log {
+        follow::log(&home, record, arguments.iteration, arguments.follow)?;
+        return Ok(Exit::Success);
+    }
+    let story = read(&home, &record, arguments.iteration)?;
+    if let Some(number) = arguments.iteration {
+        iteration(&home, &record, &story, number, arguments.json)?;
+        return Ok(Exit::Success);
+    }
+    let since = since(&record);
+    let known = Known {
+        record: &record,
+        owner_is_gone: owner_is_gone(&home, &record),
+        story: &story,
+        since: &since,
+        offset: *clock::local().offset(),
+    };
+    if let Some(file) = &arguments.html {
+        let page = words::html::html(&known);
+        disk::write(file, page.as_bytes(), Durability::Process)
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        print::out(&format!("story of loop {}: {}", record.id, file.display()));
+    } else if arguments.json {
+        print::out(&words::json(&known).to_string());
+    } else {
+        print::out(&words::page(&known));
+    }
+    Ok(Exit::Success)
+}
+
+fn read(home: &Home, record: &Loop, pick: Option<u32>) -> Result<Story> {
+    let mut story = Story::picking(pick);
+    let file = home.loop_file(&record.id, "journal.jsonl");
+    let extent = journal::each(&file, |entry| story.add(entry))
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    story.torn = extent.torn;
+    story.cut = extent.cut;
+    Ok(story)
+}
+
+fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bool) -> Result<()> {
+    let log = there(logs::path(home, &record.id, number));
+    let log = log.as_deref();
+    let Some(picked) = &story.picked else {
+        let id = &record.id;
+        bail!(
+            "{}",
+            match (number == record.iteration() && record.is_live(), log) {
+                (true, Some(log)) => format!(
+                    "iteration {number} of loop {id} is not over\nhint: crew show {id} --log -f, or {}",
+                    log.display()
+                ),
+                (true, None) =>
+                    format!("iteration {number} of loop {id} is not over\nhint: crew watch"),
+                (false, _) => format!(
+                    "loop {id} has no iteration {number}: {} ended\nhint: crew show {id}",
+                    record.state.completed
+                ),
+            }
+        );
+    };
+    if as_json {
+        print::out(&words::iteration_json(record, picked, log).to_string());
+    } else {
+        print::out(&words::iteration(record, picked, log));
+    }
+    Ok(())
+}
+
+fn there(log: PathBuf) -> Option<PathBuf> {
+    Some(log).filter(|log: &PathBuf| disk::exists(Path::new(log)))
+}

@@ -1,0 +1,130 @@
+//! What a run sounds like: lines on a pipe, a live line on a terminal, events for programs, next to nothing with
+//! `-q`. Each hears the same news; what is said of it is `report`'s.
+
+mod screen;
+
+use std::io::{IsTerminal, stderr, stdout};
+
+use super::print;
+use crate::engine::looped::Loop;
+use crate::engine::news::{Listener, News};
+use crate::engine::outcome::Proof;
+use crate::report::events::Events;
+use crate::report::page;
+use crate::report::progress::{Line, Tone, lines};
+use crate::world::{clock, env};
+use screen::Screen;
+
+/// How a run was asked to sound.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// Events on standard output; lines go to standard error.
+    pub json: bool,
+    /// Only what went wrong, on standard error.
+    pub quiet: bool,
+    /// The agent's own lines, too.
+    pub verbose: bool,
+}
+
+/// Says what it hears.
+#[derive(Debug)]
+pub struct Voice {
+    manner: Manner,
+    events: Option<Events>,
+    screen: Option<Screen>,
+}
+
+impl Voice {
+    /// The voice that fits this process's output and the environment.
+    pub fn new(manner: Manner) -> Self {
+        let is_live = !manner.json && !manner.quiet && has_a_screen();
+        Self {
+            manner,
+            events: manner.json.then(Events::default),
+            screen: is_live.then(Screen::new),
+        }
+    }
+
+    fn say(&self, line: &Line) {
+        match (self.manner, line.tone) {
+            (Manner { quiet: true, .. }, Tone::Plain) => {}
+            (Manner { quiet: true, .. } | Manner { json: true, .. }, _) => self.err(&line.text),
+            _ => self.out(&line.text),
+        }
+    }
+
+    fn out(&self, text: &str) {
+        match &self.screen {
+            Some(screen) => screen.above(|| print::out(text)),
+            None => print::out(text),
+        }
+    }
+
+    fn err(&self, text: &str) {
+        match &self.screen {
+            Some(screen) => screen.above(|| print::err(text)),
+            None => print::err(text),
+        }
+    }
+
+    fn agent(&self, text: &str) {
+        match &self.screen {
+            Some(screen) => screen.agent(text),
+            None if self.manner.json => {}
+            None => print::out(text),
+        }
+    }
+
+    fn ending(&mut self, news: &News<'_>) {
+        let News::Finished { record, since, handoff, .. } = *news else { return };
+        if let Some(screen) = &self.screen {
+            screen.clear();
+        }
+        if !self.manner.quiet {
+            let page = page::finish(record, since, handoff);
+            if self.manner.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
+        }
+        if is_the_agents_word(record) {
+            self.err("crew: completed on the agent's word alone: nothing was checked");
+        }
+    }
+}
+
+impl Listener for Voice {
+    fn hear(&mut self, news: &News<'_>) {
+        if let (News::Said(_), false) = (news, self.manner.verbose) {
+            return;
+        }
+        if let Some(events) = &mut self.events {
+            print::out(&events.event(news, clock::now().wall).to_string());
+        }
+        if let Some(screen) = &mut self.screen {
+            screen.hear(news);
+        }
+        match news {
+            News::Said(text) => self.agent(text),
+            News::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
+            News::Noted(_) => {}
+            _ => lines(news, clock::local()).iter().for_each(|line| self.say(line)),
+        }
+        self.ending(news);
+    }
+
+    fn tick(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.tick();
+        }
+    }
+}
+
+/// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody keeps
+/// what is written there as a log.
+fn has_a_screen() -> bool {
+    let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
+    stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
+}
+
+fn is_the_agents_word(record: &Loop) -> bool {
+    let ending = record.state.ending.as_ref();
+    ending.and_then(|ending| ending.proof) == Some(Proof::Claimed)
+}

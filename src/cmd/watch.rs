@@ -1,0 +1,70 @@
+//! `crew watch`: how a loop stands, drawn again every second on a terminal, told again when it changed
+//! elsewhere, until the loop is over. Ctrl-C ends the watching and leaves the loop alone.
+
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::status::since;
+use super::{home, meant, print};
+use crate::cli::Named;
+use crate::drive::ending::{gone_why, owner_is_gone};
+use crate::engine::looped::Loop;
+use crate::exit::Exit;
+use crate::report::{line, page};
+use crate::world::{clock, env, store, terminal};
+
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Watches the loop that is meant.
+pub fn watch(arguments: &Named) -> Result<Exit> {
+    let home = home()?;
+    let Some(mut record) = meant(&home, arguments.name.as_deref())? else {
+        return Ok(Exit::Usage);
+    };
+    let draws = stdout().is_terminal() && env::text("TERM").is_some_and(|term| term != "dumb");
+    let mut said = String::new();
+    while record.is_live() {
+        let gone = owner_is_gone(&home, &record);
+        let is_read = if draws { draw(&record, gone) } else { say(&record, &mut said) };
+        if !is_read {
+            return Ok(Exit::Success);
+        }
+        if gone {
+            print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
+            return Ok(Exit::Success);
+        }
+        clock::sleep(LOOK);
+        record = store::load(&home, &record.id)?;
+    }
+    if draws {
+        print::offer(b"\x1b[H\x1b[J");
+    }
+    print::out(&page::finish(&record, &since(&record), None));
+    Ok(Exit::Success)
+}
+
+/// Draws the page over the last one, without a flicker. What is too long or too much is cut, not wrapped; the
+/// line break of the last row would scroll and is left out.
+fn draw(record: &Loop, gone: bool) -> bool {
+    let running = clock::now().awake_ms.saturating_sub(record.state.began.awake_ms);
+    let head = line::watched(record, running, clock::local());
+    let page = page::status(record, gone, &since(record));
+    let height = usize::from(terminal::rows().unwrap_or(24)).max(2) - 1;
+    let rows: Vec<&str> = head.lines().chain(page.lines()).take(height).collect();
+    let text = format!("\x1b[?7l\x1b[H{}\x1b[K\x1b[J\x1b[?7h", rows.join("\x1b[K\r\n"));
+    print::offer(text.as_bytes())
+}
+
+/// Says how it stands, where that is news.
+fn say(record: &Loop, said: &mut String) -> bool {
+    let standing = line::changed(record);
+    if *said == standing {
+        return true;
+    }
+    let stamp = clock::local().format("[%H:%M:%S]");
+    let is_read = print::offer(format!("{stamp} {standing}\n").as_bytes());
+    *said = standing;
+    is_read
+}

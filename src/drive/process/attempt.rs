@@ -1,0 +1,154 @@
+//! One try: the user's reactions around it, the rebase before it, the prompt, and the agent's own process from
+//! its start to its end. Says what it was; nothing here judges it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::watch::Watcher;
+use super::{Runner, prompt};
+use crate::agents::{self, Ask, Launch, Report};
+use crate::engine::claim::Claim;
+use crate::engine::facts::{AgentEnd, ProcessEnd};
+use crate::engine::git::Rebased;
+use crate::engine::news::News;
+use crate::engine::outcome::Outcome;
+use crate::engine::run::{On, Run};
+use crate::engine::usage::Usage;
+use crate::world::groups::{self, Note};
+use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
+use crate::world::{clock, logs};
+
+/// What a try came to.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub agent: AgentEnd,
+    pub claim: Claim,
+    pub usage: Option<Usage>,
+}
+
+impl Attempt {
+    fn ended(process: ProcessEnd) -> Self {
+        let agent = AgentEnd { process: Some(process), ..AgentEnd::default() };
+        Self { agent, claim: Claim::None, usage: Some(Usage::default()) }
+    }
+}
+
+impl Runner<'_> {
+    /// Tries once. `None` when the loop ended before the agent was started.
+    pub(super) fn attempt(&mut self) -> Result<Option<Attempt>> {
+        let run = self.run();
+        if let Some(why) = self.react(On::IterationStart) {
+            return Ok(Some(Attempt::ended(ProcessEnd::Skipped(why))));
+        }
+        if let Some(onto) = &run.git.rebase
+            && !self.rebase(onto)?
+        {
+            return Ok(None);
+        }
+        self.tell(&News::IterationStarted(&self.record));
+        let (prompt, launch) = match self.ask(&run) {
+            Ok(asked) => asked,
+            Err(why) => return Ok(Some(Attempt::ended(ProcessEnd::NotStarted(why)))),
+        };
+        let mut attempt = self.start(&run, &prompt, &launch);
+        if self.signals.times() == 0
+            && let Some(why) = self.react(On::IterationEnd)
+        {
+            attempt.agent.failed_around = Some(why);
+        }
+        Ok(Some(attempt))
+    }
+
+    /// The prompt of this iteration, and the command line that carries it.
+    fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
+        let handoff = self.handoff.take();
+        let asked = prompt::assemble(self.home, &self.record, handoff.as_deref())?;
+        if asked.tokens > run.token_budget {
+            let budget = run.token_budget;
+            self.tell(&News::OverBudget { tokens: asked.tokens, budget });
+        }
+        let ask =
+            Ask { prompt: &asked.text, permissions: run.permissions, max_turns: run.max_turns };
+        let launch = agents::launch(&run.agent, &ask)?;
+        Ok((asked.text, launch))
+    }
+
+    /// Starts the agent and stays with it to its end.
+    fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> Attempt {
+        let record = &self.record;
+        let mut variables = vec![
+            ("CREW_LOOP", record.id.to_string()),
+            ("CREW_ITERATION", record.iteration().to_string()),
+        ];
+        variables.extend(record.state.owner.search_path.clone().map(|path| ("PATH", path)));
+        let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+        let order = AgentOrder {
+            program: &launch.program,
+            arguments: &launch.arguments,
+            folder: self.folder(),
+            variables: &variables,
+            input: launch.input.as_bytes(),
+            timeout: within(run.pace.timeout_s),
+            idle: within(run.pace.idle_timeout_s),
+            log: &logs::path(self.home, &record.id, record.iteration()),
+        };
+        let note = groups::note(self.home, &record.id).ok();
+        let mut watcher = Watcher::new(self, agents::reader(&run.agent));
+        let ended = match agent::run(&order, note.as_ref().map(Note::file), &mut watcher) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let why = format!("{}: {error}", launch.program);
+                return Attempt::ended(ProcessEnd::NotStarted(why));
+            }
+        };
+        if let Some(error) = &ended.log_error {
+            self.tell(&News::Noted(&format!("the log of this iteration is not whole: {error}")));
+        }
+        let report = watcher.into_reader().report(clock::local());
+        self.came_to(run, prompt, &ended, report)
+    }
+
+    fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: Report) -> Attempt {
+        let claim = report.claim(prompt, self.record.contract.promise.as_ref());
+        let process = match ended.end {
+            // Its own limit on turns ends an agent with a status that says failure, and is none.
+            End::Exit(_) if report.out_of_turns => ProcessEnd::Exit(0),
+            End::Exit(code) => ProcessEnd::Exit(code),
+            End::Signal(signal) => ProcessEnd::Signal(signal),
+            End::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
+            End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
+            End::Stopped => ProcessEnd::BrokenOff,
+        };
+        let agent = AgentEnd {
+            process: Some(process),
+            error: report.error,
+            denied: report.denied,
+            cut: report.cut,
+            ..AgentEnd::default()
+        };
+        Attempt { agent, claim, usage: report.usage }
+    }
+
+    /// Where the agent works: the folder the loop was started from.
+    fn folder(&self) -> &Path {
+        &self.record.place.folder
+    }
+
+    /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
+    fn rebase(&mut self, onto: &str) -> Result<bool> {
+        match self.steps(|steps| steps.rebase(onto)) {
+            None | Some(Ok(Rebased::NothingNew)) => Ok(true),
+            Some(Ok(Rebased::Onto(_))) => {
+                self.tell(&News::Rebased { onto });
+                self.look_at_the_tree(&format!("rebased onto {onto}"));
+                Ok(true)
+            }
+            Some(Err(fault)) => {
+                self.end(Outcome::Blocked, &fault.line())?;
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The process driver: every iteration is a fresh process of the agent's command line, so its context is
+//! always clean, and crew is what lasts. It goes round and round until the record says that the loop is over
+//! or paused; what a round came to is the boundary's to say, as in a session.
+
+mod attempt;
+pub mod handover;
+mod rest;
+mod round;
+pub mod start;
+mod watch;
+
+use std::cell::RefCell;
+
+use anyhow::Result;
+
+use super::ending::{self, Ended};
+use super::resume::myself;
+use crate::engine::handoff::Since;
+use crate::engine::looped::{Loop, LoopId, Status};
+use crate::engine::news::{Listener, News};
+use crate::engine::outcome::Outcome;
+use crate::engine::run::Run;
+use crate::world::git::steps::Programs;
+use crate::world::home::Home;
+use crate::world::unix::Signals;
+use crate::world::{clock, descendants, git, store, view};
+
+/// What became of a loop in this process.
+#[derive(Debug)]
+pub enum End {
+    Finished(Box<Ended>),
+    Paused(Box<Loop>),
+    /// Another owner has it.
+    Taken(LoopId),
+}
+
+/// Drives a loop that this process owns until it is over or paused. An error means that the loop stays as its
+/// record says, to be resumed.
+pub fn drive(
+    home: &Home,
+    record: Loop,
+    signals: &Signals,
+    listener: &mut dyn Listener,
+) -> Result<End> {
+    // Without it an agent's orphans outlive their iteration; only a system without the call has none.
+    let _ = descendants::adopt();
+    let programs = git::steps::programs(&record.place.checkout);
+    let mut runner = Runner {
+        home,
+        record,
+        signals,
+        listener: RefCell::new(listener),
+        programs,
+        unsaved: false,
+        handoff: None,
+        is_first: true,
+    };
+    runner.go()
+}
+
+/// A run in progress.
+struct Runner<'a> {
+    home: &'a Home,
+    /// As it was last recorded, or, while nothing can be recorded, as it is.
+    record: Loop,
+    signals: &'a Signals,
+    listener: RefCell<&'a mut dyn Listener>,
+    /// What the repository's configuration named when the run began; `None` outside git.
+    programs: Option<Programs>,
+    /// Whether the record on disk is behind the one in memory.
+    unsaved: bool,
+    /// The page of whoever had the loop before, for the first prompt.
+    handoff: Option<std::path::PathBuf>,
+    is_first: bool,
+}
+
+impl Runner<'_> {
+    fn go(&mut self) -> Result<End> {
+        if self.record.state.completed > 0 {
+            self.handoff = view::newest_handoff(&self.record);
+        }
+        loop {
+            if !self.look()? {
+                return Ok(End::Taken(self.record.id.clone()));
+            }
+            match self.record.state.status {
+                Status::Finished => return Ok(End::Finished(Box::new(self.finished()))),
+                Status::Paused => {
+                    self.tell(&News::Paused(&self.record));
+                    return Ok(End::Paused(Box::new(self.record.clone())));
+                }
+                Status::Waiting => self.wait()?,
+                Status::Running => self.round()?,
+            }
+        }
+    }
+
+    /// Reads what others did to the record meanwhile. False when it is no longer this process's.
+    fn look(&mut self) -> Result<bool> {
+        if self.unsaved {
+            return Ok(true);
+        }
+        match store::load(self.home, &self.record.id) {
+            Ok(found) => self.record = found,
+            Err(error) => self.remember(&error.into()),
+        }
+        let is_ours = |record: &Loop| {
+            myself().is_ok_and(|owner| owner.process == record.state.owner.process)
+        };
+        Ok(self.unsaved || !self.record.is_live() || is_ours(&self.record))
+    }
+
+    /// From now on the memory of this process is what counts; said once.
+    fn remember(&mut self, why: &anyhow::Error) {
+        if !self.unsaved {
+            self.unsaved = true;
+            self.tell(&News::Unsaved { why: &format!("{why:#}") });
+        }
+    }
+
+    fn run(&self) -> Run {
+        self.record.contract.run.clone().unwrap_or_default()
+    }
+
+    fn tell(&self, news: &News<'_>) {
+        self.listener.borrow_mut().hear(news);
+    }
+
+    /// Time goes by; whether a person asked for the end.
+    fn tick(&self) -> bool {
+        self.listener.borrow_mut().tick();
+        self.signals.times() > 0
+    }
+
+    /// The end as it is recorded: a boundary of this run wound it up, or whoever ended it from outside did.
+    fn finished(&self) -> Ended {
+        let place = &self.record.place;
+        let since = |head: &String| git::since(&place.checkout, head);
+        let since = place.head.as_ref().map_or_else(Since::default, since);
+        let is_done = self.record.outcome() == Some(Outcome::Completed);
+        let handoff = if is_done { None } else { view::newest_handoff(&self.record) };
+        let ended = Ended { record: self.record.clone(), since, handoff };
+        self.tell(&News::Finished {
+            record: &ended.record,
+            since: &ended.since,
+            handoff: ended.handoff.as_deref(),
+            saved: !self.unsaved,
+        });
+        ended
+    }
+
+    /// Ends the loop between two iterations.
+    fn end(&mut self, outcome: Outcome, why: &str) -> Result<()> {
+        let ending =
+            crate::engine::outcome::Ending { outcome, proof: None, why: why.to_owned() };
+        if self.unsaved {
+            self.record.state.status = Status::Finished;
+            self.record.state.ending = Some(ending);
+            self.record.state.due = None;
+            return Ok(());
+        }
+        ending::end(self.home, &self.record.id, ending, store::LOCK_WAIT)?;
+        Ok(())
+    }
+
+    /// The reason a signal ends the loop with.
+    fn signal_why(&self) -> &'static str {
+        match self.signals.exit_code() {
+            Some(130) => "interrupted at the keyboard",
+            _ => "asked to end by a signal",
+        }
+    }
+
+    fn now(&self) -> chrono::DateTime<chrono::Utc> {
+        clock::now().wall
+    }
+}

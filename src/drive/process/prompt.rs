@@ -1,0 +1,68 @@
+//! The prompt of one iteration: reads what its fragments and variables want, and no more, and has it put
+//! together. Files are read anew each time, so that a person can change them while the loop runs.
+
+use std::path::Path;
+
+use crate::engine::account::{ACCOUNTS_SHOWN, accounts};
+use crate::engine::looped::Loop;
+use crate::engine::run::Recipe;
+use crate::prompts::parts::{self, Files};
+use crate::prompts::values::{Handoff, Known};
+use crate::prompts::variables::Variable;
+use crate::prompts::{assembly, tokens};
+use crate::world::home::Home;
+use crate::world::{disk, git, journal};
+
+/// The largest fragment that is read, in bytes.
+const FRAGMENT_BYTES: u64 = 16 << 20;
+/// The largest handoff that is read, in bytes.
+const HANDOFF_BYTES: u64 = 1 << 20;
+
+/// A prompt, ready to be sent.
+#[derive(Debug)]
+pub struct Prompt {
+    pub text: String,
+    /// About as many tokens.
+    pub tokens: u64,
+}
+
+/// Puts the prompt of the loop's next iteration together. The error names the file and the cause.
+pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<Prompt, String> {
+    let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
+    let parts = parts::read(&recipe.unwrap_or_else(Recipe::default), &OnDisk)?;
+    let wants = |variable| parts.wanted().contains(&variable);
+    let checkout = &subject.place.checkout;
+    let status = wants(Variable::GitStatus).then(|| git::status_text(checkout)).flatten();
+    let diff = wants(Variable::GitDiff).then(|| git::diff_text(checkout)).flatten();
+    let log = wants(Variable::GitLog).then(|| git::log_text(checkout)).flatten();
+    let journal = home.loop_file(&subject.id, "journal.jsonl");
+    let entries = journal::read(&journal).unwrap_or_default();
+    let accounts = accounts(&entries, ACCOUNTS_SHOWN);
+    let page = handoff.and_then(|path| {
+        let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;
+        Some((path, text))
+    });
+    let known = Known {
+        accounts: &accounts,
+        handoff: page.as_ref().map(|(path, text)| Handoff { path, text }),
+        git_status: status.as_deref(),
+        git_diff: diff.as_deref(),
+        git_log: log.as_deref(),
+    };
+    let text = assembly::prompt(subject, &parts, &known)?;
+    let tokens = tokens(&text);
+    Ok(Prompt { text, tokens })
+}
+
+/// The files of fragments.
+struct OnDisk;
+
+impl Files for OnDisk {
+    fn read(&self, path: &Path) -> Result<String, String> {
+        match disk::read_text(path, FRAGMENT_BYTES) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Err(format!("{}: there is no such file", path.display())),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One round: an iteration, then its boundary, then what follows from that. A boundary that cannot be
+//! recorded is remembered, said once, and its limits hold all the same (spec 000).
+
+use anyhow::Result;
+
+use super::Runner;
+use super::attempt::Attempt;
+use crate::drive::boundary::{self, Boundary, Closing, Open};
+use crate::drive::ending;
+use crate::drive::reactions::react;
+use crate::engine::decide::Decision;
+use crate::engine::facts::{Facts, ProcessEnd, Seen};
+use crate::engine::git::commit_message;
+use crate::engine::journal::Event;
+use crate::engine::news::News;
+use crate::engine::outcome::{Ending, Outcome};
+use crate::engine::run::On;
+use crate::world::{env, git, store};
+
+impl Runner<'_> {
+    /// Tries once, judges, and does what was decided.
+    pub(super) fn round(&mut self) -> Result<()> {
+        if !self.delay() || self.is_asked() || self.signals.times() > 0 {
+            self.obey()?;
+            if self.record.state.status != crate::engine::looped::Status::Running || self.signals.times() > 0 {
+                return Ok(());
+            }
+        }
+        let Some(attempt) = self.attempt()? else { return Ok(()) };
+        self.is_first = false;
+        let Some(open) = self.open() else { return Ok(()) };
+        let Some(boundary) = self.judge(open, attempt)? else { return Ok(()) };
+        self.follow(boundary)
+    }
+
+    /// Opens the boundary; `None` when somebody ended the loop meanwhile.
+    fn open(&mut self) -> Option<Open> {
+        if self.unsaved {
+            return Some(boundary::open_remembered(self.home, self.record.clone()));
+        }
+        match boundary::open(self.home, &self.record.id) {
+            Ok(open) => open,
+            Err(error) => {
+                self.remember(&error);
+                Some(boundary::open_remembered(self.home, self.record.clone()))
+            }
+        }
+    }
+
+    fn judge(&mut self, open: Open, attempt: Attempt) -> Result<Option<(Boundary, Facts)>> {
+        let mut attempt = attempt;
+        let signalled = self.signals.times() > 0;
+        if signalled {
+            attempt.agent.process = Some(ProcessEnd::BrokenOff);
+        }
+        let order = open.order().unwrap_or_default();
+        let seen = |attempt: &Attempt| Seen {
+            order: order.clone(),
+            claim: attempt.claim.clone(),
+            agent: attempt.agent.clone(),
+            jitter: u16::try_from(env::random() % 1000).unwrap_or(0),
+        };
+        let stop = || self.tick() && !signalled;
+        let gathered = self.gather(&open, seen(&attempt), &stop);
+        let Some(mut facts) = gathered.or_else(|| {
+            // A signal ended a check: nothing is known of the iteration but that it was broken off.
+            attempt.agent.process = Some(ProcessEnd::BrokenOff);
+            self.gather(&open, seen(&attempt), &|| false)
+        }) else {
+            return Ok(None);
+        };
+        facts.usage = attempt.usage;
+        let veto = (self.signals.times() > 0).then(|| Ending {
+            outcome: Outcome::Interrupted,
+            proof: None,
+            why: self.signal_why().to_owned(),
+        });
+        let closing = Closing { veto, ..Closing::default() };
+        let Some((boundary, error)) = open.record_or_remember(facts.clone(), closing) else {
+            return Ok(None);
+        };
+        match error {
+            Some(error) => self.remember(&error),
+            None => self.unsaved = false,
+        }
+        Ok(Some((boundary, facts)))
+    }
+
+    fn gather(&self, open: &Open, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
+        open.gather_aloud(seen, stop, &|news| self.tell(news))
+    }
+
+    /// Tells what the boundary came to, and does what stands around it.
+    fn follow(&mut self, (boundary, facts): (Boundary, Facts)) -> Result<()> {
+        let Boundary { after, decision } = boundary;
+        let counted = after.state.completed > self.record.state.completed;
+        let began = std::mem::replace(&mut self.record, after);
+        if counted {
+            let exit = match facts.seen.agent.process {
+                Some(ProcessEnd::Exit(code)) => Some(code),
+                _ => None,
+            };
+            let ends = match &decision {
+                Decision::Finish(ending) => Some(ending.outcome),
+                _ => None,
+            };
+            match &facts.seen.agent.process {
+                Some(ProcessEnd::Skipped(why)) => {
+                    self.tell(&News::Skipped { record: &began, why });
+                }
+                _ => self.tell(&News::IterationEnded { after: &self.record, exit, ends }),
+            }
+            self.commit();
+            self.push();
+        }
+        if self.stalls_by_half(&began) {
+            self.react(On::Stall);
+        }
+        match decision {
+            Decision::Wait { .. } => self.react(On::Wait),
+            Decision::Finish(_) => {
+                let record = self.record.clone();
+                if !self.unsaved {
+                    ending::wind_up(self.home, record);
+                }
+                self.react(On::Finish);
+            }
+            Decision::Continue | Decision::Hold(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether this boundary is the first of a row without progress that reaches half of its limit.
+    fn stalls_by_half(&self, before: &crate::engine::looped::Loop) -> bool {
+        let stall = self.record.contract.limits.stall;
+        let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
+        reaches(self.record.state.still) && !reaches(before.state.still)
+    }
+
+    /// Runs the user's commands for a moment, tells those that failed, and gives the first such.
+    pub(super) fn react(&self, on: On) -> Option<String> {
+        let stop = || self.signals.times() > 1;
+        let mut first = None;
+        for end in react(self.home, &self.record, on, &stop) {
+            if let Some(why) = end.failure() {
+                self.tell(&News::ReactionFailed { on, run: &end.run, why: &why });
+                first.get_or_insert_with(|| format!("reaction `{}` failed: {why}", end.run));
+            }
+        }
+        first
+    }
+
+    /// Commits what the iteration changed. The commit is no progress of the next one.
+    fn commit(&mut self) {
+        if !self.run().git.commit {
+            return;
+        }
+        let message = commit_message(&self.record);
+        let subject = message.lines().next().unwrap_or_default().to_owned();
+        match self.steps(|steps| steps.commit(&message)) {
+            None | Some(Ok(None)) => {}
+            Some(Ok(Some(commit))) => {
+                self.tell(&News::Committed { commit: &commit, subject: &subject });
+                self.look_at_the_tree(&format!("committed {commit}"));
+            }
+            Some(Err(fault)) => self.tell(&News::CommitFailed { why: &fault.line() }),
+        }
+    }
+
+    fn push(&self) {
+        if !self.run().git.push {
+            return;
+        }
+        match self.steps(|steps| steps.push()) {
+            None => self.tell(&News::PushFailed { why: "this is no git repository" }),
+            Some(Ok(pushed)) if pushed.was_up_to_date => {}
+            Some(Ok(pushed)) => {
+                self.tell(&News::Pushed { branch: &pushed.branch, remote: &pushed.remote });
+            }
+            Some(Err(fault)) => self.tell(&News::PushFailed { why: &fault.line() }),
+        }
+    }
+
+    /// Takes steps of git; `None` outside git.
+    pub(super) fn steps<T>(
+        &self,
+        take: impl FnOnce(&git::steps::Steps<'_>) -> T,
+    ) -> Option<T> {
+        let programs = self.programs.as_ref()?;
+        let stop = || self.signals.times() > 1;
+        let checkout = &self.record.place.checkout;
+        Some(take(&git::steps::Steps { checkout, programs, stop: &stop }))
+    }
+
+    /// What crew itself did to the working tree is no progress of the agent's.
+    pub(super) fn look_at_the_tree(&mut self, what: &str) {
+        let mut record = self.record.clone();
+        if record.contract.limits.stall > 0 {
+            record.state.tree = git::fingerprint(&record.place.checkout);
+        }
+        if self.unsaved {
+            self.record = record;
+            return;
+        }
+        let recorded = store::hold(self.home, &record.id, store::LOCK_WAIT)
+            .map_err(anyhow::Error::from)
+            .and_then(|held| {
+                let mut found = held.load()?;
+                found.state.tree.clone_from(&record.state.tree);
+                Ok(held.record(found, |next| Event::changed(what, next))?)
+            });
+        match recorded {
+            Ok(found) => self.record = found,
+            Err(error) => {
+                self.record = record;
+                self.remember(&error);
+            }
+        }
+    }
+}

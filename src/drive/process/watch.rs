@@ -1,0 +1,76 @@
+//! What crew hears of an agent at work, and when it has it end: a signal of the person at the keyboard, a
+//! cancel, or a pause that is to take hold at once.
+
+use super::Runner;
+use crate::agents::Reader;
+use crate::engine::facts::Order;
+use crate::engine::news::News;
+use crate::world::clock::Stopwatch;
+use crate::world::process::agent::{Stop, Watch};
+use crate::world::store;
+
+/// Milliseconds between two looks for an order, which is a look at the disk.
+const ORDERS_MS: u64 = 200;
+
+/// One agent, watched.
+pub(super) struct Watcher<'a, 'runner> {
+    runner: &'a Runner<'runner>,
+    reader: Box<dyn Reader>,
+    looked: Stopwatch,
+    is_ordered: bool,
+    was_told: bool,
+}
+
+impl<'a, 'runner> Watcher<'a, 'runner> {
+    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn Reader>) -> Self {
+        Self { runner, reader, looked: Stopwatch::start(), is_ordered: false, was_told: false }
+    }
+
+    /// What the agent's output came to.
+    pub(super) fn into_reader(self) -> Box<dyn Reader> {
+        self.reader
+    }
+
+    /// Whether an order waits that does not leave the agent its iteration.
+    fn orders(&mut self) -> bool {
+        if self.is_ordered || self.looked.elapsed_ms() < ORDERS_MS {
+            return self.is_ordered;
+        }
+        self.looked = Stopwatch::start();
+        let id = &self.runner.record.id;
+        self.is_ordered = match store::order(self.runner.home, id) {
+            Ok(Some(Order::Cancel { .. })) => true,
+            Ok(Some(Order::Pause)) => store::pauses_now(self.runner.home, id),
+            Ok(None) | Err(_) => false,
+        };
+        self.is_ordered
+    }
+}
+
+impl Watch for Watcher<'_, '_> {
+    fn line(&mut self, line: &str) {
+        if let Some(words) = self.reader.line(line) {
+            self.runner.tell(&News::Said(&words));
+        }
+    }
+
+    fn error_line(&mut self, line: &str) {
+        self.runner.tell(&News::Said(line));
+    }
+
+    fn tool_is_open(&self) -> bool {
+        self.reader.tool_is_open()
+    }
+
+    fn stop(&mut self) -> Option<Stop> {
+        let is_signalled = self.runner.tick();
+        if !is_signalled && !self.orders() {
+            return None;
+        }
+        if !self.was_told {
+            self.was_told = true;
+            self.runner.tell(&News::Stopping);
+        }
+        Some(if self.runner.signals.times() > 1 { Stop::Kill } else { Stop::Now })
+    }
+}

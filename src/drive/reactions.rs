@@ -1,0 +1,83 @@
+//! Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the agent
+//! writes adds one. Says how each ended; what that means is for whoever asked.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::engine::evidence::{TAIL_CHARS, tail_of};
+use crate::engine::facts::Verdict;
+use crate::engine::looped::Loop;
+use crate::engine::reaction::{ReactionEnd, document, variables};
+use crate::engine::run::{On, Reaction};
+use crate::world::groups::{self, Note};
+use crate::world::home::Home;
+use crate::world::process::{self, End, FOR_READING, Order};
+
+/// Runs every reaction to a moment, in the order given, whether or not the ones before failed. `extra` is
+/// told beside what the loop itself says. `stop` ends the running one and leaves the rest out.
+pub fn react(
+    home: &Home,
+    subject: &Loop,
+    on: On,
+    extra: &Map<String, Value>,
+    stop: &dyn Fn() -> bool,
+) -> Vec<ReactionEnd> {
+    let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
+    let mut ends = Vec::new();
+    for reaction in reactions.filter(|reaction| reaction.on == on) {
+        if stop() {
+            break;
+        }
+        ends.push(run(home, subject, reaction, extra, stop));
+    }
+    ends
+}
+
+fn run(
+    home: &Home,
+    subject: &Loop,
+    reaction: &Reaction,
+    extra: &Map<String, Value>,
+    stop: &dyn Fn() -> bool,
+) -> ReactionEnd {
+    let on = reaction.on;
+    let mut variables = variables(subject, on);
+    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    let input = document(subject, on, extra).to_string() + "\n";
+    let order = Order {
+        program: "sh",
+        arguments: &["-c", &reaction.run],
+        folder: &subject.place.folder,
+        variables: &variables,
+        within: Duration::from_secs(reaction.timeout_s),
+        keep: FOR_READING,
+        with_errors: true,
+    };
+    let note = groups::note(home, &subject.id).ok();
+    let ended = process::run_fed(&order, input.as_bytes(), note.as_ref().map(Note::file), stop);
+    let result = |verdict, exit, elapsed_ms, output: &str| ReactionEnd {
+        on,
+        run: reaction.run.clone(),
+        verdict,
+        exit,
+        elapsed_ms,
+        tail: tail_of(output, TAIL_CHARS),
+    };
+    match ended {
+        Err(error) => result(Verdict::Failed, None, 0, &error.to_string()),
+        Ok(ended) => {
+            let (verdict, exit) = match ended.end {
+                End::Exit(0) => (Verdict::Passed, Some(0)),
+                End::Exit(code) => (Verdict::Failed, Some(code)),
+                End::TimedOut => (Verdict::TimedOut, None),
+                End::ForeignSignal | End::Stopped => (Verdict::Unknown, None),
+            };
+            result(verdict, exit, ended.elapsed_ms, &String::from_utf8_lossy(&ended.output))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reactions_tests.rs"]
+mod tests;

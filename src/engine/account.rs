@@ -1,0 +1,187 @@
+//! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
+//! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
+
+use std::collections::BTreeMap;
+
+use super::evidence::{Evidence, Progress, Standing};
+use super::journal::{Entry, Event};
+
+/// How many iterations a prompt looks back on.
+pub const ACCOUNTS_SHOWN: usize = 5;
+/// The most of one line, in characters.
+pub const ACCOUNT_CHARS: usize = 500;
+/// The most of one thing a person said, or of one failing check, in such a line.
+const PART_CHARS: usize = 200;
+
+/// One iteration's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// 1-based.
+    pub iteration: u32,
+    /// One line of at most [`ACCOUNT_CHARS`] characters, without the iteration's number.
+    pub words: String,
+}
+
+impl Account {
+    /// What the evidence of one boundary comes to.
+    pub fn of(evidence: &Evidence) -> Self {
+        let mut parts: Vec<String> = claim(&evidence.claim).into_iter().collect();
+        if evidence.cut {
+            parts.push("the answer was cut by the token limit".to_owned());
+        }
+        let said_so = matches!(evidence.claim, Standing::Failure(_));
+        if let Some(failure) = evidence.failure.as_ref().filter(|_| !said_so) {
+            parts.push(format!("failed: {failure}"));
+        }
+        parts.extend(checks(evidence));
+        parts.extend(match evidence.progress {
+            Progress::Made => Some("files, commits or checks changed".to_owned()),
+            Progress::None => Some("nothing changed".to_owned()),
+            Progress::Unknown => None,
+        });
+        for words in &evidence.words {
+            parts.push(format!("before it the user said: {}", one_line(words, PART_CHARS)));
+        }
+        if parts.is_empty() {
+            parts.push("no claim, no check".to_owned());
+        }
+        Self { iteration: evidence.iteration, words: one_line(&parts.join("; "), ACCOUNT_CHARS) }
+    }
+}
+
+/// The last `most` iterations that a journal tells of, the oldest first. An iteration that was written
+/// twice, because the first writing never reached the record, counts as it was written last.
+pub fn accounts<'a>(entries: impl IntoIterator<Item = &'a Entry>, most: usize) -> Vec<Account> {
+    let mut kept = BTreeMap::new();
+    for entry in entries {
+        if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
+            && let Some(evidence) = &state.evidence
+        {
+            kept.insert(evidence.iteration, evidence);
+            if kept.len() > most {
+                kept.pop_first();
+            }
+        }
+    }
+    kept.into_values().map(Account::of).collect()
+}
+
+fn claim(claim: &Standing) -> Option<String> {
+    Some(match claim {
+        Standing::None => return None,
+        Standing::Accepted => "claimed done, and believed".to_owned(),
+        Standing::Refused(because) if because.is_empty() => "claimed done, refused".to_owned(),
+        Standing::Refused(because) => format!("claimed done, refused: {because}"),
+        Standing::Failure(because) => with_reason("said FAILURE", because),
+        Standing::Blocked(because) => with_reason("said BLOCKED", because),
+        Standing::NearMiss(_) => "its claim was not written as one, and not heard".to_owned(),
+    })
+}
+
+fn with_reason(what: &str, because: &str) -> String {
+    if because.is_empty() { what.to_owned() } else { format!("{what}: {because}") }
+}
+
+fn checks(evidence: &Evidence) -> Vec<String> {
+    let mut parts = Vec::new();
+    let all = evidence.checks.len();
+    let failing = evidence.failing().count();
+    if all > failing {
+        parts.push(format!("{} of {all} checks passed", all - failing));
+    }
+    if evidence.mended > 0 {
+        parts.push(format!("{} of them failed before", evidence.mended));
+    }
+    // A refusal names what stood against it, and a failed gate is named as the failure.
+    if !matches!(evidence.claim, Standing::Refused(_)) {
+        let failure = evidence.failure.as_deref().unwrap_or_default();
+        let told = |run: &str| failure.contains(&format!("`{run}`"));
+        parts.extend(evidence.failing().filter(|check| !told(&check.run)).map(|check| {
+            format!("`{}` {}", one_line(&check.run, PART_CHARS), check.what_happened())
+        }));
+    }
+    parts
+}
+
+/// `text` with every run of white space as one blank, at most `most` characters with the ellipsis.
+fn one_line(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= most {
+        return line;
+    }
+    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", cut.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::contract::Role;
+    use crate::engine::facts::Verdict;
+    use crate::engine::fixture::{a_loop_with, at, facts, result};
+    use crate::engine::journal::SCHEMA;
+    use crate::engine::judge::judge;
+    use crate::engine::looped::Loop;
+
+    fn line(after: &Loop) -> Entry {
+        let event = Event::Boundary {
+            decision: "continue".to_owned(),
+            why: None,
+            elapsed_ms: after.elapsed_ms.last().copied(),
+            state: Box::new(after.state.clone()),
+        };
+        Entry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation, event }
+    }
+
+    #[test]
+    fn a_journal_tells_the_last_iterations_each_in_one_line() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify), ("lint", Role::Gate)]);
+        let mut journal = Vec::new();
+        let mut step = |claim: Claim, test: Verdict, lint: Verdict, moved: bool, cut: bool| {
+            let mut facts = facts(claim);
+            facts.checks = vec![result("lint", lint), result("cargo test", test)];
+            facts.tree = Some(if moved { format!("{test:?} {lint:?}") } else { String::new() });
+            facts.tree_checked = Some(String::new());
+            facts.seen.agent.cut = cut;
+            subject.state.words = if cut { vec!["use\ntabs".to_owned()] } else { Vec::new() };
+            subject = judge(&subject, &facts).after;
+            journal.push(line(&subject));
+        };
+        step(Claim::None, Verdict::Failed, Verdict::Failed, true, false);
+        step(Claim::Success, Verdict::Failed, Verdict::Passed, true, false);
+        let reason = Some("no network".to_owned());
+        step(Claim::Failure { reason }, Verdict::Failed, Verdict::Passed, false, false);
+        step(Claim::None, Verdict::TimedOut, Verdict::Passed, false, true);
+        step(Claim::None, Verdict::Failed, Verdict::Failed, false, false);
+        step(Claim::Success, Verdict::Passed, Verdict::Passed, true, false);
+        // The same iteration again, as after a crash between journal and record.
+        journal.push(journal[5].clone());
+        let told: Vec<String> = accounts(&journal, ACCOUNTS_SHOWN)
+            .into_iter()
+            .map(|account| format!("{}: {}", account.iteration, account.words))
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @"
+        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; files, commits or checks changed
+        3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
+        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed; before it the user said: use tabs
+        5: failed: gate `lint` failed; `cargo test` failed (exit 1); files, commits or checks changed
+        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; files, commits or checks changed
+        ");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_said_an_account_is_one_short_line(
+            because in "(\\PC|\n){0,900}",
+            words in prop::collection::vec("(\\PC|\n|\u{2028}){0,900}", 0..4),
+        ) {
+            let claim = Standing::Blocked(because);
+            let account = Account::of(&Evidence { claim, words, ..Evidence::default() });
+            prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);
+            prop_assert_eq!(account.words.lines().count(), 1);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Whether plain output ends in an echo of the prompt. A program may print what it was given, and a task
+//! may end in the very line that would be a claim; what only repeats the prompt claims nothing.
+
+use super::plain::plain;
+
+/// How much of the prompt an output must consist of to be taken for a piece from its middle, in characters
+/// without white space: far more than a task would have an agent repeat.
+const PIECE_CHARACTERS: usize = 1000;
+
+/// Whether the end of the output is an echo: it repeats the last line of the prompt, or all of the prompt
+/// from its first line up to some place, or the whole output is a long piece of it. Colours and white
+/// space make no difference, so an echo may be wrapped anew. A claim that follows an echo is none of it.
+/// Takes time in proportion to both texts, and memory for the output alone.
+pub(super) fn ends_in_echo(output: &str, prompt: &str) -> bool {
+    let (output, prompt) = (plain(output), plain(prompt));
+    let is_text = |line: &&str| !line.trim().is_empty();
+    let length = |line: Option<&str>| line.map_or(0, |line| letters(line).count());
+    let last = length(prompt.lines().rfind(is_text));
+    let said: Vec<char> = letters(&output).collect();
+    if said.is_empty() || last == 0 {
+        return false;
+    }
+    let repeated =
+        said.iter().rev().zip(letters(&prompt).rev()).take_while(|(one, two)| **one == *two);
+    if repeated.count() >= last {
+        return true;
+    }
+    // One line alone may be an agent's own, though a prompt begins with it.
+    let head = begun(&said, &prompt);
+    let first = length(prompt.lines().find(is_text));
+    if head >= first && head > length(output.lines().rfind(is_text)) {
+        return true;
+    }
+    said.len() >= PIECE_CHARACTERS && is_piece(&said, &prompt)
+}
+
+/// The characters of a text that are no white space.
+fn letters(text: &str) -> impl DoubleEndedIterator<Item = char> {
+    text.chars().filter(|it| !it.is_whitespace())
+}
+
+/// The length of the longest beginning of the prompt that `said` ends with.
+fn begun(said: &[char], prompt: &str) -> usize {
+    let head: Vec<char> = letters(prompt).take(said.len()).collect();
+    let table = borders(&head);
+    said.iter().fold(0, |matched, next| step(&head, &table, matched, *next))
+}
+
+fn is_piece(said: &[char], prompt: &str) -> bool {
+    let table = borders(said);
+    let mut matched = 0;
+    letters(prompt).any(|next| {
+        matched = step(said, &table, matched, next);
+        matched == said.len()
+    })
+}
+
+/// For each beginning of a text, the length of its longest shorter beginning that it also ends with
+/// (Knuth, Morris and Pratt): what keeps the search in proportion.
+fn borders(text: &[char]) -> Vec<usize> {
+    let mut table = vec![0; text.len()];
+    for index in 1..text.len() {
+        table[index] = step(text, &table, table[index - 1], text[index]);
+    }
+    table
+}
+
+/// How much of `text` is matched after `next`, when `matched` was before it.
+fn step(text: &[char], table: &[usize], mut matched: usize, next: char) -> usize {
+    loop {
+        if matched < text.len() && text[matched] == next {
+            return matched + 1;
+        }
+        if matched == 0 {
+            return 0;
+        }
+        matched = table[matched - 1];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::engine::claim::plain::plain;
+    use crate::engine::claim::{Claim, read_output};
+    use crate::engine::promise::Promise;
+
+    const TAG: &str = "<promise>DONE</promise>";
+
+    fn promise() -> Promise {
+        Promise::new("DONE").unwrap()
+    }
+
+    fn claims(output: &str, prompt: &str) -> bool {
+        read_output(output, prompt, Some(&promise())) == Claim::Success
+    }
+
+    fn prompt() -> String {
+        format!(
+            "Iteration 2 of 10.\n\nBuild the API.\nWhen it is built, output:\n{TAG}\n\n\
+             Say so only when it is true; crew checks it."
+        )
+    }
+
+    #[test]
+    fn an_echo_of_the_prompt_claims_nothing() {
+        let prompt = prompt();
+        let task = format!("Build it.\nOutput: {TAG} or\n{TAG}");
+        let cut_off = prompt.split("\n\nSay so").next().unwrap();
+        let coloured = prompt.replace('\n', "\x1b[0m\r\n\x1b[36m");
+        let wrapped =
+            cut_off.replace(" the API.\n", " the\nAPI.   ").replace("Iteration", "Itera\ntion");
+        let table = [
+            (task.clone(), &task),
+            (format!("> user\n{task}\n\n"), &task),
+            (format!("working…\n{coloured}"), &prompt),
+            (cut_off.to_owned(), &prompt),
+            (format!("prompt was:\n{cut_off}\n"), &prompt),
+            (wrapped, &prompt),
+            (format!("{TAG}\n{task}"), &task),
+            (format!("{task}{task}"), &task),
+        ];
+        for (output, prompt) in table {
+            assert!(!claims(&output, prompt), "{output}");
+        }
+    }
+
+    #[test]
+    fn a_claim_of_the_agents_own_counts_before_and_after_an_echo() {
+        let prompt = prompt();
+        let table = [
+            TAG.to_owned(),
+            format!("All done.\n{TAG}"),
+            format!("{prompt}\n{TAG}"),
+            format!("{prompt}\n\nAll done.\n\n{TAG}\n"),
+            format!("{prompt}\n\x1b[32m{TAG}\x1b[0m\r\n"),
+            // What the task asks the agent to say is not an echo of the task.
+            format!("When it is built, output:\n{TAG}"),
+        ];
+        for output in table {
+            assert!(claims(&output, &prompt), "{output}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_long_echo_is_one_though_its_beginning_is_lost() {
+        let context: String = (0..300)
+            .flat_map(|line| ["A line of context, ".to_owned(), format!("{line}.\n")])
+            .collect();
+        let prompt = format!("Iteration 1.\n{context}{TAG}\nSay so only when it is true.");
+        let cut_off = prompt.split("\nSay so").next().unwrap();
+        assert!(!claims(&cut_off[2000..], &prompt));
+        assert!(claims(&format!("I read line 299.\n{TAG}"), &prompt));
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just(TAG.to_owned()),
+            Just("\n".to_owned()),
+            Just("\r\n".to_owned()),
+            Just(" \t".to_owned()),
+            Just("\x1b[1m".to_owned()),
+            Just("```\n".to_owned()),
+            Just("<prom".to_owned()),
+            Just("ise>DONE</promise>".to_owned()),
+            "[a-c ]{0,6}",
+            "\\PC{0,3}",
+        ];
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_prompt_is_a_claim_when_it_is_repeated(before in any_text(), prompt in any_text()) {
+            // An empty prompt is repeated by everything.
+            prop_assume!(!plain(&prompt).trim().is_empty());
+            let echo = format!("{before}{prompt}");
+            prop_assert!(!claims(&echo, &prompt), "{:?}", echo);
+            let coloured = format!("{before}\x1b[3m{}\x1b[0m\n", prompt.replace('\n', "\r\n"));
+            prop_assert!(!claims(&coloured, &prompt), "{:?}", coloured);
+        }
+
+        #[test]
+        fn a_claim_after_a_prompt_of_crews_counts(before in any_text(), task in any_text()) {
+            // A fence that is left open covers the claim, too.
+            prop_assume!(!format!("{before}{task}").contains(['`', '~']));
+            let prompt = format!("Iteration 1 of 2.\n{task}\nIt must be true, says crew.");
+            let output = format!("{before}\n{prompt}\nAll is done.\n{TAG}\n");
+            prop_assert!(claims(&output, &prompt), "{:?}", output);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What crew does with git around an iteration, as values: the message of its commit, what a step came to,
+//! and why one did not work, with the way out. A step that did not work is told; it never ends a loop by
+//! itself.
+
+use std::fmt::{self, Write as _};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::evidence::{Evidence, Progress, Standing};
+use super::facts::Verdict;
+use super::looped::Loop;
+use super::prompt::clip;
+
+/// The most of the task that the message quotes, in characters.
+const TASK_CHARS: usize = 72;
+/// The most of any other line, in characters.
+const LINE_CHARS: usize = 200;
+/// The most files that a fault names.
+const FILES_NAMED: usize = 10;
+
+/// A step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    Commit,
+    Push,
+    Rebase,
+    Worktree,
+}
+
+impl Step {
+    /// The word used in messages and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Push => "push",
+            Self::Rebase => "rebase",
+            Self::Worktree => "worktree",
+        }
+    }
+}
+
+/// Why a step did not work, by what can be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// The remote does not know this user, or does not let them do this.
+    Auth,
+    /// The remote was not reached.
+    Network,
+    /// The branch on the remote has commits that this one lacks.
+    NonFastForward,
+    /// There is no remote, or no repository at its address.
+    NoRemote,
+    /// A hook or a rule of the remote said no.
+    Rejected,
+    /// Two changes of one thing, for a person to settle.
+    Conflict,
+    /// git does not know who commits.
+    NoIdentity,
+    /// A merge, a rebase or the like is under way.
+    Unfinished,
+    /// The repository's configuration names other programs than when the run began.
+    Changed,
+    /// Anything else, in git's own words.
+    Other,
+}
+
+impl Trouble {
+    /// The word used in messages and JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Network => "network",
+            Self::NonFastForward => "non-fast-forward",
+            Self::NoRemote => "no-remote",
+            Self::Rejected => "rejected",
+            Self::Conflict => "conflict",
+            Self::NoIdentity => "no-identity",
+            Self::Unfinished => "unfinished",
+            Self::Changed => "changed",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A step that did not work. The working tree is as it was before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitFault {
+    pub step: Step,
+    pub trouble: Trouble,
+    /// A sentence fragment.
+    pub cause: String,
+    /// What to do, as a sentence fragment.
+    pub cure: String,
+}
+
+impl GitFault {
+    /// Cause and cure on one line: a reason for a loop's end, or a line of progress.
+    pub fn line(&self) -> String {
+        format!(
+            "{} failed ({}): {}; {}",
+            self.step.label(),
+            self.trouble.label(),
+            self.cause,
+            self.cure
+        )
+    }
+}
+
+impl fmt::Display for GitFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, cause, cure, .. } = self;
+        write!(out, "{} failed: {cause}\nhint: {cure}", step.label())
+    }
+}
+
+impl std::error::Error for GitFault {}
+
+/// What a push came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pushed {
+    pub remote: String,
+    /// The branch there.
+    pub branch: String,
+    /// Whether the remote had everything already.
+    pub was_up_to_date: bool,
+    /// Whether the branch follows it from now on.
+    pub upstream_was_set: bool,
+}
+
+/// What a rebase came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rebased {
+    /// The other branch has nothing that this one lacks.
+    NothingNew,
+    /// Onto so many commits that were lacking.
+    Onto(u64),
+}
+
+/// A working tree of its own for a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    pub path: PathBuf,
+    /// Made now, not found.
+    pub is_new: bool,
+}
+
+/// Names of files for a message, the first few of them.
+pub fn named(files: &[String]) -> String {
+    let mut text = files.iter().take(FILES_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if files.len() > FILES_NAMED {
+        let _ = write!(text, " and {} more", files.len() - FILES_NAMED);
+    }
+    text
+}
+
+/// The message of the commit after the iteration that the loop's evidence is about.
+pub fn commit_message(subject: &Loop) -> String {
+    let evidence = subject.state.evidence.as_ref();
+    let iteration = evidence.map_or(subject.state.completed, |evidence| evidence.iteration);
+    let mut text = format!("crew: iteration {iteration} of loop {}\n", subject.id);
+    let mut lines = Vec::new();
+    let task = subject.contract.task.trim_start();
+    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
+    if !task.is_empty() {
+        lines.push(clip(task, TASK_CHARS));
+    } else if let Some(procedure) = procedure {
+        lines.push(format!("Procedure {procedure}"));
+    }
+    if let Some(evidence) = evidence {
+        lines.push(String::new());
+        lines.extend(seen(evidence));
+    }
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    for line in lines {
+        let _ = write!(text, "\n{line}");
+    }
+    // An agent's reason may hold what no argument can.
+    format!("{}\n", text.replace('\0', "").trim_end())
+}
+
+fn seen(evidence: &Evidence) -> Vec<String> {
+    let mut lines = Vec::new();
+    for check in &evidence.checks {
+        lines.push(format!("- `{}` {}", clip(&check.run, LINE_CHARS), check.what_happened()));
+    }
+    lines.extend(match &evidence.claim {
+        Standing::None => None,
+        Standing::Accepted => Some("- claim accepted".to_owned()),
+        Standing::Refused(because) => Some(format!("- claim refused: {because}")),
+        Standing::Failure(reason) => Some(format!("- the agent failed: {reason}")),
+        Standing::Blocked(reason) => Some(format!("- the agent is blocked: {reason}")),
+        Standing::NearMiss(because) => Some(format!("- no claim: {because}")),
+    });
+    if let Some(failure) = &evidence.failure {
+        lines.push(format!("- failed: {failure}"));
+    }
+    if evidence.mended > 0 {
+        lines.push(format!("- checks mended: {}", evidence.mended));
+    }
+    let unchecked = evidence.checks.iter().all(|check| check.verdict == Verdict::Unknown);
+    if unchecked && evidence.progress == Progress::Made {
+        lines.push("- nothing was checked".to_owned());
+    }
+    lines.iter().map(|line| clip(line, LINE_CHARS)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::claim::Claim;
+    use crate::engine::contract::Role;
+    use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+    use crate::engine::judge::judge;
+
+    #[test]
+    fn the_message_says_which_iteration_of_which_task_and_what_was_seen() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Gate), ("cargo fmt", Role::Verify)]);
+        subject.contract.task = "\nBuild the todo API\n\nwith a list endpoint".to_owned();
+        let mut ended = facts(Claim::Success);
+        ended.checks =
+            vec![result("cargo test", Verdict::Failed), result("cargo fmt", Verdict::Passed)];
+        let subject = judge(&subject, &ended).after;
+        assert_snapshot!(commit_message(&subject), @"
+        crew: iteration 1 of loop haaaaaaa
+
+        Build the todo API…
+
+        - `cargo test` failed (exit 1)
+        - `cargo fmt` passed
+        - claim refused: `cargo test` failed (exit 1)
+        - failed: gate `cargo test` failed
+        ");
+    }
+
+    #[test]
+    fn a_loop_without_evidence_has_a_message_too() {
+        assert_snapshot!(commit_message(&a_loop()), @"
+        crew: iteration 0 of loop haaaaaaa
+
+        Build the todo API
+        ");
+    }
+
+    #[test]
+    fn a_fault_names_the_step_the_cause_and_the_way_out() {
+        let fault = GitFault {
+            step: Step::Push,
+            trouble: Trouble::NoRemote,
+            cause: "this repository has no remote".to_owned(),
+            cure: "git remote add origin URL".to_owned(),
+        };
+        assert_snapshot!(fault, @"
+        push failed: this repository has no remote
+        hint: git remote add origin URL
+        ");
+        assert_snapshot!(fault.line(), @"push failed (no-remote): this repository has no remote; git remote add origin URL");
+    }
+
+    #[test]
+    fn a_long_list_of_files_is_cut_and_counted() {
+        let files: Vec<String> = (0..12).map(|number| format!("f{number}")).collect();
+        assert_snapshot!(named(&files), @"f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 and 2 more");
+        assert_snapshot!(named(&files[..2]), @"f0, f1");
+    }
+}

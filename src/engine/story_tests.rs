@@ -1,0 +1,90 @@
+use super::*;
+use crate::engine::claim::Claim;
+use crate::engine::contract::Role;
+use crate::engine::decide::{decide, settle};
+use crate::engine::facts::Verdict;
+use crate::engine::fixture::{a_loop_with, at, facts, result};
+use crate::engine::journal::SCHEMA;
+use crate::engine::judge::judge;
+use crate::engine::looped::Loop;
+
+fn entry(generation: u64, event: Event) -> Entry {
+    Entry { schema: SCHEMA, at: at(0).wall, generation, event }
+}
+
+fn started() -> (Loop, Entry) {
+    let record = a_loop_with(&[("cargo test", Role::Gate)]);
+    (record.clone(), entry(0, Event::Started { record: Box::new(record) }))
+}
+
+fn iterate(before: &Loop) -> (Loop, Entry) {
+    let mut facts = facts(Claim::None);
+    facts.tree = Some(format!("tree {}", before.state.completed));
+    facts.checks = vec![result("cargo test", Verdict::Failed)];
+    let judged = judge(before, &facts);
+    let decision = decide(&judged, &facts);
+    let mut after = settle(judged, &decision);
+    after.state.generation += 1;
+    let event = Event::Boundary {
+        decision: "continue".to_owned(),
+        why: None,
+        elapsed_ms: after.elapsed_ms.last().copied(),
+        state: Box::new(after.state.clone()),
+    };
+    let entry = entry(after.state.generation, event);
+    (after, entry)
+}
+
+fn moved(mut record: Loop) -> (Loop, Entry) {
+    record.state.generation += 1;
+    record.state.owner.driver = Driver::Process;
+    record.state.owner.session_id = None;
+    record.state.owner.process.pid = 99;
+    let event = Event::changed("resumed in fresh processes", &record);
+    let entry = entry(record.state.generation, event);
+    (record, entry)
+}
+
+#[test]
+fn a_story_tells_every_iteration_and_both_drivers() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (record, change) = moved(record);
+    let (_, second) = iterate(&record);
+    let mut story = Story::picking(Some(1));
+    for entry in [start, first, change, second] {
+        story.add(entry);
+    }
+    let numbers: Vec<u32> = story.iterations().map(|it| it.number).collect();
+    assert_eq!(numbers, [1, 2]);
+    let drivers: Vec<_> = story.drivers.iter().map(|who| (who.driver, who.pid)).collect();
+    assert_eq!(drivers, [(Driver::Session, 42), (Driver::Process, 99)]);
+    let picked = story.picked.as_ref().unwrap();
+    assert_eq!(picked.evidence.checks[0].tail, "output of cargo test");
+    assert!(story.iterations().all(|it| it.evidence.checks[0].tail.is_empty()));
+}
+
+#[test]
+fn a_line_that_never_reached_the_record_is_told_once() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (_, change) = moved(record);
+    let note = entry(1, Event::Noted { what: "asleep 7h".to_owned() });
+    let mut story = Story::default();
+    for entry in [start, first.clone(), note, first, change.clone(), change] {
+        story.add(entry);
+    }
+    assert_eq!(story.iterations().count(), 1);
+    assert_eq!(story.drivers.len(), 2);
+    assert_eq!(story.chapters.len(), 4, "{:#?}", story.chapters);
+}
+
+#[test]
+fn a_very_long_story_keeps_its_newest_chapters_and_counts_the_others() {
+    let mut story = Story::default();
+    for number in 0..CHAPTERS_MAX as u64 + 7 {
+        story.add(entry(number, Event::Noted { what: number.to_string() }));
+    }
+    assert_eq!((story.chapters.len(), story.earlier), (CHAPTERS_MAX, 7));
+    assert_eq!(story.chapters[0].generation, 7);
+}

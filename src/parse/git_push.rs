@@ -1,0 +1,268 @@
+//! What `git push --porcelain` printed, with what the remote and the transport said among it: what became
+//! of the branch, or why it did not get there. Where git gives no code, its words decide (`LC_ALL=C`).
+
+use super::git::{complaint, plain};
+use crate::engine::git::Trouble;
+
+/// The most of a cause that is kept, in characters.
+const CAUSE_CHARS: usize = 300;
+
+/// Whether the remote had everything already; `None` where no line tells of a branch.
+pub fn was_up_to_date(text: &str) -> Option<bool> {
+    let line = text.lines().find(|line| line.contains("\trefs/heads/"))?;
+    Some(line.starts_with('='))
+}
+
+/// Why a push did not work, and what was said about it.
+pub fn trouble(text: &str) -> (Trouble, String) {
+    let (trouble, cause) = rejection(text).unwrap_or_else(|| transport(text));
+    let cause: String = without_secrets(&cause).chars().take(CAUSE_CHARS).collect();
+    (trouble, cause)
+}
+
+/// Git's own line about the branch: `!`, from and to, and `[rejected] (fetch first)`.
+fn rejection(text: &str) -> Option<(Trouble, String)> {
+    let line = text.lines().find(|line| line.starts_with("!\t"))?;
+    let summary = line.splitn(3, '\t').nth(2).unwrap_or_default();
+    let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
+    if behind.iter().any(|words| summary.contains(words)) {
+        let cause = "the branch on the remote has commits that this one lacks".to_owned();
+        return Some((Trouble::NonFastForward, cause));
+    }
+    let said: Vec<&str> = text.lines().filter_map(of_the_remote).collect();
+    let denied = said.iter().find(|line| contains_any(line, &DENIED));
+    let trouble = if denied.is_some() { Trouble::Auth } else { Trouble::Rejected };
+    let cause = match denied.or(said.first()) {
+        Some(said) => format!("{summary}: {said}"),
+        None => summary.to_owned(),
+    };
+    Some((trouble, cause))
+}
+
+/// What the remote's hooks and rules said, less the words for "here comes an error".
+fn of_the_remote(line: &str) -> Option<&str> {
+    let said = plain(line.strip_prefix("remote: ")?);
+    let is_counting = said.contains("objects:") || said.contains("deltas:");
+    (!said.is_empty() && !is_counting).then_some(said)
+}
+
+/// No branch was told of: the remote was not reached, or did not let anybody in.
+fn transport(text: &str) -> (Trouble, String) {
+    let kinds: [(Trouble, &[&str]); 3] =
+        [(Trouble::Auth, &DENIED), (Trouble::NoRemote, &ABSENT), (Trouble::Network, &UNREACHED)];
+    for (trouble, words) in kinds {
+        if let Some(line) = text.lines().find(|line| contains_any(line, words)) {
+            return (trouble, plain(line).to_owned());
+        }
+    }
+    (Trouble::Other, complaint(text))
+}
+
+/// In lower case: who asks is not known, or may not.
+const DENIED: [&str; 19] = [
+    "permission denied",
+    "permission to ",
+    "authentication failed",
+    "could not read username",
+    "could not read password",
+    "terminal prompts disabled",
+    "unable to get password",
+    "invalid username or",
+    "access denied",
+    "access rights to",
+    "not authorized",
+    "unauthorized",
+    "not allowed to push",
+    "host key verification failed",
+    "requested url returned error: 401",
+    "requested url returned error: 403",
+    "forbidden",
+    "saml sso",
+    "support for password authentication was removed",
+];
+
+/// There is nothing at the address.
+const ABSENT: [&str; 6] = [
+    "does not appear to be a git repository",
+    "repository not found",
+    "' not found",
+    "no such remote",
+    "no configured push destination",
+    "requested url returned error: 404",
+];
+
+/// The way there is broken, or nobody answers.
+const UNREACHED: [&str; 17] = [
+    "could not resolve host",
+    "failed to connect",
+    "couldn't connect",
+    "unable to connect",
+    "connection refused",
+    "connection timed out",
+    "operation timed out",
+    "connection reset",
+    "connection closed",
+    "network is unreachable",
+    "no route to host",
+    "remote end hung up",
+    "unexpected disconnect",
+    "early eof",
+    "temporary failure in name resolution",
+    "empty reply from server",
+    "requested url returned error: 5",
+];
+
+fn contains_any(line: &str, words: &[&str]) -> bool {
+    let line = line.to_lowercase();
+    words.iter().any(|words| line.contains(words))
+}
+
+/// An address may hold a password: who asks is left out of every one.
+fn without_secrets(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        clean.push_str(before);
+        clean.push_str("://");
+        let host = after.find(['/', ' ', '\'', '"']).unwrap_or(after.len());
+        rest = after[..host].rfind('@').map_or(after, |at| &after[at + 1..]);
+    }
+    clean + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What git 2.47 and OpenSSH 9.2 printed, and the hosts' own pages for their words.
+    const TABLE: &[(&str, Trouble, &str)] = &[
+        (
+            "error: failed to push some refs to 'file:///r.git'\nhint: Updates were rejected because the remote contains work that you do not\nTo file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (fetch first)\nDone\n",
+            Trouble::NonFastForward,
+            "the branch on the remote has commits that this one lacks",
+        ),
+        (
+            "To file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (non-fast-forward)\nDone\n",
+            Trouble::NonFastForward,
+            "the branch on the remote has commits that this one lacks",
+        ),
+        (
+            "remote: Resolving deltas: 100% (1/1), done.        \nremote: error: GH006: Protected branch update failed for refs/heads/main.        \nremote: error: Changes must be made through a pull request.        \nTo https://host/r.git\n!\trefs/heads/main:refs/heads/main\t[remote rejected] (protected branch hook declined)\nDone\n",
+            Trouble::Rejected,
+            "[remote rejected] (protected branch hook declined): GH006: Protected branch update failed for refs/heads/main.",
+        ),
+        (
+            "remote: GitLab: You are not allowed to push code to protected branches on this project.        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
+            Trouble::Auth,
+            "[remote rejected] (pre-receive hook declined): GitLab: You are not allowed to push code to protected branches on this project.",
+        ),
+        (
+            "remote: error: refusing to update checked out branch: refs/heads/main        \nremote: is denied, because it will make the index and work tree inconsistent        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (branch is currently checked out)\nDone\n",
+            Trouble::Rejected,
+            "[remote rejected] (branch is currently checked out): refusing to update checked out branch: refs/heads/main",
+        ),
+        (
+            "remote: error: GH008: Your push referenced at least 1 unknown Git LFS object:        \nremote:     0c3f        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
+            Trouble::Rejected,
+            "[remote rejected] (pre-receive hook declined): GH008: Your push referenced at least 1 unknown Git LFS object:",
+        ),
+        (
+            "git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+            Trouble::Auth,
+            "git@host: Permission denied (publickey).",
+        ),
+        (
+            "Host key verification failed.\nfatal: Could not read from remote repository.\n",
+            Trouble::Auth,
+            "Host key verification failed.",
+        ),
+        (
+            "fatal: Authentication failed for 'http://u:secret@127.0.0.1:20401/x.git/'\n",
+            Trouble::Auth,
+            "Authentication failed for 'http://127.0.0.1:20401/x.git/'",
+        ),
+        (
+            "fatal: could not read Username for 'http://127.0.0.1:20501': terminal prompts disabled\n",
+            Trouble::Auth,
+            "could not read Username for 'http://127.0.0.1:20501': terminal prompts disabled",
+        ),
+        (
+            "remote: Permission to o/r.git denied to u.\nfatal: unable to access 'https://host/o/r.git/': The requested URL returned error: 403\n",
+            Trouble::Auth,
+            "Permission to o/r.git denied to u.",
+        ),
+        (
+            "fatal: '/nonexist/x.git' does not appear to be a git repository\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+            Trouble::NoRemote,
+            "'/nonexist/x.git' does not appear to be a git repository",
+        ),
+        (
+            "ERROR: Repository not found.\nfatal: Could not read from remote repository.\n",
+            Trouble::NoRemote,
+            "Repository not found.",
+        ),
+        (
+            "fatal: repository 'http://127.0.0.1:20404/x.git/' not found\n",
+            Trouble::NoRemote,
+            "repository 'http://127.0.0.1:20404/x.git/' not found",
+        ),
+        (
+            "fatal: unable to access 'http://127.0.0.1:1/x.git/': Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server\n",
+            Trouble::Network,
+            "unable to access 'http://127.0.0.1:1/x.git/': Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server",
+        ),
+        (
+            "ssh: Could not resolve hostname no.such.invalid: Name or service not known\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
+            Trouble::Network,
+            "ssh: Could not resolve hostname no.such.invalid: Name or service not known",
+        ),
+        (
+            "ssh: connect to host 127.0.0.1 port 1: Connection refused\nfatal: Could not read from remote repository.\n",
+            Trouble::Network,
+            "ssh: connect to host 127.0.0.1 port 1: Connection refused",
+        ),
+        (
+            "fatal: unable to access 'http://127.0.0.1:20500/x.git/': The requested URL returned error: 500\n",
+            Trouble::Network,
+            "unable to access 'http://127.0.0.1:20500/x.git/': The requested URL returned error: 500",
+        ),
+        (
+            "error: src refspec x does not match any\n",
+            Trouble::Other,
+            "src refspec x does not match any",
+        ),
+        ("", Trouble::Other, "git said nothing"),
+    ];
+
+    #[test]
+    fn each_failed_push_is_told_apart_by_what_git_printed() {
+        for (text, expected, cause) in TABLE {
+            assert_eq!(trouble(text), (*expected, (*cause).to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_push_says_whether_anything_was_new() {
+        let table = [
+            ("To r\n*\trefs/heads/a:refs/heads/a\t[new branch]\nDone\n", Some(false)),
+            ("To r\n \trefs/heads/a:refs/heads/a\te5eb5da..8192e1a\nDone\n", Some(false)),
+            ("To r\n=\trefs/heads/a:refs/heads/a\t[up to date]\nDone\n", Some(true)),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(was_up_to_date(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_address_in_a_cause_holds_a_password() {
+        let table = [
+            ("to https://u:p@h/x and https://t@g/y", "to https://h/x and https://g/y"),
+            ("ssh://git@h:22/x@y", "ssh://h:22/x@y"),
+            ("no address", "no address"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(without_secrets(text), expected);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! A whole prompt of one fresh process: who it is, the phases, what crew saw, how to finish. A prompt goes by
+//! standard input and has no limit of length: what a person wrote is in it byte for byte.
+//!
+//! As in a session, nothing that crew writes satisfies the grammar of a claim, and a sentence of crew's own
+//! comes last.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use handlebars::{Handlebars, no_escape};
+use serde_json::Value;
+
+use super::parts::{Parts, Phase, Piece};
+use super::values::{self, Known, values};
+use crate::engine::facts::Verdict;
+use crate::engine::looped::Loop;
+use crate::engine::prompt::{Reader, clip, nudge, rules, seen};
+
+/// The most UTF-16 units of what crew saw: room for the tails of every check that is shown.
+const SEEN_UNITS_MAX: usize = 200_000;
+/// A check's command is shown cut at this many characters.
+const COMMAND_CHARS_MAX: usize = 160;
+
+/// Puts the prompt of the loop's next iteration together.
+///
+/// # Errors
+/// When a template cannot be filled in, with its name: crew's own and checked ones can.
+pub fn prompt(subject: &Loop, parts: &Parts, known: &Known<'_>) -> Result<String, String> {
+    let data = values(subject, known, parts.wanted());
+    let mut text = preamble(subject, parts);
+    if let Some(page) = known.handoff {
+        let body = values::bounded(page.text.trim_end());
+        let path = page.path.display();
+        let intro = "This loop was handed over to you, with this page of whoever had it before:";
+        section(&mut text, "HANDOFF", &format!("{intro} {path}\n\n{body}"));
+    }
+    let task = subject.contract.task.as_str();
+    let acts = !parts.of(Phase::Act).is_empty();
+    let is_procedure = subject.contract.run.as_ref().is_some_and(|run| run.procedure.is_some());
+    for phase in Phase::ALL {
+        if phase == Phase::Act && !(acts && is_procedure) && !task.is_empty() {
+            section(&mut text, "TASK", task);
+        }
+        let mut body = String::new();
+        for piece in parts.of(phase) {
+            separate(&mut body);
+            body.push_str(&fill(piece, &data)?);
+        }
+        section(&mut text, phase.heading(), &body);
+    }
+    section(&mut text, "EVIDENCE", &evidence(subject, known));
+    section(&mut text, "HOW TO FINISH", &rules(subject, Reader::Next));
+    let _ = write!(text, "Now begin iteration {}.", subject.iteration());
+    Ok(text)
+}
+
+fn fill(piece: &Piece, data: &BTreeMap<&'static str, Value>) -> Result<String, String> {
+    let (origin, template) = match piece {
+        Piece::Literal(text) => return Ok(text.clone()),
+        Piece::Template { origin, template } => (origin, template),
+    };
+    let mut filling = Handlebars::new();
+    filling.set_strict_mode(true);
+    filling.register_escape_fn(no_escape);
+    filling.register_template("fragment", template.clone());
+    let filled = filling.render("fragment", data);
+    filled.map(|text| text.trim_end().to_owned()).map_err(|error| {
+        let line = error.line_no.map_or_else(String::new, |line| format!(":{line}"));
+        format!("{origin}{line}: {}", error.reason())
+    })
+}
+
+/// Leaves an empty line after what is there.
+fn separate(text: &mut String) {
+    if !text.is_empty() {
+        text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
+    }
+}
+
+fn section(text: &mut String, heading: &str, body: &str) {
+    if !body.is_empty() {
+        let _ = write!(text, "## {heading}\n\n{body}");
+        separate(text);
+    }
+}
+
+fn preamble(subject: &Loop, parts: &Parts) -> String {
+    let ooda = [Phase::Observe, Phase::Orient, Phase::Decide];
+    let ooda = if ooda.iter().any(|phase| !parts.of(*phase).is_empty()) { "OODA " } else { "" };
+    let max = subject.contract.limits.max_iterations;
+    let of = if max > 0 { format!(" of {max}") } else { String::new() };
+    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
+    let procedure = procedure.map_or_else(String::new, |name| format!(" of procedure `{name}`"));
+    format!(
+        "# {ooda}Loop Iteration\n\n\
+         This is iteration {}{of}{procedure}. crew starts a fresh process for each: you know nothing of the \
+         iterations before, and the next will know nothing of yours but what is in files and commits. Nobody \
+         answers questions while you work.\n\n",
+        subject.iteration(),
+    )
+}
+
+fn evidence(subject: &Loop, known: &Known<'_>) -> String {
+    let mut text = match &subject.state.evidence {
+        Some(last) => seen(last, SEEN_UNITS_MAX, Reader::Next),
+        None => before_the_first(subject),
+    };
+    let progress = values::progress(known.accounts);
+    if !progress.is_empty() {
+        separate(&mut text);
+        let _ = writeln!(text, "What the last iterations came to:\n{progress}");
+    }
+    for words in values::words(subject) {
+        separate(&mut text);
+        let _ = writeln!(text, "The user says:\n{words}");
+    }
+    if let Some(nudge) = nudge(subject) {
+        separate(&mut text);
+        let _ = writeln!(text, "{}", nudge.trim_end());
+    }
+    text
+}
+
+/// What the checks said before the first iteration; empty where none was run.
+fn before_the_first(subject: &Loop) -> String {
+    let mut text = String::new();
+    for (run, memory) in &subject.state.checks {
+        if text.is_empty() {
+            text.push_str("What crew saw before iteration 1:\n");
+        }
+        let happened = match memory.last {
+            Verdict::Passed => "passed",
+            _ => "did not pass",
+        };
+        let _ = writeln!(text, "- `{}` {happened}.", clip(run, COMMAND_CHARS_MAX));
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "assembly_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+use std::path::Path;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::account::Account;
+use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::claim::{Claim, read};
+use crate::engine::contract::Role;
+use crate::engine::fixture::{a_loop_with, facts, result};
+use crate::engine::judge::judge;
+use crate::engine::looped::CheckMemory;
+use crate::engine::run::{Fragment, GitSteps, Pace, Recipe, Run};
+use crate::prompts::parts::{self, Files};
+use crate::prompts::procedures;
+use crate::prompts::values::{Handoff, VALUE_BYTES_MAX};
+
+/// One file, whatever it is called.
+struct Only<'text>(&'text str);
+
+impl Files for Only<'_> {
+    fn read(&self, _: &Path) -> Result<String, String> {
+        Ok(self.0.to_owned())
+    }
+}
+
+fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
+    let agent = Agent {
+        name: "claude".to_owned(),
+        command: vec!["claude".to_owned()],
+        prompt: PromptDoor::Stdin,
+        dialect: Dialect::Claude,
+        permissions: [].into(),
+        max_turns: None,
+    };
+    Run {
+        procedure: procedure.map(str::to_owned),
+        agent,
+        permissions: Permissions::default(),
+        recipe,
+        pace: Pace::default(),
+        max_turns: 0,
+        token_budget: 100_000,
+        git: GitSteps::default(),
+        reactions: Vec::new(),
+    }
+}
+
+fn of(procedure: &str) -> Loop {
+    let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+    let recipe = procedures::find(procedure).unwrap().recipe;
+    subject.contract.run = Some(a_run(Some(procedure), recipe));
+    subject.contract.limits.max_iterations = 5;
+    subject
+}
+
+fn of_task(task: &str, recipe: Recipe) -> Loop {
+    let mut subject = a_loop_with(&[]);
+    subject.contract.task = task.to_owned();
+    subject.contract.run = Some(a_run(None, recipe));
+    subject
+}
+
+fn made(subject: &Loop, known: &Known<'_>, files: &str) -> String {
+    let recipe = &subject.contract.run.as_ref().unwrap().recipe;
+    prompt(subject, &parts::read(recipe, &Only(files)).unwrap(), known).unwrap()
+}
+
+#[test]
+fn a_first_prompt_is_who_you_are_the_phases_and_how_to_finish() {
+    let subject = of("build");
+    let known = Known {
+        git_status: Some(" M src/lib.rs\n?? notes.txt\n"),
+        git_log: Some("1a2b3c4 Add the list endpoint\n"),
+        ..Known::default()
+    };
+    assert_snapshot!("the_first_prompt_of_build", made(&subject, &known, ""));
+}
+
+#[test]
+fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
+    let mut subject = of("fix");
+    let mut accounts = Vec::new();
+    subject.contract.run.as_mut().unwrap().git.commit = true;
+    subject.contract.run.as_mut().unwrap().recipe.context =
+        vec![Fragment::Text("Only the parser's tests.".to_owned())];
+    for claim in [Claim::None, Claim::None, Claim::Success] {
+        let mut facts = facts(claim);
+        facts.checks = vec![result("cargo test", Verdict::Failed)];
+        facts.checks[0].tail = "test parse::lists ... FAILED\n1 failed; 3 passed".to_owned();
+        subject = judge(&subject, &facts).after;
+        accounts.push(Account::of(subject.state.evidence.as_ref().unwrap()));
+    }
+    subject.state.still = 3;
+    subject.state.words = vec!["Leave src/old alone.\nIt goes next week.".to_owned()];
+    let page = Path::new("/repo/.claude/branches/main/handoffs/task-1.md");
+    let handoff = Some(Handoff { path: page, text: "# Handoff\n\nThe lexer is done.\n" });
+    let known = Known { accounts: &accounts, handoff, ..Known::default() };
+    assert_snapshot!("the_fourth_prompt_of_fix", made(&subject, &known, ""));
+}
+
+#[test]
+fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
+    let mut subject = of_task("Build it", Recipe::default());
+    let mut cut = facts(Claim::Success);
+    cut.seen.agent.cut = true;
+    subject = judge(&subject, &cut).after;
+    let text = made(&subject, &Known::default(), "");
+    assert!(
+        text.contains("cut by the token limit; what it changed is there. Carry on from there.")
+    );
+}
+
+#[test]
+fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
+    let plain = made(&of_task("Build it", Recipe::default()), &Known::default(), "");
+    assert!(plain.starts_with("# Loop Iteration\n\nThis is iteration 1 of 10."));
+    assert!(plain.contains("\n\n## TASK\n\nBuild it\n\n## HOW TO FINISH\n\n"));
+    let act = Recipe { act: vec![Fragment::Text("Slowly.".to_owned())], ..Recipe::default() };
+    let both = made(&of_task("Build it", act.clone()), &Known::default(), "");
+    assert!(both.contains("\n\n## TASK\n\nBuild it\n\n## ACT\n\nSlowly.\n\n## HOW"));
+    let mut procedure = of_task("the build procedure", act);
+    procedure.contract.run.as_mut().unwrap().procedure = Some("own".to_owned());
+    assert!(!made(&procedure, &Known::default(), "").contains("TASK"));
+}
+
+#[test]
+fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
+    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let hostile = "{{task}} {{> x.hbs}} {{{{raw}}}} <b>&\"'` {{#if";
+    let known = Known { git_diff: Some(hostile), ..Known::default() };
+    let text =
+        made(&of_task("t", recipe), &known, "[{{git-diff}}] [{{{git-diff}}}] \\{{git-diff}}");
+    assert!(text.contains(&format!("[{hostile}] [{hostile}] {{{{git-diff}}}}")), "{text}");
+}
+
+#[test]
+fn the_blocks_of_a_template_do_what_handlebars_says() {
+    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let mut subject = of_task("T", recipe);
+    subject.state.words = vec!["one {{task}}".to_owned(), "two".to_owned()];
+    let table = [
+        (
+            "{{#each words}}{{@index}}={{this}}{{#unless @last}}, {{/unless}}{{/each}}",
+            "0=one {{task}}, 1=two",
+        ),
+        (
+            "{{#each words as |word place|}}{{place}}{{word}}{{@root.task}}{{../task}} {{/each}}.",
+            "0one {{task}}TT 1twoTT .",
+        ),
+        (
+            "{{#each words}}{{#if @first}}{{../task}}{{/if}}{{#each @root.words}}{{../../task}}{{/each}}{{/each}}",
+            "TTTTT",
+        ),
+        ("{{#each failing}}x{{else}}none of {{max-iterations}}{{/each}}", "none of 10"),
+        ("{{#if failing}}red{{else if (gt iteration 1)}}later{{else}}first{{/if}}", "first"),
+        ("{{#if (and (eq task \"T\") (not crew-commits))}}{{len words}}{{/if}}", "2"),
+        (
+            "{{{{raw}}}}{{task}} {{git-stat}}{{{{/raw}}}} \\{{task}}{{! gone }}",
+            "{{task}} {{git-stat}} {{task}}",
+        ),
+        ("{{~#unless git-diff~}} clean {{~/unless~}}", "clean"),
+    ];
+    for (template, expected) in table {
+        let text = made(&subject, &Known::default(), template);
+        assert!(
+            text.contains(&format!("## CONTEXT\n\n{expected}\n\n## TASK")),
+            "{template}: {text}"
+        );
+    }
+    let run = subject.contract.run.as_ref().unwrap();
+    for (template, expected) in
+        [("\n{{#if}}a{{/if}}", "/p/a.hbs:2: "), ("{{eq task}}", "/p/a.hbs:1: ")]
+    {
+        let parts = parts::read(&run.recipe, &Only(template)).unwrap();
+        let told = prompt(&subject, &parts, &Known::default()).unwrap_err();
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
+fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
+    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let diff = "+ another line of 日本語\n".repeat(2000);
+    let known = Known { git_diff: Some(&diff), ..Known::default() };
+    let task = "x".repeat(10_000_000);
+    let text = made(&of_task(&task, recipe), &known, "{{git-diff}}\n{{task}}");
+    assert_eq!(text.matches(&task).count(), 2);
+    let shown = text.matches("another line").count();
+    assert!((500..600).contains(&shown), "{shown}");
+    assert!(text.contains("日本語\n[crew left out the other "));
+    assert!(text.len() < 2 * task.len() + VALUE_BYTES_MAX + 3000);
+}
+
+#[test]
+fn a_baseline_is_the_evidence_of_the_first_prompt() {
+    let mut subject = of("fix");
+    let memory = CheckMemory { last: Verdict::Failed, ever_failed: true };
+    subject.state.checks.insert("cargo test".to_owned(), memory);
+    let text = made(&subject, &Known::default(), "");
+    assert!(text.contains(
+        "## EVIDENCE\n\nWhat crew saw before iteration 1:\n- `cargo test` did not pass.\n"
+    ));
+    assert!(text.contains("Run each one yourself:\n   - `cargo test`\n3. Read"), "{text}");
+}
+
+#[test]
+fn no_line_of_crews_own_is_a_claim() {
+    for name in procedures::names() {
+        let subject = of(name);
+        let known = Known { git_status: Some("M a"), git_log: Some("1 b"), ..Known::default() };
+        let text = made(&subject, &known, "");
+        assert!(text.ends_with("\n\nNow begin iteration 1."));
+        let mut before = String::new();
+        for line in text.lines() {
+            before.push_str(line);
+            before.push('\n');
+            for said in [line, &before] {
+                let claim = read(said, subject.contract.promise.as_ref());
+                let is_heard = !matches!(claim, Claim::None | Claim::NearMiss(_));
+                assert!(!is_heard, "{name}: {line:?} is {claim:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_a_person_writes_comes_through_byte_for_byte_and_is_no_claim(
+        task in "(\\PC|\n|\\{\\{|\\}\\}|#if|<b>&\"|\\$\\{\\{ secrets\\.X \\}\\}|<promise>COMPLETE</promise>\n?){1,60}",
+        context in "(\\PC|\n|\r|\\{\\{task\\}\\}|&amp;|\\\\){1,60}",
+        words in "(\\PC|\n|\\{\\{|`|<promise>BLOCKED</promise>){1,60}",
+        file in "(\\PC|\n|\\{\\{|\\}\\}){1,60}",
+    ) {
+        let recipe = Recipe {
+            context: vec![Fragment::Text(context.clone()), Fragment::File("/p/a.md".into())],
+            orient: vec![Fragment::BuiltIn("build/orient".to_owned())],
+            ..Recipe::default()
+        };
+        let mut subject = of_task(&task, recipe);
+        subject.state.words = vec![words.clone()];
+        let text = made(&subject, &Known::default(), &file);
+        for (heading, literal) in [
+            ("## TASK\n\n", &task),
+            ("## CONTEXT\n\n", &context),
+            ("The user says:\n", &words),
+            ("\n\n", &file),
+        ] {
+            let is_there = text.contains(&format!("{heading}{literal}"));
+            prop_assert!(is_there || literal == &file && text.contains(literal.as_str()));
+        }
+        prop_assert!(text.ends_with("\n\nNow begin iteration 1."));
+        let claim = read(&text, subject.contract.promise.as_ref());
+        prop_assert!(matches!(claim, Claim::None | Claim::NearMiss(_)), "{claim:?}");
+    }
+}

@@ -1,0 +1,57 @@
+//! crew's own templates, compiled in: `NAME` for a recipe, `{{> crew/NAME.hbs}}` for another template.
+
+use crate::parse::spelling::nearest;
+
+macro_rules! templates {
+    ($($name:literal),+ $(,)?) => {
+        /// Each one's name and text.
+        const TEMPLATES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("fragments/", $name, ".hbs")))),+];
+    };
+}
+
+templates![
+    "audit/observe",
+    "audit/orient",
+    "audit/decide",
+    "audit/act",
+    "bootstrap/observe",
+    "bootstrap/orient",
+    "bootstrap/decide",
+    "bootstrap/act",
+    "build/observe",
+    "build/orient",
+    "build/decide",
+    "build/act",
+    "fix/observe",
+    "fix/orient",
+    "fix/decide",
+    "fix/act",
+    "plan/observe",
+    "plan/orient",
+    "plan/decide",
+    "plan/act",
+    "checks",
+    "commit",
+    "evidence",
+    "tree",
+];
+
+/// The text of the template of that name.
+///
+/// # Errors
+/// When there is none, with the one that was probably meant.
+pub fn template(name: &str) -> Result<&'static str, String> {
+    let found = TEMPLATES.iter().find(|(own, _)| *own == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        let names: Vec<&str> = names().collect();
+        let near = nearest(name, &names);
+        let near = near.map_or_else(String::new, |near| format!("; did you mean crew/{near}.hbs?"));
+        format!("crew has no template crew/{name}.hbs{near}")
+    })
+}
+
+/// The names of all of them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TEMPLATES.iter().map(|(name, _)| *name)
+}

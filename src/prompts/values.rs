@@ -1,0 +1,144 @@
+//! The values of a template's variables, from the loop and from what was looked at for it. Each text is
+//! bounded and otherwise left as it is; only the task is given whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::variables::Variable;
+use crate::engine::account::Account;
+use crate::engine::evidence::CheckEvidence;
+use crate::engine::facts::Verdict;
+use crate::engine::looped::Loop;
+use crate::engine::prompt::clip;
+
+/// The most of one value, in bytes.
+pub const VALUE_BYTES_MAX: usize = 16 * 1024;
+/// A command is shown cut at this many characters where it stands in a line of its own.
+const COMMAND_CHARS_MAX: usize = 200;
+
+/// What is known beside the loop itself. An absent value was not looked at, or is not there.
+#[derive(Debug, Clone, Default)]
+pub struct Known<'a> {
+    /// What the last iterations came to, the oldest first.
+    pub accounts: &'a [Account],
+    /// The page of whoever had the loop before: only for the first prompt of a new owner.
+    pub handoff: Option<Handoff<'a>>,
+    pub git_status: Option<&'a str>,
+    pub git_diff: Option<&'a str>,
+    pub git_log: Option<&'a str>,
+}
+
+/// A handoff's page.
+#[derive(Debug, Clone, Copy)]
+pub struct Handoff<'a> {
+    pub path: &'a Path,
+    pub text: &'a str,
+}
+
+/// The values of the wanted variables, by name.
+pub fn values(
+    subject: &Loop,
+    known: &Known<'_>,
+    wanted: &BTreeSet<Variable>,
+) -> BTreeMap<&'static str, Value> {
+    wanted
+        .iter()
+        .map(|variable| (variable.meaning().name, value(*variable, subject, known)))
+        .collect()
+}
+
+fn value(variable: Variable, subject: &Loop, known: &Known<'_>) -> Value {
+    let contract = &subject.contract;
+    let run = contract.run.as_ref();
+    let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();
+    let text = match variable {
+        Variable::Task => return contract.task.clone().into(),
+        Variable::Iteration => return subject.iteration().into(),
+        Variable::MaxIterations => return contract.limits.max_iterations.into(),
+        Variable::CrewCommits => return run.is_some_and(|run| run.git.commit).into(),
+        Variable::Failing => return list(&failing(subject)),
+        Variable::Words => return list(&words(subject)),
+        Variable::Procedure => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
+        Variable::Promise => {
+            contract.promise.as_ref().map_or_else(String::new, ToString::to_string)
+        }
+        Variable::Checks => checks(subject),
+        Variable::Progress => progress(known.accounts),
+        Variable::Handoff => known.handoff.map_or_else(String::new, |page| page.text.to_owned()),
+        Variable::Branch => subject.place.branch.clone().unwrap_or_default(),
+        Variable::Folder => subject.place.folder.display().to_string(),
+        Variable::GitStatus => looked(known.git_status),
+        Variable::GitDiff => looked(known.git_diff),
+        Variable::GitLog => looked(known.git_log),
+    };
+    bounded(&text).into()
+}
+
+fn list(items: &[String]) -> Value {
+    Value::Array(items.iter().map(|item| bounded(item).into()).collect())
+}
+
+/// At most [`VALUE_BYTES_MAX`] of the beginning of `text`, with a line that says how much was left out.
+pub fn bounded(text: &str) -> String {
+    if text.len() <= VALUE_BYTES_MAX {
+        return text.to_owned();
+    }
+    let end = (0..=VALUE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+    let head = &text[..end.unwrap_or_default()];
+    // Whole lines, unless the last one takes up most of it.
+    let head = match head.rsplit_once('\n') {
+        Some((lines, _)) if lines.len() > VALUE_BYTES_MAX / 2 => lines,
+        _ => head,
+    };
+    let more = text.len() - head.len();
+    format!("{head}\n[crew left out the other {more} bytes of {}]", text.len())
+}
+
+/// What the user said since the last prompt: told at the last boundary, and since.
+pub fn words(subject: &Loop) -> Vec<String> {
+    let told = subject.state.evidence.iter().flat_map(|last| &last.words);
+    told.chain(&subject.state.words).cloned().collect()
+}
+
+/// One line for each account.
+pub fn progress(accounts: &[Account]) -> String {
+    let lines =
+        accounts.iter().map(|told| format!("- Iteration {}: {}.", told.iteration, told.words));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The checks that did not pass when they last ran, each command once.
+pub fn failing(subject: &Loop) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    for check in &subject.contract.checks {
+        let last = subject.state.checks.get(&check.run).map(|memory| memory.last);
+        let is_red = last.is_some_and(|last| last != Verdict::Passed);
+        if is_red && !commands.contains(&check.run) {
+            commands.push(check.run.clone());
+        }
+    }
+    commands
+}
+
+/// Each check with its role and how it last ended, one a line.
+pub fn checks(subject: &Loop) -> String {
+    let mut text = String::new();
+    for check in &subject.contract.checks {
+        let last = subject.state.evidence.as_ref();
+        let seen = last.and_then(|last| last.checks.iter().find(|seen| seen.run == check.run));
+        let memory = subject.state.checks.get(&check.run).map(|memory| memory.last);
+        let happened = match (seen.map(CheckEvidence::what_happened), memory) {
+            (Some(happened), _) => happened,
+            (None, Some(Verdict::Passed)) => "passed when it last ran".to_owned(),
+            (None, Some(_)) => "failed when it last ran".to_owned(),
+            (None, None) => "not run yet".to_owned(),
+        };
+        let run = clip(&check.run, COMMAND_CHARS_MAX);
+        let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
+    }
+    text.truncate(text.trim_end().len());
+    text
+}

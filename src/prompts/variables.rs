@@ -1,0 +1,170 @@
+//! The variables of a template: the one table that is looked names up in, suggested from, and shown.
+
+use std::fmt::Write as _;
+
+use crate::parse::spelling::nearest;
+
+/// A value that a template may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variable {
+    Task,
+    Procedure,
+    Iteration,
+    MaxIterations,
+    Promise,
+    Checks,
+    Failing,
+    Progress,
+    Words,
+    Handoff,
+    Branch,
+    Folder,
+    CrewCommits,
+    GitStatus,
+    GitDiff,
+    GitLog,
+}
+
+/// How a variable can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Inserted as it is; empty is false.
+    Text,
+    /// 0 is false.
+    Number,
+    /// For `#if` and `#unless`.
+    Truth,
+    /// For `#each`; empty is false.
+    List,
+}
+
+/// What there is to say of a variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning {
+    pub variable: Variable,
+    /// As a template writes it.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub what: &'static str,
+}
+
+const fn text(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
+    Meaning { variable, name, kind: Kind::Text, what }
+}
+
+const fn list(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
+    Meaning { variable, name, kind: Kind::List, what }
+}
+
+const fn number(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
+    Meaning { variable, name, kind: Kind::Number, what }
+}
+
+/// Every variable, in the order in which they are shown.
+pub const VARIABLES: [Meaning; 16] = [
+    text(Variable::Task, "task", "the task, byte for byte and whole"),
+    text(Variable::Procedure, "procedure", "the procedure's name; empty for a task"),
+    number(Variable::Iteration, "iteration", "this iteration, from 1"),
+    number(Variable::MaxIterations, "max-iterations", "the limit; 0 is none"),
+    text(Variable::Promise, "promise", "what a claim of success must say; empty where none counts"),
+    text(Variable::Checks, "checks", "each check, one a line, and how it last ended"),
+    list(Variable::Failing, "failing", "the commands of the checks that did not pass last"),
+    text(Variable::Progress, "progress", "what the last 5 iterations came to, one a line"),
+    list(Variable::Words, "words", "what the user said since the last prompt"),
+    text(Variable::Handoff, "handoff", "the last handoff, in the first prompt of a new owner"),
+    text(Variable::Branch, "branch", "the branch the loop started on; empty without git"),
+    text(Variable::Folder, "folder", "the folder where checks run"),
+    Meaning {
+        variable: Variable::CrewCommits,
+        name: "crew-commits",
+        kind: Kind::Truth,
+        what: "whether crew commits after each iteration (--commit)",
+    },
+    text(Variable::GitStatus, "git-status", "git status --porcelain; empty when clean"),
+    text(Variable::GitDiff, "git-diff", "git diff HEAD"),
+    text(Variable::GitLog, "git-log", "git log --oneline -10"),
+];
+
+impl Variable {
+    /// What there is to say of it.
+    pub fn meaning(self) -> &'static Meaning {
+        // The table holds every variable: a test sees to it.
+        VARIABLES.iter().find(|meaning| meaning.variable == self).unwrap_or(&VARIABLES[0])
+    }
+}
+
+/// The variable of that name.
+///
+/// # Errors
+/// When there is none, with the one that was probably meant.
+pub fn named(name: &str) -> Result<&'static Meaning, String> {
+    VARIABLES.iter().find(|meaning| meaning.name == name).ok_or_else(|| {
+        let names = VARIABLES.map(|meaning| meaning.name);
+        match nearest(name, &names) {
+            Some(near) => format!("there is no variable `{name}`; did you mean `{near}`?"),
+            None => format!("there is no variable `{name}`; there are {}", names.join(", ")),
+        }
+    })
+}
+
+/// All of them with what they hold, one a line, for people.
+pub fn table() -> String {
+    VARIABLES.iter().fold(String::new(), |mut text, meaning| {
+        let name = format!("{{{{{}}}}}", meaning.name);
+        let list = if meaning.kind == Kind::List { " (a list, for #each)" } else { "" };
+        let _ = writeln!(text, "  {name:<20} {}{list}", meaning.what);
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_has_one_row_and_finds_it() {
+        for meaning in &VARIABLES {
+            assert_eq!(meaning.variable.meaning().name, meaning.name);
+            assert_eq!(named(meaning.name).unwrap().variable, meaning.variable);
+        }
+        let all = VARIABLES.map(|meaning| meaning.variable).to_vec();
+        let mut each = all.clone();
+        each.sort();
+        each.dedup();
+        assert_eq!(each.len(), all.len());
+        assert_eq!(each.last(), Some(&Variable::GitLog), "the last of the enum is in the table");
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_told_the_nearest() {
+        let told = |name| named(name).unwrap_err();
+        assert_eq!(told("git_stat"), "there is no variable `git_stat`; did you mean `git-status`?");
+        assert_eq!(
+            told("itteration"),
+            "there is no variable `itteration`; did you mean `iteration`?"
+        );
+        assert!(told("weather").starts_with("there is no variable `weather`; there are task, "));
+    }
+
+    #[test]
+    fn the_table_shows_what_each_holds() {
+        insta::assert_snapshot!(table(), @"
+        {{task}}             the task, byte for byte and whole
+        {{procedure}}        the procedure's name; empty for a task
+        {{iteration}}        this iteration, from 1
+        {{max-iterations}}   the limit; 0 is none
+        {{promise}}          what a claim of success must say; empty where none counts
+        {{checks}}           each check, one a line, and how it last ended
+        {{failing}}          the commands of the checks that did not pass last (a list, for #each)
+        {{progress}}         what the last 5 iterations came to, one a line
+        {{words}}            what the user said since the last prompt (a list, for #each)
+        {{handoff}}          the last handoff, in the first prompt of a new owner
+        {{branch}}           the branch the loop started on; empty without git
+        {{folder}}           the folder where checks run
+        {{crew-commits}}     whether crew commits after each iteration (--commit)
+        {{git-status}}       git status --porcelain; empty when clean
+        {{git-diff}}         git diff HEAD
+        {{git-log}}          git log --oneline -10
+        ");
+    }
+}

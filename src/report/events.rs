@@ -1,0 +1,177 @@
+//! A run as a stream of JSON objects, one a line, for programs: `crew run --json`. Every object carries
+//! `schema`, `event`, `at` (UTC), `loop` (its id) and `iteration` (the one that runs, 1-based); new keys and
+//! events may come, a change of meaning raises `schema`.
+//!
+//! | `event` | when, and what it carries |
+//! |---|---|
+//! | `start`, `resume` | the loop goes on here: `task`, `procedure`, `agent`, `limits`, `checks`, `checkout`, `completed_iterations`, `awake_ms` |
+//! | `iteration_start` | the agent is started |
+//! | `agent_line` | with `-v`, a line of the agent's: `text` |
+//! | `check_start`, `check_end` | a check: `run`; then `verdict`, `exit`, `elapsed_ms` |
+//! | `iteration_end` | it was judged: `elapsed_ms`, `exit`, `failure`, `claim`, `progress`, `checks`, `usage`, `consecutive_failures`, `ends` |
+//! | `iteration_skipped` | a reaction kept the agent from being started: `why` |
+//! | `wait`, `delay` | nothing happens `until` then; a wait says `why` |
+//! | `pause` | no iteration begins until the loop is resumed |
+//! | `commit`, `push`, `rebase` | git: `commit` and `subject`; `branch` and `remote`; `onto` |
+//! | `commit_failed`, `push_failed`, `state_unwritable` | `why`; none of them ends the run |
+//! | `reaction_failed` | a user's command failed: `on`, `run`, `why` |
+//! | `prompt_over_budget` | `tokens` of a `budget`; it is sent all the same |
+//! | `note` | a remark for people: `text` |
+//! | `stopping` | a signal came; the agent is being ended |
+//! | `finish` | the end: `outcome`, `proof`, `why`, `completed_iterations`, `awake_ms`, `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `next`, `saved` |
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+
+use super::json::{SCHEMA, usage};
+use crate::engine::evidence::Evidence;
+use crate::engine::facts::CheckResult;
+use crate::engine::limits::going_on;
+use crate::engine::looped::Loop;
+use crate::engine::news::News;
+use crate::engine::outcome::Outcome;
+use crate::engine::times::spread;
+
+/// What every event says of its loop, learned from those that carry the record.
+#[derive(Debug, Default)]
+pub struct Events {
+    subject: Option<String>,
+    iteration: u32,
+}
+
+impl Events {
+    /// The object for a moment.
+    pub fn event(&mut self, news: &News<'_>, at: DateTime<Utc>) -> Value {
+        if let Some(record) = record(news) {
+            self.subject = Some(record.id.to_string());
+            self.iteration = match news {
+                News::IterationEnded { after, .. } => after.state.completed,
+                _ => record.iteration(),
+            };
+        }
+        let (name, value) = told(news);
+        let mut event = Map::new();
+        event.insert("schema".to_owned(), SCHEMA.into());
+        event.insert("event".to_owned(), name.into());
+        event.insert("at".to_owned(), at.to_rfc3339_opts(SecondsFormat::Millis, true).into());
+        event.insert("loop".to_owned(), self.subject.clone().into());
+        event.insert("iteration".to_owned(), self.iteration.into());
+        if let Value::Object(value) = value {
+            event.extend(value);
+        }
+        Value::Object(event)
+    }
+}
+
+fn record<'a>(news: &News<'a>) -> Option<&'a Loop> {
+    match *news {
+        News::Started(record)
+        | News::Resumed(record)
+        | News::IterationStarted(record)
+        | News::Skipped { record, .. }
+        | News::IterationEnded { after: record, .. }
+        | News::Delayed { record, .. }
+        | News::Waiting(record)
+        | News::Paused(record)
+        | News::Finished { record, .. } => Some(record),
+        _ => None,
+    }
+}
+
+fn told(news: &News<'_>) -> (&'static str, Value) {
+    match *news {
+        News::Started(record) => ("start", begun(record)),
+        News::Resumed(record) => ("resume", begun(record)),
+        News::Noted(text) => ("note", json!({ "text": text })),
+        News::OverBudget { tokens, budget } => {
+            ("prompt_over_budget", json!({ "tokens": tokens, "budget": budget }))
+        }
+        News::IterationStarted(_) => ("iteration_start", Value::Null),
+        News::Skipped { why, .. } => ("iteration_skipped", json!({ "why": why })),
+        News::Said(text) => ("agent_line", json!({ "text": text })),
+        News::CheckStarted(run) => ("check_start", json!({ "run": run })),
+        News::CheckEnded(result) => ("check_end", check(result)),
+        News::IterationEnded { after, exit, ends } => ("iteration_end", ended(after, exit, ends)),
+        News::Delayed { until, .. } => ("delay", json!({ "until": until })),
+        News::Waiting(record) => {
+            ("wait", json!({ "until": record.state.due, "why": record.state.awaited }))
+        }
+        News::Paused(_) => ("pause", Value::Null),
+        News::ReactionFailed { on, run, why } => {
+            ("reaction_failed", json!({ "on": on, "run": run, "why": why }))
+        }
+        News::Committed { commit, subject } => {
+            ("commit", json!({ "commit": commit, "subject": subject }))
+        }
+        News::CommitFailed { why } => ("commit_failed", json!({ "why": why })),
+        News::Pushed { branch, remote } => ("push", json!({ "branch": branch, "remote": remote })),
+        News::PushFailed { why } => ("push_failed", json!({ "why": why })),
+        News::Rebased { onto } => ("rebase", json!({ "onto": onto })),
+        News::Unsaved { why } => ("state_unwritable", json!({ "why": why })),
+        News::Stopping => ("stopping", Value::Null),
+        News::Finished { .. } => ("finish", finished(news)),
+    }
+}
+
+fn begun(record: &Loop) -> Value {
+    let run = record.contract.run.as_ref();
+    json!({
+        "task": record.contract.task,
+        "procedure": run.and_then(|run| run.procedure.as_ref()),
+        "agent": run.map(|run| &run.agent.name),
+        "limits": record.contract.limits,
+        "checks": record.contract.checks,
+        "checkout": record.place.checkout,
+        "completed_iterations": record.state.completed,
+        "awake_ms": record.state.awake_ms,
+    })
+}
+
+fn check(result: &CheckResult) -> Value {
+    json!({
+        "run": result.run,
+        "verdict": result.verdict,
+        "exit": result.exit,
+        "elapsed_ms": result.elapsed_ms,
+    })
+}
+
+fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
+    let unseen = Evidence::default();
+    let evidence = after.state.evidence.as_ref().unwrap_or(&unseen);
+    json!({
+        "elapsed_ms": after.elapsed_ms.last(),
+        "exit": exit,
+        "failure": evidence.failure,
+        "claim": evidence.claim,
+        "progress": evidence.progress,
+        "checks": evidence.checks,
+        "usage": evidence.usage.as_ref().map(usage),
+        "consecutive_failures": after.state.consecutive_failures,
+        "ends": ends,
+    })
+}
+
+fn finished(news: &News<'_>) -> Value {
+    let News::Finished { record, since, handoff, saved } = *news else { return Value::Null };
+    let ending = record.state.ending.as_ref();
+    let over = record.outcome() == Some(Outcome::Completed);
+    json!({
+        "outcome": record.outcome(),
+        "proof": ending.and_then(|ending| ending.proof),
+        "why": ending.map(|ending| &ending.why),
+        "completed_iterations": record.state.completed,
+        "awake_ms": record.state.awake_ms,
+        "iterations_ms": record.elapsed_ms,
+        "spread_ms": spread(&record.elapsed_ms),
+        "usage": usage(&record.state.usage),
+        "commits": since.commits,
+        "handoff": handoff,
+        "next": (!over && saved).then(|| going_on(record)),
+        "saved": saved,
+    })
+}
+
+#[cfg(test)]
+#[path = "events_tests.rs"]
+mod tests;

@@ -1,0 +1,85 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::claim::Claim;
+use crate::engine::facts::{ProcessEnd, Verdict};
+use crate::engine::fixture::{a_run, at, facts, result};
+use crate::engine::handoff::Since;
+use crate::engine::judge::judge;
+use crate::engine::looped::Status;
+use crate::engine::outcome::{Ending, Proof};
+use crate::engine::run::On;
+
+#[test]
+fn every_event_names_its_schema_its_loop_and_its_iteration() {
+    let record = a_run(Some("build"));
+    let mut facts = facts(Claim::Success);
+    facts.seen.agent.process = Some(ProcessEnd::Exit(0));
+    let mut after = judge(&record, &facts).after;
+    let mut events = Events::default();
+    let mut text = String::new();
+    let since = Since::default();
+    let mut tell = |news: &News<'_>| {
+        text.push_str(&events.event(news, at(0).wall).to_string());
+        text.push('\n');
+    };
+    tell(&News::IterationStarted(&record));
+    tell(&News::Said("working"));
+    tell(&News::CheckStarted("cargo test"));
+    tell(&News::ReactionFailed { on: On::IterationEnd, run: "make", why: "exited with status 2" });
+    tell(&News::IterationEnded { after: &after, exit: Some(0), ends: None });
+    tell(&News::Committed { commit: "1a2b3c4", subject: "Mend" });
+    after.state.ending = Some(Ending {
+        outcome: Outcome::Completed,
+        proof: Some(Proof::Claimed),
+        why: "nothing was checked".to_owned(),
+    });
+    after.state.status = Status::Finished;
+    tell(&News::Finished { record: &after, since: &since, handoff: None, saved: true });
+    assert_snapshot!(text, @r#"
+    {"at":"2026-11-18T11:06:40.000Z","event":"iteration_start","iteration":1,"loop":"haaaaaaa","schema":1}
+    {"at":"2026-11-18T11:06:40.000Z","event":"agent_line","iteration":1,"loop":"haaaaaaa","schema":1,"text":"working"}
+    {"at":"2026-11-18T11:06:40.000Z","event":"check_start","iteration":1,"loop":"haaaaaaa","run":"cargo test","schema":1}
+    {"at":"2026-11-18T11:06:40.000Z","event":"reaction_failed","iteration":1,"loop":"haaaaaaa","on":"iteration_end","run":"make","schema":1,"why":"exited with status 2"}
+    {"at":"2026-11-18T11:06:40.000Z","checks":[],"claim":{"is":"accepted"},"consecutive_failures":0,"elapsed_ms":60000,"ends":null,"event":"iteration_end","exit":0,"failure":null,"iteration":1,"loop":"haaaaaaa","progress":"made","schema":1,"usage":null}
+    {"at":"2026-11-18T11:06:40.000Z","commit":"1a2b3c4","event":"commit","iteration":1,"loop":"haaaaaaa","schema":1,"subject":"Mend"}
+    {"at":"2026-11-18T11:06:40.000Z","awake_ms":60000,"commits":[],"completed_iterations":1,"event":"finish","handoff":null,"iteration":1,"iterations_ms":[60000],"loop":"haaaaaaa","next":null,"outcome":"completed","proof":"claimed","saved":true,"schema":1,"spread_ms":null,"usage":{"cost_usd":0.0,"cost_usd_at_most":0.0,"is_lower_bound":false,"tokens":{"cache_read":0,"cache_write":0,"cache_write_hour":0,"input":0,"output":0},"total_tokens":0,"unpriced_models":[]},"why":"nothing was checked"}
+    "#);
+}
+
+#[test]
+fn the_table_in_the_module_names_every_event() {
+    let record = a_run(None);
+    let since = Since::default();
+    let result = result("make", Verdict::Passed);
+    let all = [
+        News::Started(&record),
+        News::Resumed(&record),
+        News::Noted(""),
+        News::OverBudget { tokens: 2, budget: 1 },
+        News::IterationStarted(&record),
+        News::Skipped { record: &record, why: "" },
+        News::Said(""),
+        News::CheckStarted(""),
+        News::CheckEnded(&result),
+        News::IterationEnded { after: &record, exit: None, ends: None },
+        News::Delayed { record: &record, until: at(0).wall },
+        News::Waiting(&record),
+        News::Paused(&record),
+        News::ReactionFailed { on: On::Wait, run: "", why: "" },
+        News::Committed { commit: "", subject: "" },
+        News::CommitFailed { why: "" },
+        News::Pushed { branch: "", remote: "" },
+        News::PushFailed { why: "" },
+        News::Rebased { onto: "" },
+        News::Unsaved { why: "" },
+        News::Stopping,
+        News::Finished { record: &record, since: &since, handoff: None, saved: true },
+    ];
+    let table = include_str!("events.rs");
+    for news in all {
+        let event = Events::default().event(&news, at(0).wall);
+        let name = event["event"].as_str().unwrap();
+        assert!(table.contains(&format!("`{name}`")), "the table does not name {name}");
+    }
+}

@@ -1,0 +1,223 @@
+//! The live line of a run on a terminal: which iteration, what it has cost, what was checked last, what is
+//! waited for. Also what of the agent's own lines a terminal with such a line can bear.
+
+use chrono::{DateTime, Utc};
+
+use super::words::duration;
+use crate::engine::looped::Loop;
+use crate::engine::news::News;
+use crate::engine::prompt::clip;
+
+/// What the line is made from: the last of each kind of news.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// "iteration 3/10".
+    iteration: String,
+    cost: Option<String>,
+    /// "`cargo test` failed (exit 1)".
+    check: Option<String>,
+    doing: Doing,
+}
+
+/// What goes on.
+#[derive(Debug, Default)]
+enum Doing {
+    /// The agent works.
+    #[default]
+    Iterating,
+    Checking(String),
+    /// Nothing, until then.
+    Idle {
+        what: String,
+        until: Option<DateTime<Utc>>,
+    },
+    Stopping,
+}
+
+impl Live {
+    /// Takes a moment; says whether something new begins, whose time counts from zero.
+    pub fn hear(&mut self, news: &News<'_>) -> bool {
+        match *news {
+            News::Started(record) | News::Resumed(record) => {
+                self.look(record);
+                "starting".clone_into(&mut self.iteration);
+            }
+            News::IterationStarted(record) => {
+                self.look(record);
+                self.doing = Doing::Iterating;
+            }
+            News::CheckStarted(run) => {
+                self.doing = Doing::Checking(format!("`{}`", clip(run, 40)));
+                return false;
+            }
+            News::CheckEnded(result) => {
+                let happened = result.verdict.what_happened(result.exit, result.elapsed_ms);
+                self.check = Some(format!("`{}` {happened}", clip(&result.run, 30)));
+                self.doing = Doing::Iterating;
+                return false;
+            }
+            News::IterationEnded { after, .. } => {
+                self.cost = spent(after);
+                return false;
+            }
+            News::Waiting(record) => {
+                let why = record.state.awaited.as_deref().unwrap_or("the model's service");
+                let what = format!("waiting ({})", clip(why, 40));
+                self.doing = Doing::Idle { what, until: record.state.due };
+            }
+            News::Delayed { until, .. } => {
+                self.doing = Doing::Idle { what: "delay".to_owned(), until: Some(until) };
+            }
+            News::Stopping => {
+                self.doing = Doing::Stopping;
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn look(&mut self, record: &Loop) {
+        let iteration = record.iteration();
+        self.iteration = match record.contract.limits.max_iterations {
+            0 => format!("iteration {iteration}"),
+            max => format!("iteration {iteration}/{max}"),
+        };
+        self.cost = spent(record);
+    }
+
+    /// The line at `now`, the most telling first: a narrow terminal cuts its end.
+    pub fn line(&self, now: DateTime<Utc>) -> String {
+        let mut parts = vec![self.iteration.clone()];
+        match &self.doing {
+            Doing::Iterating => {}
+            Doing::Checking(run) => parts.push(format!("checking {run}")),
+            Doing::Stopping => parts.push("ending the agent, Ctrl-C again kills it".to_owned()),
+            Doing::Idle { what, until } => {
+                let left = until.map(|until| (until - now).num_milliseconds().max(0) / 1000);
+                let left = left.and_then(|seconds| u64::try_from(seconds).ok());
+                let left = left.map(|seconds| format!(", {} left", countdown(seconds)));
+                parts.insert(0, format!("{what}{}", left.unwrap_or_default()));
+            }
+        }
+        parts.extend(self.cost.clone());
+        parts.extend(self.check.clone());
+        parts.join(" · ")
+    }
+}
+
+fn countdown(seconds: u64) -> String {
+    if seconds == 0 { "0s".to_owned() } else { duration(seconds * 1000) }
+}
+
+fn spent(record: &Loop) -> Option<String> {
+    record.state.usage.spoken_cost(record.contract.limits.max_cost_micros > 0)
+}
+
+/// The agent's line without what would move the cursor or wipe the screen under the live line; colours stay,
+/// and are ended with the line.
+pub fn tame(line: &str) -> String {
+    let mut tamed = String::with_capacity(line.len());
+    let mut coloured = false;
+    let mut rest = line.chars();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\u{1b}' => {
+                let sequence = escape(&mut rest);
+                if sequence.starts_with('[') && sequence.ends_with('m') {
+                    coloured = true;
+                    tamed.push('\u{1b}');
+                    tamed.push_str(&sequence);
+                }
+            }
+            '\t' => tamed.push(letter),
+            _ if letter.is_control() => {}
+            _ => tamed.push(letter),
+        }
+    }
+    if coloured {
+        tamed.push_str("\u{1b}[0m");
+    }
+    tamed
+}
+
+/// The rest of an escape sequence (ECMA-48): a control sequence up to its final letter, a string up to its
+/// terminator, else one letter.
+fn escape(rest: &mut std::str::Chars<'_>) -> String {
+    let Some(kind) = rest.next() else { return String::new() };
+    let mut sequence = String::from(kind);
+    match kind {
+        '[' => {
+            for letter in rest.by_ref() {
+                sequence.push(letter);
+                if ('@'..='~').contains(&letter) {
+                    break;
+                }
+            }
+        }
+        ']' | 'P' | '^' | '_' | 'X' => {
+            let mut escaped = false;
+            for letter in rest.by_ref() {
+                if letter == '\u{7}' || (escaped && letter == '\\') {
+                    break;
+                }
+                escaped = letter == '\u{1b}';
+            }
+        }
+        _ => {}
+    }
+    sequence
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::facts::Verdict;
+    use crate::engine::fixture::{a_loop, at, result};
+    use crate::engine::usage::{Money, Tokens, Usage};
+
+    #[test]
+    fn the_line_says_where_the_run_is_and_what_it_waits_for() {
+        let mut record = a_loop();
+        let mut live = Live::default();
+        live.hear(&News::Started(&record));
+        assert_snapshot!(live.line(at(0).wall), @"starting");
+        assert!(live.hear(&News::IterationStarted(&record)), "its time counts from zero");
+        assert_snapshot!(live.line(at(0).wall), @"iteration 1/10");
+        assert!(!live.hear(&News::CheckStarted("cargo test")));
+        assert_snapshot!(live.line(at(0).wall), @"iteration 1/10 · checking `cargo test`");
+        live.hear(&News::CheckEnded(&result("cargo test", Verdict::Failed)));
+        record.state.completed = 1;
+        let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
+        record.state.usage =
+            Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
+        live.hear(&News::IterationStarted(&record));
+        assert_snapshot!(live.line(at(0).wall), @"iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
+        record.state.due = Some(at(750).wall);
+        record.state.awaited = Some("rate limit".to_owned());
+        live.hear(&News::Waiting(&record));
+        assert_snapshot!(live.line(at(2).wall), @"waiting (rate limit), 12m 28s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
+        assert_snapshot!(live.line(at(900).wall), @"waiting (rate limit), 0s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
+        live.hear(&News::Stopping);
+        assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · ending the agent, Ctrl-C again kills it · $1.84 · `cargo test` failed (exit 1)");
+    }
+
+    #[test]
+    fn an_agents_line_keeps_its_colours_and_moves_no_cursor() {
+        let table = [
+            ("plain · text\twith a tab", "plain · text\twith a tab"),
+            ("\u{1b}[31mred\u{1b}[0m", "\u{1b}[31mred\u{1b}[0m\u{1b}[0m"),
+            ("\u{1b}[2J\u{1b}[1;1Hwiped\r\u{8}", "wiped"),
+            ("\u{1b}]0;a title\u{7}after", "after"),
+            ("\u{1b}]8;;https://example.invalid\u{1b}\\link", "link"),
+            ("\u{1b}Mup", "up"),
+            ("\u{1b}[31", ""),
+            ("\u{1b}", ""),
+        ];
+        for (line, expected) in table {
+            assert_eq!(tame(line), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The lines of a run, one moment after the other, for a pipe and for above the live line: each with the time of
+//! day, and marked where something went wrong. Their wording is kept: people's scripts look for it.
+
+use chrono::{DateTime, FixedOffset, Utc};
+
+use super::words::{count, took};
+use crate::engine::evidence::{Evidence, Standing};
+use crate::engine::facts::{CheckResult, Verdict};
+use crate::engine::judge::exited;
+use crate::engine::looped::Loop;
+use crate::engine::news::News;
+use crate::engine::outcome::{Ending, Outcome};
+use crate::engine::prompt::clip;
+use crate::engine::usage::spoken_tokens;
+
+/// The most of a person's or the agent's words in a line.
+const WORDS_MAX: usize = 120;
+
+/// How much a line matters: with `-q` only what went wrong is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tone {
+    Plain,
+    Warning,
+    Error,
+}
+
+/// One line, without its line break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub tone: Tone,
+    /// "[10:02:10] WARNING: …"
+    pub text: String,
+}
+
+/// What is said of a moment at `at`, the time on the user's own wall. The agent's words and the live line's
+/// moments come to no line.
+pub fn lines(news: &News<'_>, at: DateTime<FixedOffset>) -> Vec<Line> {
+    let said = match *news {
+        News::Started(record) => vec![plain(started(record))],
+        News::Resumed(record) => resumed(record),
+        News::Noted(text) => vec![plain(format!("Note: {text}"))],
+        News::OverBudget { tokens, budget } => vec![warning(format!(
+            "Prompt exceeds its budget: about {} of {} tokens; sent all the same",
+            spoken_tokens(tokens),
+            spoken_tokens(budget)
+        ))],
+        News::IterationStarted(record) => {
+            vec![plain(format!("Iteration {} starting...", numbered(record, record.iteration())))]
+        }
+        News::Skipped { record, why } => {
+            let iteration = numbered(record, record.iteration());
+            vec![warning(format!("Iteration {iteration} skipped: {}", short(why)))]
+        }
+        News::CheckEnded(result) => vec![checked(result)],
+        News::IterationEnded { after, exit, ends } => iteration_ended(after, exit, ends),
+        News::Delayed { record, until } => {
+            let iteration = record.iteration();
+            vec![plain(format!("Iteration {iteration} starts at {}", second(until, at)))]
+        }
+        News::Waiting(record) => vec![plain(waiting(record, at))],
+        News::Paused(record) => vec![plain(format!(
+            "Paused before iteration {}. Resume with: {}",
+            numbered(record, record.iteration()),
+            resume(record)
+        ))],
+        News::ReactionFailed { on, run, why } => {
+            let (run, why) = (short(run), short(why));
+            vec![warning(format!("Reaction to {} failed: `{run}`: {why}", on.label()))]
+        }
+        News::Unsaved { why } => vec![error(format!(
+            "State cannot be written: {}. The run goes on with its limits; this is said once",
+            short(why)
+        ))],
+        News::Finished { record, saved, .. } => finished(record, saved),
+        News::Committed { .. }
+        | News::CommitFailed { .. }
+        | News::Pushed { .. }
+        | News::PushFailed { .. }
+        | News::Rebased { .. } => vec![git(news)],
+        News::Said(_) | News::CheckStarted(_) | News::Stopping => Vec::new(),
+    };
+    let stamp = at.format("[%H:%M:%S]");
+    said.into_iter()
+        .map(|(tone, text)| {
+            let mark = match tone {
+                Tone::Plain => "",
+                Tone::Warning => "WARNING: ",
+                Tone::Error => "ERROR: ",
+            };
+            Line { tone, text: format!("{stamp} {mark}{text}") }
+        })
+        .collect()
+}
+
+type Said = (Tone, String);
+
+fn plain(text: String) -> Said {
+    (Tone::Plain, text)
+}
+
+fn warning(text: String) -> Said {
+    (Tone::Warning, text)
+}
+
+fn error(text: String) -> Said {
+    (Tone::Error, text)
+}
+
+/// One line of what may be many.
+fn short(text: &str) -> String {
+    clip(text, WORDS_MAX)
+}
+
+/// "procedure: build", or the task in quotes.
+fn subject(record: &Loop) -> String {
+    match procedure(record) {
+        Some(name) => format!("procedure: {name}"),
+        None => format!("\"{}\"", clip(&record.contract.task, 60)),
+    }
+}
+
+fn procedure(record: &Loop) -> Option<&str> {
+    record.contract.run.as_ref()?.procedure.as_deref()
+}
+
+fn started(record: &Loop) -> String {
+    let max = record.contract.limits.max_iterations;
+    let bound = match max {
+        0 => "unlimited iterations".to_owned(),
+        _ => format!("max {}", count(u64::from(max), "iteration")),
+    };
+    match procedure(record) {
+        Some(name) => format!("Starting procedure: {name} ({bound})"),
+        None => format!("Starting: {} ({bound})", subject(record)),
+    }
+}
+
+fn resumed(record: &Loop) -> Vec<Said> {
+    let max = record.contract.limits.max_iterations;
+    let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
+    let (subject, iteration) = (subject(record), record.iteration());
+    let colon = if procedure(record).is_some() { "" } else { ":" };
+    let done = count(u64::from(record.state.completed), "iteration");
+    vec![
+        plain(format!("Resuming{colon} {subject} from iteration {iteration} ({bound})")),
+        plain(format!("Previous session: {done} completed in {}", took(record.state.awake_ms))),
+    ]
+}
+
+/// "3/10", or "3" where there is no limit.
+fn numbered(record: &Loop, iteration: u32) -> String {
+    match record.contract.limits.max_iterations {
+        0 => iteration.to_string(),
+        max => format!("{iteration}/{max}"),
+    }
+}
+
+fn checked(result: &CheckResult) -> Said {
+    let (run, time) = (clip(&result.run, 80), took(result.elapsed_ms));
+    match (result.verdict, result.exit) {
+        (Verdict::Passed, _) => plain(format!("Check passed: `{run}` in {time}")),
+        (Verdict::Failed, Some(code)) => {
+            plain(format!("Check failed: `{run}` (exit {code}) in {time}"))
+        }
+        (Verdict::Failed, None) => plain(format!("Check failed: `{run}` in {time}")),
+        (Verdict::TimedOut, _) => plain(format!("Check timed out: `{run}` after {time}")),
+        (Verdict::Unknown, _) => warning(format!("Check did not finish: `{run}`")),
+    }
+}
+
+fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Vec<Said> {
+    let mut said = Vec::new();
+    let evidence = after.state.evidence.as_ref();
+    if let Some(failure) = evidence.and_then(|evidence| evidence.failure.as_deref()) {
+        // Of a process that only exited badly the client's name for it is the shorter one.
+        let failure = match exit.filter(|code| exited(*code) == failure) {
+            Some(code) => format!("AI CLI failed (exit {code})"),
+            None => short(failure),
+        };
+        said.push(warning(format!("{failure}, consecutive failures: {}", failures(after))));
+    }
+    said.extend(evidence.and_then(claim).map(plain));
+    if ends != Some(Outcome::Aborted) {
+        let time = took(after.elapsed_ms.last().copied().unwrap_or_default());
+        let iteration = numbered(after, after.state.completed);
+        let usage = evidence.and_then(|evidence| evidence.usage.as_ref());
+        let cost = usage.and_then(|usage| usage.spoken_cost(false));
+        let cost = cost.map_or_else(String::new, |cost| format!(" · {cost}"));
+        said.push(plain(format!("Iteration {iteration} completed in {time}{cost}")));
+    }
+    said
+}
+
+/// "2/3", or "2" where nothing aborts the loop.
+fn failures(after: &Loop) -> String {
+    let failures = after.state.consecutive_failures;
+    match after.contract.limits.failure_threshold {
+        0 => failures.to_string(),
+        threshold => format!("{failures}/{threshold}"),
+    }
+}
+
+fn claim(evidence: &Evidence) -> Option<String> {
+    match &evidence.claim {
+        Standing::Refused(because) if because.is_empty() => Some("Claim refused".to_owned()),
+        Standing::Refused(because) => Some(format!("Claim refused: {}", short(because))),
+        Standing::NearMiss(miss) => Some(format!("No claim heard: {}", short(miss))),
+        Standing::None | Standing::Accepted | Standing::Failure(_) | Standing::Blocked(_) => None,
+    }
+}
+
+fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
+    let until =
+        record.state.due.map_or_else(String::new, |due| format!(" until {}", minute(due, at)));
+    let why = record.state.awaited.as_deref().map(|why| format!(" ({})", clip(why, 60)));
+    let iteration = record.iteration();
+    format!("Waiting{until}{}, then iteration {iteration} again", why.unwrap_or_default())
+}
+
+/// "03:10", and the date where it is another day.
+fn minute(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
+    let then = then.with_timezone(at.offset());
+    let form = if then.date_naive() == at.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    then.format(form).to_string()
+}
+
+fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
+    then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
+}
+
+fn git(news: &News<'_>) -> Said {
+    match *news {
+        News::Committed { commit, subject } => {
+            plain(format!("Committed {}: {}", commit.get(..12).unwrap_or(commit), short(subject)))
+        }
+        News::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
+        News::Rebased { onto } => plain(format!("Rebased onto {onto}")),
+        News::CommitFailed { why } => warning(format!("Commit failed: {}", short(why))),
+        News::PushFailed { why } => warning(format!("Push failed: {}", short(why))),
+        _ => plain(String::new()),
+    }
+}
+
+/// What resumes a loop from a terminal: a procedure is its loop's name, too.
+fn resume(record: &Loop) -> String {
+    format!("crew resume {}", procedure(record).unwrap_or(record.id.as_str()))
+}
+
+fn finished(record: &Loop, saved: bool) -> Vec<Said> {
+    let Some(Ending { outcome, proof, why }) = &record.state.ending else { return Vec::new() };
+    let total = took(record.state.awake_ms);
+    let done = count(u64::from(record.state.completed), "iteration");
+    let sum = format!("({done} completed, total: {total})");
+    let why = short(why);
+    vec![match outcome {
+        Outcome::Interrupted if saved => {
+            plain(format!("Interrupted. State saved. Resume with: {}", resume(record)))
+        }
+        Outcome::Interrupted => warning("Interrupted. State could not be saved".to_owned()),
+        Outcome::Exhausted | Outcome::Completed if proof.is_none() && at_max(record) => {
+            let max = record.contract.limits.max_iterations;
+            plain(format!("Reached max iterations: {max} (total: {total})"))
+        }
+        Outcome::Completed => {
+            let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
+            plain(format!("Completed{proof}: {why} {sum}"))
+        }
+        Outcome::Exhausted => plain(format!("Exhausted: {why} {sum}")),
+        Outcome::Aborted => error(format!(
+            "Aborting after {} {sum}",
+            count(u64::from(record.state.consecutive_failures), "consecutive failure")
+        )),
+        Outcome::Stalled => warning(format!("Stalled: {why} {sum}")),
+        Outcome::Blocked => error(format!("Blocked: {why} {sum}")),
+        Outcome::Cancelled => plain(format!("Cancelled: {why} {sum}")),
+        Outcome::Error => error(format!("{why} {sum}")),
+    }]
+}
+
+/// Whether the iterations ran out: of all limits that one is looked at first.
+fn at_max(record: &Loop) -> bool {
+    let max = record.contract.limits.max_iterations;
+    max > 0 && record.state.completed >= max
+}
+
+#[cfg(test)]
+#[path = "progress_tests.rs"]
+mod tests;

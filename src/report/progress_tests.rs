@@ -1,0 +1,318 @@
+use chrono::TimeDelta;
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::claim::Claim;
+use crate::engine::contract::Role;
+use crate::engine::decide::{Decision, decide, settle};
+use crate::engine::facts::{ApiError, Facts, ProcessEnd};
+use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
+use crate::engine::handoff::Since;
+use crate::engine::judge::judge;
+use crate::engine::looped::Status;
+use crate::engine::outcome::Proof;
+use crate::engine::run::On;
+
+/// A run as a pipe shows it. It begins at ten o'clock on the user's wall.
+struct Told {
+    record: Loop,
+    ms: i64,
+    text: String,
+}
+
+impl Told {
+    fn of(record: Loop) -> Self {
+        Self { record, ms: 0, text: String::new() }
+    }
+
+    fn hear(&mut self, news: &News<'_>) {
+        let ten = DateTime::parse_from_rfc3339("2026-11-18T10:00:00+02:00").unwrap();
+        for line in lines(news, ten + TimeDelta::milliseconds(self.ms)) {
+            self.text.push_str(&line.text);
+            self.text.push('\n');
+        }
+    }
+
+    fn start(mut self) -> Self {
+        self.hear(&News::Started(&self.record.clone()));
+        self
+    }
+
+    fn resume(mut self) -> Self {
+        self.hear(&News::Resumed(&self.record.clone()));
+        self
+    }
+
+    /// An iteration of so many milliseconds whose agent exits so, to the boundary's decision.
+    fn iterate(&mut self, ms: u32, exit: i32, change: impl FnOnce(&mut Facts)) {
+        self.hear(&News::IterationStarted(&self.record.clone()));
+        let mut facts = facts(Claim::None);
+        facts.now = self.record.state.began;
+        facts.now.awake_ms += u64::from(ms);
+        facts.tree = Some(format!("tree {}", self.record.state.completed));
+        facts.seen.agent.process = Some(ProcessEnd::Exit(exit));
+        change(&mut facts);
+        let judged = judge(&self.record, &facts);
+        let decision = decide(&judged, &facts);
+        let counted = judged.counted;
+        self.record = settle(judged, &decision);
+        self.ms += i64::from(ms);
+        let after = self.record.clone();
+        if counted {
+            let exit = match facts.seen.agent.process {
+                Some(ProcessEnd::Exit(code)) => Some(code),
+                _ => None,
+            };
+            self.hear(&News::IterationEnded { after: &after, exit, ends: after.outcome() });
+        }
+        if let Decision::Wait { .. } = decision {
+            self.hear(&News::Waiting(&after));
+        }
+        if !after.is_live() {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        let (record, since) = (self.record.clone(), Since::default());
+        let finished =
+            News::Finished { record: &record, since: &since, handoff: None, saved: true };
+        self.hear(&finished);
+    }
+
+    fn end(&mut self, outcome: Outcome, why: &str) {
+        self.record.state.status = Status::Finished;
+        self.record.state.ending = Some(Ending { outcome, proof: None, why: why.to_owned() });
+        self.finish();
+    }
+}
+
+fn build(max: u32) -> Loop {
+    let mut record = a_run(Some("build"));
+    record.contract.limits.max_iterations = max;
+    record
+}
+
+#[test]
+fn a_run_to_its_limit() {
+    let mut record = build(3);
+    record.contract.promise = None;
+    let mut told = Told::of(record).start();
+    for ms in [45_200, 38_700, 52_100] {
+        told.iterate(ms, 0, |_| ());
+    }
+    assert_snapshot!(told.text, @"
+    [10:00:00] Starting procedure: build (max 3 iterations)
+    [10:00:00] Iteration 1/3 starting...
+    [10:00:45] Iteration 1/3 completed in 45.2s
+    [10:00:45] Iteration 2/3 starting...
+    [10:01:23] Iteration 2/3 completed in 38.7s
+    [10:01:23] Iteration 3/3 starting...
+    [10:02:16] Iteration 3/3 completed in 52.1s
+    [10:02:16] Reached max iterations: 3 (total: 2m16s)
+    ");
+}
+
+#[test]
+fn three_failures_in_a_row_abort_and_their_last_iteration_is_not_said_to_be_completed() {
+    let mut told = Told::of(build(10)).start();
+    for (ms, exit) in [(42_000, 0), (36_000, 0), (37_000, 0), (15_000, 1), (12_000, 1), (13_000, 1)]
+    {
+        told.iterate(ms, exit, |_| ());
+    }
+    assert_snapshot!(told.text, @"
+    [10:00:00] Starting procedure: build (max 10 iterations)
+    [10:00:00] Iteration 1/10 starting...
+    [10:00:42] Iteration 1/10 completed in 42.0s
+    [10:00:42] Iteration 2/10 starting...
+    [10:01:18] Iteration 2/10 completed in 36.0s
+    [10:01:18] Iteration 3/10 starting...
+    [10:01:55] Iteration 3/10 completed in 37.0s
+    [10:01:55] Iteration 4/10 starting...
+    [10:02:10] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
+    [10:02:10] Iteration 4/10 completed in 15.0s
+    [10:02:10] Iteration 5/10 starting...
+    [10:02:22] WARNING: AI CLI failed (exit 1), consecutive failures: 2/3
+    [10:02:22] Iteration 5/10 completed in 12.0s
+    [10:02:22] Iteration 6/10 starting...
+    [10:02:35] WARNING: AI CLI failed (exit 1), consecutive failures: 3/3
+    [10:02:35] ERROR: Aborting after 3 consecutive failures (6 iterations completed, total: 2m35s)
+    ");
+}
+
+#[test]
+fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
+    let mut told = Told::of(build(10)).start();
+    for _ in 0..4 {
+        told.iterate(67_500, 0, |_| ());
+    }
+    told.text.clear();
+    told.hear(&News::IterationStarted(&told.record.clone()));
+    told.hear(&News::Stopping);
+    told.end(Outcome::Interrupted, "SIGINT");
+    told.record.state.status = Status::Running;
+    told.record.state.ending = None;
+    let mut told = told.resume();
+    told.hear(&News::IterationStarted(&told.record.clone()));
+    assert_snapshot!(told.text, @"
+    [10:04:30] Iteration 5/10 starting...
+    [10:04:30] Interrupted. State saved. Resume with: crew resume build
+    [10:04:30] Resuming procedure: build from iteration 5 (max 10)
+    [10:04:30] Previous session: 4 iterations completed in 4m30s
+    [10:04:30] Iteration 5/10 starting...
+    ");
+}
+
+#[test]
+fn without_a_limit_iterations_have_no_total_and_a_success_forgives_failures() {
+    let mut told = Told::of(build(0)).start();
+    told.iterate(15_000, 1, |_| ());
+    told.iterate(42_000, 0, |_| ());
+    assert_snapshot!(told.text, @"
+    [10:00:00] Starting procedure: build (unlimited iterations)
+    [10:00:00] Iteration 1 starting...
+    [10:00:15] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
+    [10:00:15] Iteration 1 completed in 15.0s
+    [10:00:15] Iteration 2 starting...
+    [10:00:57] Iteration 2 completed in 42.0s
+    ");
+}
+
+#[test]
+fn a_task_is_named_by_its_beginning() {
+    let mut record = a_run(None);
+    record.contract.task = "fix the failing\ntests of the parser, and then ".repeat(4);
+    let told = Told::of(record).start().resume();
+    assert_snapshot!(told.text, @r#"
+    [10:00:00] Starting: "fix the failing…" (max 10 iterations)
+    [10:00:00] Resuming: "fix the failing…" from iteration 1 (max 10)
+    [10:00:00] Previous session: 0 iterations completed in 0.0s
+    "#);
+}
+
+#[test]
+fn claims_checks_and_gates_are_told_as_they_happen() {
+    let mut record = a_loop_with(&[("cargo test", Role::Verify), ("cargo fmt", Role::Gate)]);
+    record.contract.run = build(5).contract.run;
+    let mut told = Told::of(record);
+    told.hear(&News::CheckEnded(&result("cargo test", Verdict::Failed)));
+    told.hear(&News::CheckEnded(&result("cargo fmt", Verdict::Passed)));
+    told.hear(&News::CheckEnded(&result("make", Verdict::TimedOut)));
+    told.hear(&News::CheckEnded(&result("make", Verdict::Unknown)));
+    let checks = |test, fmt| vec![result("cargo test", test), result("cargo fmt", fmt)];
+    told.iterate(1000, 0, |facts| {
+        facts.seen.claim = Claim::Success;
+        facts.checks = checks(Verdict::Failed, Verdict::Passed);
+    });
+    told.iterate(1000, 0, |facts| facts.checks = checks(Verdict::Passed, Verdict::Failed));
+    told.iterate(1000, 0, |facts| {
+        facts.seen.claim = Claim::Success;
+        facts.checks = checks(Verdict::Passed, Verdict::Passed);
+    });
+    assert_snapshot!(told.text, @"
+    [10:00:00] Check failed: `cargo test` (exit 1) in 1.2s
+    [10:00:00] Check passed: `cargo fmt` in 1.2s
+    [10:00:00] Check timed out: `make` after 1.2s
+    [10:00:00] WARNING: Check did not finish: `make`
+    [10:00:00] Iteration 1/10 starting...
+    [10:00:01] Claim refused: `cargo test` failed (exit 1)
+    [10:00:01] Iteration 1/10 completed in 1.0s
+    [10:00:01] Iteration 2/10 starting...
+    [10:00:02] WARNING: gate `cargo fmt` failed, consecutive failures: 1/3
+    [10:00:02] Iteration 2/10 completed in 1.0s
+    [10:00:02] Iteration 3/10 starting...
+    [10:00:03] Iteration 3/10 completed in 1.0s
+    [10:00:03] Completed, checked: a check that had failed now passes (3 iterations completed, total: 3.0s)
+    ");
+}
+
+#[test]
+fn a_wait_says_until_when_and_which_iteration_comes_again() {
+    let mut told = Told::of(build(10));
+    let reset = at(0).wall + TimeDelta::hours(2);
+    told.iterate(1000, 1, |facts| {
+        let message = "rate limit".to_owned();
+        facts.seen.agent.error = Some(ApiError::Transient { message, reset: Some(reset) });
+    });
+    assert_snapshot!(told.text, @"
+    [10:00:00] Iteration 1/10 starting...
+    [10:00:01] Waiting until 15:06 (rate limit), then iteration 1 again
+    ");
+}
+
+#[test]
+fn what_happens_around_an_iteration_is_told_each_in_one_line() {
+    let record = build(10);
+    let mut told = Told::of(record.clone());
+    let until = at(30).wall;
+    for news in [
+        News::Noted("nothing is checked"),
+        News::OverBudget { tokens: 120_000, budget: 100_000 },
+        News::Skipped { record: &record, why: "`make ready` exited\nwith status 1" },
+        News::Delayed { record: &record, until },
+        News::Paused(&record),
+        News::ReactionFailed {
+            on: On::Finish,
+            run: "notify-send done",
+            why: "exited with status 1",
+        },
+        News::Committed { commit: "1a2b3c4d5e6f7a8b9c0d", subject: "Mend the parser" },
+        News::CommitFailed { why: "a hook refused it" },
+        News::Pushed { branch: "feat/auth", remote: "origin" },
+        News::PushFailed { why: "behind the remote's branch" },
+        News::Rebased { onto: "main" },
+        News::Unsaved { why: "no space left on device" },
+        News::Said("never a line of crew's"),
+        News::CheckStarted("cargo test"),
+    ] {
+        told.hear(&news);
+    }
+    assert_snapshot!(told.text, @"
+    [10:00:00] Note: nothing is checked
+    [10:00:00] WARNING: Prompt exceeds its budget: about 120k of 100k tokens; sent all the same
+    [10:00:00] WARNING: Iteration 1/10 skipped: `make ready` exited…
+    [10:00:00] Iteration 1 starts at 13:07:10
+    [10:00:00] Paused before iteration 1/10. Resume with: crew resume build
+    [10:00:00] WARNING: Reaction to finish failed: `notify-send done`: exited with status 1
+    [10:00:00] Committed 1a2b3c4d5e6f: Mend the parser
+    [10:00:00] WARNING: Commit failed: a hook refused it
+    [10:00:00] Pushed feat/auth to origin
+    [10:00:00] WARNING: Push failed: behind the remote's branch
+    [10:00:00] Rebased onto main
+    [10:00:00] ERROR: State cannot be written: no space left on device. The run goes on with its limits; this is said once
+    ");
+}
+
+#[test]
+fn every_way_to_end_has_its_line() {
+    let endings = [
+        (Outcome::Completed, Some(Proof::Checked), "a check that had failed now passes"),
+        (Outcome::Completed, None, "the time limit of 4h is reached, and it had nothing to prove"),
+        (Outcome::Exhausted, None, "the time limit of 4h is reached"),
+        (Outcome::Stalled, None, "nothing changed in the last 5 iterations"),
+        (Outcome::Blocked, None, "the agent said BLOCKED: no key"),
+        (Outcome::Cancelled, None, "cancelled by the user"),
+        (Outcome::Error, None, "the agent could not be started"),
+    ];
+    let mut told = Told::of(build(10));
+    told.record.state.awake_ms = 136_000;
+    told.record.state.completed = 3;
+    for (outcome, proof, why) in endings {
+        told.record.state.ending = Some(Ending { outcome, proof, why: why.to_owned() });
+        told.finish();
+    }
+    told.end(Outcome::Interrupted, "SIGTERM");
+    let (record, since) = (told.record.clone(), Since::default());
+    told.hear(&News::Finished { record: &record, since: &since, handoff: None, saved: false });
+    assert_snapshot!(told.text, @"
+    [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)
+    [10:00:00] Completed: the time limit of 4h is reached, and it had nothing to prove (3 iterations completed, total: 2m16s)
+    [10:00:00] Exhausted: the time limit of 4h is reached (3 iterations completed, total: 2m16s)
+    [10:00:00] WARNING: Stalled: nothing changed in the last 5 iterations (3 iterations completed, total: 2m16s)
+    [10:00:00] ERROR: Blocked: the agent said BLOCKED: no key (3 iterations completed, total: 2m16s)
+    [10:00:00] Cancelled: cancelled by the user (3 iterations completed, total: 2m16s)
+    [10:00:00] ERROR: the agent could not be started (3 iterations completed, total: 2m16s)
+    [10:00:00] Interrupted. State saved. Resume with: crew resume build
+    [10:00:00] WARNING: Interrupted. State could not be saved
+    ");
+}

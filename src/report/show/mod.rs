@@ -1,0 +1,234 @@
+//! The whole story of one loop: the page of `crew show`, one iteration of it, and the same for programs.
+
+pub mod html;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use chrono::{DateTime, FixedOffset, Utc};
+use serde_json::{Value, json};
+
+use super::json::{SCHEMA, one};
+use super::line;
+use super::page::{self, row, tail};
+use super::words::{count, took};
+use crate::engine::evidence::{Evidence, Progress, Standing};
+use crate::engine::handoff::Since;
+use crate::engine::looped::Loop;
+use crate::engine::owner::Driver;
+use crate::engine::prompt::clip;
+use crate::engine::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::times::spread;
+
+/// The most chapters a page for people tells, the newest.
+const TOLD_MAX: usize = 200;
+
+/// All that is known of a loop.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    pub record: &'a Loop,
+    pub owner_is_gone: bool,
+    pub story: &'a Story,
+    pub since: &'a Since,
+    /// Of the user's own wall, for every time that is shown.
+    pub offset: FixedOffset,
+}
+
+/// The page: how the loop stands or ended, what it was asked for, and everything that happened.
+pub fn page(known: &Known<'_>) -> String {
+    let Known { record, owner_is_gone, story, since, .. } = *known;
+    let mut text = page::status(record, owner_is_gone, since);
+    text.push_str("\ncontract\n");
+    for (name, value) in contract(record) {
+        row(&mut text, name, &clip(&value, 160));
+    }
+    row(&mut text, "driver", &drivers(story));
+    text.push_str("\nstory\n");
+    let skipped = story.chapters.len().saturating_sub(TOLD_MAX);
+    let earlier = story.earlier + skipped as u64;
+    if earlier > 0 {
+        let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
+    }
+    for chapter in story.chapters.iter().skip(skipped) {
+        let _ = writeln!(text, "  {}  {}", known.time(chapter.at), told(chapter));
+    }
+    for remark in remarks(story) {
+        let _ = writeln!(text, "  ({remark})");
+    }
+    text
+}
+
+impl Known<'_> {
+    fn time(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.offset).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+}
+
+/// What was asked for, beside the checks.
+fn contract(record: &Loop) -> Vec<(&'static str, String)> {
+    let mut rows = vec![
+        ("task", record.contract.task.clone()),
+        ("done", line::done_when(record).trim_start_matches("done ").to_owned()),
+        ("limits", line::limits(record)),
+        ("folder", record.place.folder.display().to_string()),
+    ];
+    rows.extend(record.place.branch.clone().map(|branch| ("branch", branch)));
+    if let Some(run) = &record.contract.run {
+        let procedure = run.procedure.as_ref().map(|name| format!(", procedure {name}"));
+        rows.push(("agent", format!("{}{}", run.agent.name, procedure.unwrap_or_default())));
+    }
+    rows
+}
+
+/// "session s-1, then process 99".
+fn drivers(story: &Story) -> String {
+    let names: Vec<String> = story.drivers.iter().map(who).collect();
+    if names.is_empty() { "unknown".to_owned() } else { names.join(", then ") }
+}
+
+fn who(who: &Who) -> String {
+    match (who.driver, &who.session_id) {
+        (Driver::Session, Some(id)) => format!("session {id}"),
+        (Driver::Session, None) => format!("session of process {}", who.pid),
+        (Driver::Process, _) => format!("fresh processes of crew {}", who.pid),
+    }
+}
+
+/// One thing that happened, in one line.
+fn told(chapter: &Chapter) -> String {
+    let text = match &chapter.what {
+        What::Started { by } => format!("started in {}", who(by)),
+        What::Iteration(iteration) => iterated(iteration),
+        What::Boundary { decision, why } => match (decision.as_str(), why.as_deref()) {
+            ("wait", Some(why)) => format!("waited: {why}"),
+            ("hold", Some(why)) => format!("held: {why}"),
+            ("finish", Some(why)) => format!("finished: {why}"),
+            (other, why) => format!("{other} {}", why.unwrap_or_default()),
+        },
+        What::Changed { what, by, .. } => match by {
+            Some(by) => format!("{what}; driven by {} from here", who(by)),
+            None => what.clone(),
+        },
+        What::Noted { what } => format!("note: {what}"),
+    };
+    clip(&text, 300)
+}
+
+fn iterated(iteration: &Iteration) -> String {
+    let evidence = &iteration.evidence;
+    let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
+    parts.extend(happened(evidence));
+    let cost = evidence.usage.as_ref().and_then(|usage| usage.spoken_cost(false));
+    parts.extend(cost);
+    parts.extend(after(iteration));
+    parts.join(" · ")
+}
+
+/// What an iteration was, its failure included.
+fn happened(evidence: &Evidence) -> Vec<String> {
+    let mut parts = line::said(evidence);
+    if evidence.claim == Standing::Accepted {
+        parts.insert(0, "claim accepted".to_owned());
+    }
+    let is_told =
+        matches!(evidence.claim, Standing::Failure(_)) || evidence.failing().next().is_some();
+    parts.extend(evidence.failure.clone().filter(|_| !is_told));
+    parts
+}
+
+/// What was decided, where the loop did not just go on.
+fn after(iteration: &Iteration) -> Option<String> {
+    let why = iteration.why.as_deref().unwrap_or_default();
+    match iteration.decision.as_str() {
+        "continue" => None,
+        "finish" => Some(format!("finished: {why}")),
+        "hold" => Some(format!("held: {why}")),
+        "wait" => Some(format!("waited: {why}")),
+        other => Some(other.to_owned()),
+    }
+}
+
+/// What a reader should know of the journal itself.
+fn remarks(story: &Story) -> Vec<String> {
+    let torn = (story.torn > 0)
+        .then(|| format!("{} of the journal cannot be read", count(story.torn, "line")));
+    let cut = story.cut.then(|| "the journal is longer than what is read of it".to_owned());
+    torn.into_iter().chain(cut).collect()
+}
+
+/// One iteration with all its evidence, and where its log is.
+pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> String {
+    let evidence = &iteration.evidence;
+    let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
+    row(&mut text, "time", &took(iteration.elapsed_ms));
+    row(&mut text, "claim", &claim(&evidence.claim));
+    if let Some(failure) = &evidence.failure {
+        row(&mut text, "failure", &clip(failure, 300));
+    }
+    row(
+        &mut text,
+        "progress",
+        match evidence.progress {
+            Progress::Made => "made",
+            Progress::None => "none: no file, commit or check changed",
+            Progress::Unknown => "unknown",
+        },
+    );
+    if let Some(spent) = evidence.usage.as_ref().and_then(|usage| usage.spoken(false)) {
+        row(&mut text, "cost", &spent);
+    }
+    for words in &evidence.words {
+        row(&mut text, "told", &clip(words, 300));
+    }
+    for check in &evidence.checks {
+        let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();
+        let time = took(check.elapsed_ms);
+        let happened = format!("`{}` {} in {time}", clip(&check.run, 100), check.what_happened());
+        row(&mut text, &roles.join(", "), &happened);
+        tail(&mut text, &check.tail);
+    }
+    let after = after(iteration).unwrap_or_else(|| "the loop went on".to_owned());
+    row(&mut text, "then", &clip(&after, 300));
+    if let Some(log) = log {
+        row(&mut text, "log", &log.display().to_string());
+    }
+    text
+}
+
+fn claim(standing: &Standing) -> String {
+    let (word, because) = match standing {
+        Standing::None => return "none".to_owned(),
+        Standing::Accepted => return "accepted".to_owned(),
+        Standing::Refused(because) => ("refused", because),
+        Standing::Failure(reason) => ("FAILURE", reason),
+        Standing::Blocked(reason) => ("BLOCKED", reason),
+        Standing::NearMiss(miss) => ("not heard", miss),
+    };
+    if because.is_empty() { word.to_owned() } else { format!("{word}: {}", clip(because, 300)) }
+}
+
+/// The story for programs: at most the newest 10,000 lines of the journal, and how many were before.
+pub fn json(known: &Known<'_>) -> Value {
+    let Known { record, owner_is_gone, story, since, .. } = *known;
+    json!({
+        "schema": SCHEMA,
+        "loop": one(record, owner_is_gone),
+        "drivers": story.drivers,
+        "story": story.chapters,
+        "earlier": story.earlier,
+        "torn_lines": story.torn,
+        "cut": story.cut,
+        "spread_ms": spread(&record.elapsed_ms),
+        "commits": since.commits,
+        "diffstat": since.diffstat,
+    })
+}
+
+/// One iteration for programs.
+pub fn iteration_json(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> Value {
+    json!({ "schema": SCHEMA, "loop": record.id, "iteration": iteration, "log": log })
+}
+
+#[cfg(test)]
+#[path = "show_tests.rs"]
+mod tests;

@@ -1,0 +1,139 @@
+//! The push: where to, and what it came to. One branch to one branch, always named, whatever
+//! `push.default` would have made of it.
+
+use std::time::Duration;
+
+use super::git;
+use super::steps::{Said, Steps, Terms, said};
+use crate::engine::git::{GitFault, Pushed, Step, Trouble};
+use crate::parse::git_push::{trouble, was_up_to_date};
+use crate::world::env;
+
+/// The longest a push may take: what it did not bring, the next one brings.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// Where a branch goes.
+struct Way {
+    remote: String,
+    branch: String,
+    target: String,
+    has_upstream: bool,
+}
+
+/// Pushes the branch that is checked out.
+pub(super) fn push(steps: &Steps<'_>) -> Result<Pushed, GitFault> {
+    let way = way(steps)?;
+    let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
+    let mut arguments = vec![
+        "push",
+        "--porcelain",
+        "--no-progress",
+        "--no-verify",
+        "--no-signed",
+        "--no-recurse-submodules",
+    ];
+    if !way.has_upstream {
+        arguments.push("--set-upstream");
+    }
+    arguments.extend(["--", &way.remote, &refspec]);
+    let variables = ssh(steps);
+    let terms = Terms { variables: &variables, online: true, within: WITHIN, stop: steps.stop };
+    let said = said(steps.checkout, &arguments, &terms);
+    if said.exit != Some(0) {
+        return Err(failed(&said, &way));
+    }
+    Ok(Pushed {
+        was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
+        upstream_was_set: !way.has_upstream,
+        remote: way.remote,
+        branch: way.target,
+    })
+}
+
+/// An ssh that asks nothing, where the user has not said which to take.
+fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
+    let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
+    match theirs.or_else(|| setting(steps, "core.sshCommand")) {
+        Some(_) => Vec::new(),
+        None => vec![("GIT_SSH_COMMAND", "ssh -o BatchMode=yes".to_owned())],
+    }
+}
+
+/// The branch of the same name at the remote, because a branch that was made from `origin/main` has that for
+/// an upstream and must not end up in it.
+fn way(steps: &Steps<'_>) -> Result<Way, GitFault> {
+    let branch = git(steps.checkout, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    let Some(branch) = branch.map(|name| name.trim_end().to_owned()) else {
+        let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
+        return Err(fault(Trouble::Other, "no branch is checked out".to_owned(), cure));
+    };
+    let upstream = setting(steps, &format!("branch.{branch}.remote"));
+    let merge = setting(steps, &format!("branch.{branch}.merge"));
+    let has_upstream = upstream.is_some() && merge.is_some();
+    let named = setting(steps, &format!("branch.{branch}.pushRemote"))
+        .or_else(|| setting(steps, "remote.pushDefault"))
+        .or_else(|| upstream.clone().filter(|name| name != "."));
+    let remote = named.map_or_else(|| only_remote(steps, &branch), Ok)?;
+    let by_upstream = ["upstream", "tracking"];
+    let to_upstream = setting(steps, "push.default").is_some_and(|it| by_upstream.contains(&&*it));
+    let merge = merge.and_then(|merge| merge.strip_prefix("refs/heads/").map(str::to_owned));
+    let target = merge
+        .filter(|_| to_upstream && upstream.as_ref() == Some(&remote))
+        .unwrap_or_else(|| branch.clone());
+    Ok(Way { remote, branch, target, has_upstream })
+}
+
+/// Where no setting names one: the only remote, else `origin`.
+fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
+    let remotes = git(steps.checkout, &["remote"]).unwrap_or_default();
+    let remotes: Vec<&str> = remotes.lines().collect();
+    let (cause, cure) = match remotes[..] {
+        [only] => return Ok(only.to_owned()),
+        _ if remotes.contains(&"origin") => return Ok("origin".to_owned()),
+        [] => {
+            let cause = "this repository has no remote".to_owned();
+            (cause, "git remote add origin ADDRESS".to_owned())
+        }
+        _ => {
+            let cause = format!("none of the remotes {} is this branch's", remotes.join(", "));
+            (cause, format!("git push -u REMOTE {branch}, once"))
+        }
+    };
+    Err(fault(Trouble::NoRemote, cause, cure))
+}
+
+fn setting(steps: &Steps<'_>, name: &str) -> Option<String> {
+    let value = git(steps.checkout, &["config", "--get", name])?;
+    Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
+}
+
+fn failed(said: &Said, way: &Way) -> GitFault {
+    let Way { remote, branch, target, .. } = way;
+    let (trouble, cause) = match said.exit {
+        Some(_) => trouble(&said.text),
+        None => (Trouble::Network, said.text.clone()),
+    };
+    let cure = match trouble {
+        Trouble::Auth => format!(
+            "make git push {remote} {branch} work without a question here: a key, a credential helper, \
+             the right to push"
+        ),
+        Trouble::Network => format!("the next push brings it; by hand: git push {remote} {branch}"),
+        Trouble::NonFastForward => {
+            format!("git pull --rebase {remote} {target}, then git push {remote} {branch}")
+        }
+        Trouble::NoRemote => {
+            format!("look at git remote -v, then git remote set-url {remote} ADDRESS")
+        }
+        Trouble::Rejected if cause.contains("LFS") => format!("git lfs push {remote} {branch}"),
+        Trouble::Rejected => {
+            format!("do what the remote asks for, or push another branch than {target}")
+        }
+        _ => format!("git push {remote} {branch} by hand shows all of it"),
+    };
+    fault(trouble, cause, cure)
+}
+
+fn fault(trouble: Trouble, cause: String, cure: String) -> GitFault {
+    GitFault { step: Step::Push, trouble, cause, cure }
+}

@@ -1,0 +1,121 @@
+//! The rebase: onto another branch that moved, or not at all. What cannot be settled without a person is
+//! undone, so that the working tree is as it was.
+
+use super::steps::{Said, Steps, Terms, said};
+use super::{git, look};
+use crate::engine::git::{GitFault, Rebased, Step, Trouble, named};
+use crate::parse::git::in_the_way;
+
+/// What git says, with exit status 0, of changes that no longer fit.
+const UNFIT: &str = "Applying autostash resulted in conflicts";
+
+/// Rebases onto `onto`, if that has commits which this branch lacks.
+pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
+    let Some(tip) = commit(steps, onto) else {
+        let cause = format!("there is no branch {onto}");
+        let cure = "git branch --all lists them".to_owned();
+        return Err(GitFault { step: Step::Rebase, trouble: Trouble::Other, cause, cure });
+    };
+    let lacking = git(steps.checkout, &["rev-list", "--count", &tip, "^HEAD"]);
+    let lacking = lacking.and_then(|count| count.trim().parse::<u64>().ok());
+    let (Some(lacking), Some(head)) = (lacking, commit(steps, "HEAD")) else {
+        let cause = "there is no commit here yet".to_owned();
+        let cure = "git commit the first one".to_owned();
+        return Err(GitFault { step: Step::Rebase, trouble: Trouble::Other, cause, cure });
+    };
+    if lacking == 0 {
+        return Ok(Rebased::NothingNew);
+    }
+    let arguments = [
+        "rebase",
+        "--no-verify",
+        "--no-gpg-sign",
+        "--no-autosquash",
+        "--no-update-refs",
+        "--autostash",
+        &tip,
+    ];
+    // A partial clone fetches the files it lacks.
+    let terms = Terms { online: true, stop: steps.stop, ..Terms::default() };
+    let said = said(steps.checkout, &arguments, &terms);
+    if said.exit == Some(0) && !said.text.contains(UNFIT) {
+        return Ok(Rebased::Onto(lacking));
+    }
+    let fault = fault(steps, &said, onto);
+    undo(steps, &head, said.exit == Some(0))?;
+    Err(fault)
+}
+
+fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
+    let name = format!("{name}^{{commit}}");
+    let plain = !name.starts_with('-');
+    let id = plain.then(|| git(steps.checkout, &["rev-parse", "--verify", "--quiet", &name]));
+    Some(id??.trim_end().to_owned())
+}
+
+/// Told from the working tree as git left it.
+fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
+    if said.exit.is_none() {
+        return said.fault(Step::Rebase);
+    }
+    let entries = look(steps.checkout).unwrap_or_default().entries;
+    let unmerged = entries.into_iter().filter(|entry| entry.line.starts_with("u "));
+    let files: Vec<String> = unmerged.map(|entry| entry.path).collect();
+    let in_the_way = in_the_way(&said.text);
+    let conflict = |cause: String, cure: String| GitFault {
+        step: Step::Rebase,
+        trouble: Trouble::Conflict,
+        cause,
+        cure,
+    };
+    let by_hand = format!("git rebase {onto} by hand, settle it, then crew resume");
+    if said.text.contains(UNFIT) {
+        let files = if files.is_empty() { "files".to_owned() } else { named(&files) };
+        let cause = format!("what is not committed in {files} conflicts with {onto}");
+        return conflict(cause, format!("commit it, then {by_hand}"));
+    }
+    if !files.is_empty() {
+        return conflict(
+            format!("this branch conflicts with {onto} in {}", named(&files)),
+            by_hand,
+        );
+    }
+    if !in_the_way.is_empty() {
+        let cause = format!("{onto} brings files that are untracked here: {}", named(&in_the_way));
+        return conflict(cause, "move them away or commit them, then crew resume".to_owned());
+    }
+    said.fault(Step::Rebase)
+}
+
+/// Brings branch, files and what was not committed back.
+fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault> {
+    // Not to be ended early: this is what puts things right.
+    let steps = &Steps { stop: &|| false, ..*steps };
+    if !is_finished {
+        // None is in progress where it never began.
+        steps.run(&["rebase", "--abort"]);
+    } else if let Some((place, stash)) = set_aside(steps, head) {
+        steps.well(Step::Rebase, &["reset", "-q", "--hard", head])?;
+        steps.well(Step::Rebase, &["stash", "apply", "-q", "--index", &stash])?;
+        steps.well(Step::Rebase, &["stash", "drop", "-q", &format!("stash@{{{place}}}")])?;
+    }
+    if commit(steps, "HEAD").as_deref() == Some(head) {
+        return Ok(());
+    }
+    Err(GitFault {
+        step: Step::Rebase,
+        trouble: Trouble::Unfinished,
+        cause: "it did not work and could not be undone".to_owned(),
+        cure: format!("git status tells how it stands; the branch was at {head}"),
+    })
+}
+
+/// What git kept of the uncommitted changes on top of `head`: its place in the list, and the commit. The
+/// list is shared by all working trees of a repository, so another's may lie above.
+fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
+    let list = git(steps.checkout, &["stash", "list", "--format=%H %P"])?;
+    list.lines().enumerate().find_map(|(place, line)| {
+        let (stash, parents) = line.split_once(' ')?;
+        parents.starts_with(head).then(|| (place, stash.to_owned()))
+    })
+}

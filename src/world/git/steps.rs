@@ -1,0 +1,230 @@
+//! The steps that change a repository: commit, push, rebase. They do what the user asked for by an option,
+//! with the user's own helpers and filters, but run no hook, ask nobody, and start no program that was
+//! planted in the repository's configuration since the run began. A step that fails leaves the working
+//! tree as it was.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::command::{Command, Setting};
+use super::{git, look};
+use crate::engine::git::{GitFault, Pushed, Rebased, Step, Trouble};
+use crate::parse::git::{Scoped, complaint, scoped};
+use crate::world::disk;
+use crate::world::process::End;
+
+/// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
+const WITHIN: Duration = Duration::from_secs(300);
+
+/// What holds for every step. Nobody is there to type a passphrase or to edit a message, and work that git
+/// would leave to the background would be ended with the step.
+const SETTINGS: [(&str, &str); 10] = [
+    ("commit.gpgSign", "false"),
+    ("push.gpgSign", "false"),
+    ("user.useConfigOnly", "true"),
+    ("core.editor", "true"),
+    ("sequence.editor", "true"),
+    ("maintenance.auto", "false"),
+    ("gc.auto", "0"),
+    ("submodule.recurse", "false"),
+    // A submodule's own configuration would be obeyed inside it.
+    ("diff.ignoreSubmodules", "dirty"),
+    ("advice.addEmbeddedRepo", "false"),
+];
+
+/// The settings of a repository's own configuration that name a program or a place to push to, as they are
+/// now. git-lfs and git-crypt live by them, so a step cannot do without; but they must be those of the run's
+/// beginning, because an agent that can write files may have changed them since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted(Vec<Scoped>);
+
+/// What the repository's configuration names now; `None` outside git, and with a git older than 2.26.
+pub fn trusted(checkout: &Path) -> Option<Trusted> {
+    let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
+    let mut found = scoped(&listed);
+    found.retain(|setting| setting.names_a_program() || setting.names_a_place());
+    Some(Trusted(found))
+}
+
+/// A checkout whose steps are taken.
+pub struct Steps<'a> {
+    /// The working tree's root.
+    pub checkout: &'a Path,
+    /// As it was when the run began.
+    pub trusted: &'a Trusted,
+    /// Ends a running step early.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl Steps<'_> {
+    /// Commits all that differs, staged before or not, but for crew's own files, and gives the commit's short
+    /// id; `None` where there is nothing to commit.
+    pub fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
+        self.begin(Step::Commit)?;
+        self.well(Step::Commit, &["add", "--all"])?;
+        // Not left out above: where they are ignored, naming them at all is an error of `add`.
+        self.well(Step::Commit, &["reset", "-q", "--", ".claude/branches"])?;
+        if self.run(&["diff", "--cached", "--quiet", "--no-ext-diff"]).exit == Some(0) {
+            return Ok(None);
+        }
+        let commit = ["commit", "-q", "--no-verify", "--cleanup=whitespace", "-m", message];
+        self.well(Step::Commit, &commit)?;
+        Ok(Some(self.well(Step::Commit, &["rev-parse", "--short", "HEAD"])?.trim().to_owned()))
+    }
+
+    /// Pushes the branch that is checked out. Without an upstream it goes to the branch of its name at the
+    /// only remote, or at `origin`, and follows that one from now on.
+    pub fn push(&self) -> Result<Pushed, GitFault> {
+        self.unchanged(Step::Push)?;
+        super::push::push(self)
+    }
+
+    /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
+    /// lacks. Nothing is fetched. What is not committed is set aside meanwhile. A conflict undoes it all.
+    pub fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
+        self.begin(Step::Rebase)?;
+        super::rebase::rebase(self, onto)
+    }
+
+    /// Nothing may be under way, and no program may have been planted.
+    fn begin(&self, step: Step) -> Result<(), GitFault> {
+        self.unchanged(step)?;
+        let fault = |cause: String, cure: &str| GitFault {
+            step,
+            trouble: Trouble::Unfinished,
+            cause,
+            cure: cure.to_owned(),
+        };
+        for (file, what) in UNFINISHED {
+            if self.git_file(file).is_some_and(|path| disk::exists(&path)) {
+                let cure = format!("finish it, or git {what} --abort");
+                return Err(fault(format!("a {what} is under way"), &cure));
+            }
+        }
+        let status = look(self.checkout).unwrap_or_default();
+        let unmerged = status.entries.iter().find(|entry| entry.line.starts_with("u "));
+        match unmerged {
+            Some(entry) => {
+                let cause = format!("{} has an unsettled conflict", entry.path);
+                Err(fault(cause, "settle it, then git add the file"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Where a push goes concerns the push alone.
+    fn unchanged(&self, step: Step) -> Result<(), GitFault> {
+        let now = trusted(self.checkout).map(|trusted| trusted.0).unwrap_or_default();
+        let before = &self.trusted.0;
+        let new = now.iter().filter(|setting| !before.contains(setting));
+        let gone = before.iter().filter(|setting| !now.contains(setting));
+        let concerns = |setting: &&Scoped| step == Step::Push || setting.names_a_program();
+        let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
+        let cause = format!("the setting {} changed during this run", changed.name);
+        let cure = "look at git config --list --show-origin; a new run takes it as it then is";
+        Err(GitFault { step, trouble: Trouble::Changed, cause, cure: cure.to_owned() })
+    }
+
+    fn git_file(&self, name: &str) -> Option<PathBuf> {
+        let told = git(self.checkout, &["rev-parse", "--git-path", name])?;
+        Some(self.checkout.join(told.trim_end_matches('\n')))
+    }
+
+    /// Runs git to its end, whatever that is.
+    pub(super) fn run(&self, arguments: &[&str]) -> Said {
+        said(self.checkout, arguments, &Terms { stop: self.stop, ..Terms::default() })
+    }
+
+    /// What git printed, if all went well.
+    pub(super) fn well(&self, step: Step, arguments: &[&str]) -> Result<String, GitFault> {
+        let said = self.run(arguments);
+        if said.exit == Some(0) { Ok(said.text) } else { Err(said.fault(step)) }
+    }
+}
+
+/// What tells in git's folder that something is under way, and its verb.
+const UNFINISHED: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "merge"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+];
+
+/// What differs between the starts of git here.
+pub(super) struct Terms<'a> {
+    pub variables: &'a [(&'static str, String)],
+    pub online: bool,
+    pub within: Duration,
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl Default for Terms<'_> {
+    fn default() -> Self {
+        Self { variables: &[], online: false, within: WITHIN, stop: &|| false }
+    }
+}
+
+/// What git said, and how it ended.
+#[derive(Debug)]
+pub(super) struct Said {
+    /// `None` where it did not exit by itself.
+    pub exit: Option<i32>,
+    pub text: String,
+}
+
+/// Runs git with the settings of all steps.
+pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
+    // Since git 2.54 the configuration itself can name hooks.
+    let hooks =
+        git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
+    let hooks = hooks.unwrap_or_default();
+    for name in hooks.split('\0').filter_map(|name| name.strip_suffix(".command")) {
+        settings.push((format!("{name}.enabled"), "false".to_owned()));
+    }
+    let command = Command {
+        folder,
+        arguments,
+        settings: &settings,
+        variables: terms.variables,
+        online: terms.online,
+        with_errors: true,
+        within: terms.within,
+    };
+    match command.run(terms.stop) {
+        Err(error) => Said { exit: None, text: format!("git cannot be started: {error}") },
+        Ok(ended) => match ended.end {
+            End::Exit(code) => {
+                let text = String::from_utf8_lossy(&ended.output).into_owned();
+                Said { exit: Some(code), text }
+            }
+            End::TimedOut => {
+                let text = format!("git gave no answer within {} s", terms.within.as_secs());
+                Said { exit: None, text }
+            }
+            End::Stopped | End::ForeignSignal => {
+                Said { exit: None, text: "git was ended before it was done".to_owned() }
+            }
+        },
+    }
+}
+
+impl Said {
+    /// What went wrong on this machine.
+    pub fn fault(&self, step: Step) -> GitFault {
+        let has = |words: &str| self.text.contains(words);
+        let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
+            let cure = "git config user.name NAME and git config user.email ADDRESS";
+            (Trouble::NoIdentity, "git does not know who commits".to_owned(), cure)
+        } else if has("index.lock': File exists") {
+            let cure = "let the other git finish; if there is none, remove .git/index.lock";
+            (Trouble::Unfinished, "another git is at work here, or died".to_owned(), cure)
+        } else {
+            let cure = "run the same with git by hand to see all of it";
+            (Trouble::Other, complaint(&self.text), cure)
+        };
+        GitFault { step, trouble, cause, cure: cure.to_owned() }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a commit takes in, what it leaves out, and when there is none.
+
+use insta::assert_snapshot;
+
+use super::Yard;
+use crate::engine::git::Trouble;
+
+#[test]
+fn a_commit_takes_all_that_differs_and_gives_its_short_id() {
+    let yard = Yard::new();
+    yard.write("repo/file", "two\n");
+    yard.write("repo/folder/new file", "new\n");
+    yard.write("repo/staged", "staged\n");
+    yard.git("repo", &["add", "staged"]);
+    let id = yard.commit("crew: iteration 3 of loop haaaaaaa\n\nBuild it\n").unwrap().unwrap();
+    assert_eq!(yard.git("repo", &["rev-parse", "--short", "HEAD"]).trim(), id);
+    assert_eq!(yard.git("repo", &["status", "--porcelain"]), "");
+    assert_snapshot!(yard.git("repo", &["show", "--stat", "--format=%an%n%B", "HEAD"]), @"
+    Somebody
+    crew: iteration 3 of loop haaaaaaa
+
+    Build it
+
+
+     file            | 2 +-
+     folder/new file | 1 +
+     staged          | 1 +
+     3 files changed, 3 insertions(+), 1 deletion(-)
+    ");
+}
+
+#[test]
+fn nothing_to_commit_makes_no_commit() {
+    let yard = Yard::new();
+    let before = yard.shape();
+    assert_eq!(yard.commit("message"), Ok(None));
+    assert_eq!(yard.shape(), before);
+}
+
+#[test]
+fn crews_own_files_are_never_committed_staged_or_not() {
+    let yard = Yard::new();
+    yard.write("repo/.claude/branches/main/state.json", "{}");
+    assert_eq!(yard.commit("message"), Ok(None));
+    yard.git("repo", &["add", "--all"]);
+    assert_eq!(yard.commit("message"), Ok(None));
+    yard.write("repo/.claude/settings.json", "{}");
+    assert!(yard.commit("message").unwrap().is_some());
+    let files = yard.git("repo", &["show", "--name-only", "--format=", "HEAD"]);
+    assert_eq!(files, ".claude/settings.json\n");
+}
+
+#[test]
+fn crews_files_that_somebody_tracks_stay_as_they_were_committed() {
+    let yard = Yard::new();
+    yard.commit_file("repo", ".claude/branches/main/state.json", "{}");
+    yard.write("repo/.claude/branches/main/state.json", "{\"version\":1}");
+    assert_eq!(yard.commit("message"), Ok(None));
+}
+
+#[test]
+fn crews_files_that_are_ignored_are_no_trouble() {
+    let yard = Yard::new();
+    yard.write("repo/.gitignore", ".claude/\nbuilt/\n");
+    yard.write("repo/.claude/branches/main/state.json", "{}");
+    yard.write("repo/built/it", "x");
+    assert!(yard.commit("message").unwrap().is_some());
+    assert_eq!(yard.git("repo", &["show", "--name-only", "--format=", "HEAD"]), ".gitignore\n");
+}
+
+#[test]
+fn the_first_commit_of_a_repository_can_be_crews() {
+    let yard = Yard::new();
+    yard.sh("repo", "rm -rf .git && git init -q -b main");
+    yard.identify("repo");
+    assert!(yard.commit("message").unwrap().is_some());
+    assert_eq!(yard.git("repo", &["rev-list", "--count", "HEAD"]), "1\n");
+}
+
+#[test]
+fn nothing_is_committed_in_the_middle_of_a_merge_or_a_rebase() {
+    for (verb, expected) in [
+        ("merge other", "a merge is under way"),
+        ("rebase other", "a rebase is under way"),
+        ("cherry-pick other", "a cherry-pick is under way"),
+        ("stash pop", "file has an unsettled conflict"),
+    ] {
+        let yard = Yard::new();
+        if verb == "stash pop" {
+            yard.write("repo/file", "mine\n");
+            yard.git("repo", &["stash", "-q"]);
+            yard.commit_file("repo", "file", "theirs\n");
+        } else {
+            yard.git("repo", &["switch", "-qc", "other"]);
+            yard.commit_file("repo", "file", "theirs\n");
+            yard.git("repo", &["switch", "-q", "main"]);
+            yard.commit_file("repo", "file", "mine\n");
+        }
+        yard.sh("repo", &format!("! git {verb}"));
+        let before = yard.shape();
+        let fault = yard.commit("message").unwrap_err();
+        assert_eq!((fault.trouble, &*fault.cause), (Trouble::Unfinished, expected), "{verb}");
+        assert_eq!(yard.shape(), before, "{verb}");
+    }
+}
+
+#[test]
+fn neither_hooks_nor_signing_keep_a_commit_from_being_made() {
+    let yard = Yard::new();
+    for hook in ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"] {
+        yard.script(&format!("repo/.git/hooks/{hook}"), "#!/bin/sh\n: > \"$0.ran\"\nexit 1\n");
+    }
+    yard.git("repo", &["config", "commit.gpgSign", "true"]);
+    yard.git("repo", &["config", "gpg.program", "false"]);
+    yard.write("repo/file", "two\n");
+    assert!(yard.commit("message").unwrap().is_some());
+    assert_eq!(yard.sh("repo", "ls .git/hooks | grep ran || true"), "");
+}
+
+#[test]
+fn an_unknown_author_is_told_with_the_way_out() {
+    let yard = Yard::new();
+    yard.git("repo", &["config", "user.name", ""]);
+    yard.git("repo", &["config", "user.email", ""]);
+    yard.write("repo/file", "two\n");
+    assert_snapshot!(yard.commit("message").unwrap_err(), @"
+    commit failed: git does not know who commits
+    hint: git config user.name NAME and git config user.email ADDRESS
+    ");
+}
+
+#[test]
+fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
+    let yard = Yard::new();
+    yard.write("repo/.gitattributes", "*.big filter=big\n");
+    yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
+    let trusted = yard.trusted();
+    yard.write("repo/a.big", "content\n");
+    let commit = |message: &str| yard.steps(&trusted).commit(message);
+    assert!(commit("with the filter").unwrap().is_some());
+    assert_eq!(yard.git("repo", &["show", "HEAD:a.big"]), "pointer\n");
+
+    yard.git("repo", &["config", "filter.big.clean", "touch planted; cat"]);
+    yard.write("repo/a.big", "content again\n");
+    assert_snapshot!(commit("planted").unwrap_err(), @"
+    commit failed: the setting filter.big.clean changed during this run
+    hint: look at git config --list --show-origin; a new run takes it as it then is
+    ");
+    assert!(!yard.path("repo/planted").exists());
+
+    // A filter that is taken away would have a secret committed as it is.
+    yard.git("repo", &["config", "--remove-section", "filter.big"]);
+    let fault = commit("taken away").unwrap_err();
+    assert_eq!(fault.trouble, Trouble::Changed);
+    // A remote that was added is no program.
+    yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
+    yard.git("repo", &["remote", "add", "origin", "file:///r.git"]);
+    assert!(commit("with a remote").unwrap().is_some());
+}
+
+#[test]
+fn a_lock_that_another_git_left_is_named() {
+    let yard = Yard::new();
+    yard.write("repo/file", "two\n");
+    yard.write("repo/.git/index.lock", "");
+    assert_snapshot!(yard.commit("message").unwrap_err(), @"
+    commit failed: another git is at work here, or died
+    hint: let the other git finish; if there is none, remove .git/index.lock
+    ");
+}
+
+#[test]
+fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
+    let yard = Yard::new();
+    yard.git("repo", &["worktree", "add", "-q", "-b", "other", "../tree"]);
+    yard.write("tree/file", "two\n");
+    let tree = yard.path("tree");
+    let trusted = super::trusted(&tree).unwrap();
+    let steps = super::Steps { checkout: &tree, trusted: &trusted, stop: &|| false };
+    assert!(steps.commit("message").unwrap().is_some());
+    assert_eq!(yard.git("repo", &["log", "--format=%s", "main..other"]), "message\n");
+}

@@ -1,0 +1,144 @@
+//! The steps in real repositories, each with remotes of its own on this machine. Everything that git would
+//! take from the user's configuration is set in the repository, so it cannot come from there.
+
+mod commit;
+mod push;
+mod rebase;
+mod worktree;
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::steps::{Steps, Trusted, trusted};
+use crate::engine::git::{GitFault, Pushed, Rebased};
+use crate::world::disk::{self, Durability};
+use crate::world::process::{End, FOR_READING, Order, run};
+
+/// A folder with the repository `repo`, on the branch `main`, with one commit.
+struct Yard {
+    root: TempDir,
+    checkout: PathBuf,
+}
+
+impl Yard {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let checkout = disk::real_path(root.path()).unwrap().join("repo");
+        let yard = Self { root, checkout };
+        yard.git(".", &["init", "-q", "-b", "main", "repo"]);
+        yard.identify("repo");
+        yard.write("repo/file", "one\n");
+        yard.git("repo", &["add", "."]);
+        yard.git("repo", &["commit", "-qm", "first"]);
+        yard
+    }
+
+    /// A new bare repository; its address.
+    fn remote(&self, name: &str) -> String {
+        self.git(".", &["init", "-q", "--bare", "-b", "main", name]);
+        format!("file://{}", self.path(name).display())
+    }
+
+    /// As `new`, with the remote `origin`, which has the commit and is the upstream.
+    fn with_origin() -> Self {
+        let yard = Self::new();
+        let address = yard.remote("origin.git");
+        yard.git("repo", &["remote", "add", "origin", &address]);
+        yard.git("repo", &["push", "-q", "-u", "origin", "main"]);
+        yard
+    }
+
+    fn identify(&self, folder: &str) {
+        self.git(folder, &["config", "user.name", "Somebody"]);
+        self.git(folder, &["config", "user.email", "somebody@example.com"]);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        disk::real_path(self.root.path()).unwrap().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        disk::make_folder(path.parent().unwrap()).unwrap();
+        disk::write(&path, text.as_bytes(), Durability::Process).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        disk::read_text(&self.path(name), 1 << 20).unwrap().unwrap_or_default()
+    }
+
+    fn script(&self, name: &str, text: &str) {
+        self.write(name, text);
+        self.sh(".", &format!("chmod +x {name}"));
+    }
+
+    fn git(&self, folder: &str, arguments: &[&str]) -> String {
+        start(&self.path(folder), "git", arguments)
+    }
+
+    fn sh(&self, folder: &str, line: &str) -> String {
+        start(&self.path(folder), "sh", &["-c", line])
+    }
+
+    fn commit_file(&self, folder: &str, file: &str, text: &str) {
+        self.write(&format!("{folder}/{file}"), text);
+        self.git(folder, &["add", "--all"]);
+        self.git(folder, &["commit", "-qm", &format!("change {file}")]);
+    }
+
+    fn trusted(&self) -> Trusted {
+        trusted(&self.checkout).unwrap()
+    }
+
+    fn steps<'a>(&'a self, trusted: &'a Trusted) -> Steps<'a> {
+        Steps { checkout: &self.checkout, trusted, stop: &|| false }
+    }
+
+    fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
+        self.steps(&self.trusted()).commit(message)
+    }
+
+    fn push(&self) -> Result<Pushed, GitFault> {
+        self.steps(&self.trusted()).push()
+    }
+
+    fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
+        self.steps(&self.trusted()).rebase(onto)
+    }
+
+    /// Branch, commit, state of every file, and the changes: all that a step could leave different.
+    fn shape(&self) -> String {
+        [
+            "rev-parse --abbrev-ref HEAD",
+            "rev-parse HEAD",
+            "status --porcelain",
+            "diff HEAD",
+            "stash list",
+        ]
+        .map(|words| self.git("repo", &words.split(' ').collect::<Vec<_>>()))
+        .join("--\n")
+    }
+}
+
+/// Runs a program to its good end, with no configuration but the repository's.
+fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
+    let variables = [
+        ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+        ("GIT_CONFIG_SYSTEM", "/dev/null".to_owned()),
+        ("LC_ALL", "C".to_owned()),
+    ];
+    let order = Order {
+        program,
+        arguments,
+        folder,
+        variables: &variables,
+        within: std::time::Duration::from_secs(60),
+        keep: FOR_READING,
+        with_errors: true,
+    };
+    let ended = run(&order, None, || false).unwrap();
+    let output = String::from_utf8_lossy(&ended.output).into_owned();
+    assert_eq!(ended.end, End::Exit(0), "{program} {arguments:?}: {output}");
+    output
+}

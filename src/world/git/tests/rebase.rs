@@ -1,0 +1,151 @@
+//! A rebase when the other branch moved, and how everything is back where it was when that cannot be done.
+
+use insta::assert_snapshot;
+
+use super::Yard;
+use crate::engine::git::{Rebased, Trouble};
+
+/// `main` and `work` part after the first commit; `work` is checked out, and `main` changed `file`.
+fn parted(file: &str) -> Yard {
+    let yard = Yard::new();
+    yard.git("repo", &["branch", "work"]);
+    yard.commit_file("repo", file, "main's\n");
+    yard.git("repo", &["switch", "-q", "work"]);
+    yard
+}
+
+#[test]
+fn nothing_is_done_unless_the_other_branch_moved() {
+    let yard = Yard::new();
+    yard.git("repo", &["switch", "-qc", "work"]);
+    yard.commit_file("repo", "file", "work's\n");
+    let before = yard.shape();
+    assert_eq!(yard.rebase("main"), Ok(Rebased::NothingNew));
+    assert_eq!(yard.rebase("work"), Ok(Rebased::NothingNew));
+    assert_eq!(yard.shape(), before);
+}
+
+#[test]
+fn a_branch_that_moved_is_taken_under_the_work_committed_or_not() {
+    let yard = parted("other");
+    yard.commit_file("repo", "file", "work's\n");
+    yard.write("repo/file", "work's, and more\n");
+    yard.write("repo/untracked", "x\n");
+    assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
+    assert_eq!(yard.git("repo", &["log", "--format=%s"]), "change file\nchange other\nfirst\n");
+    assert_eq!(yard.git("repo", &["status", "--porcelain"]), " M file\n?? untracked\n");
+    assert_eq!(yard.git("repo", &["stash", "list"]), "");
+    assert_eq!(yard.rebase("main"), Ok(Rebased::NothingNew));
+}
+
+#[test]
+fn a_conflict_leaves_everything_as_it_was_and_names_the_files() {
+    let yard = parted("file");
+    yard.commit_file("repo", "file", "work's\n");
+    yard.commit_file("repo", "later", "x\n");
+    yard.write("repo/later", "not committed\n");
+    yard.write("repo/untracked", "x\n");
+    let before = yard.shape();
+    let fault = yard.rebase("main").unwrap_err();
+    assert_eq!(fault.trouble, Trouble::Conflict);
+    assert_snapshot!(fault.line(), @"rebase failed (conflict): this branch conflicts with main in file; git rebase main by hand, settle it, then crew resume");
+    assert_eq!(yard.shape(), before);
+}
+
+#[test]
+fn uncommitted_changes_that_no_longer_fit_are_a_conflict_too_and_are_kept() {
+    let yard = parted("file");
+    yard.commit_file("repo", "later", "x\n");
+    // A stash of somebody's lies below, and stays.
+    yard.write("repo/later", "for another day\n");
+    yard.git("repo", &["stash", "-q"]);
+    yard.write("repo/file", "not committed\n");
+    yard.write("repo/added", "added\n");
+    yard.git("repo", &["add", "added"]);
+    let before = yard.shape();
+    assert_snapshot!(yard.rebase("main").unwrap_err(), @"
+    rebase failed: what is not committed in file conflicts with main
+    hint: commit it, then git rebase main by hand, settle it, then crew resume
+    ");
+    assert_eq!(yard.shape(), before);
+    assert_eq!(yard.read("repo/file"), "not committed\n");
+}
+
+#[test]
+fn untracked_files_that_stand_in_the_way_are_named_and_kept() {
+    let yard = parted("new file");
+    yard.write("repo/new file", "mine\n");
+    yard.write("repo/file", "not committed\n");
+    let before = yard.shape();
+    assert_snapshot!(yard.rebase("main").unwrap_err(), @"
+    rebase failed: main brings files that are untracked here: new file
+    hint: move them away or commit them, then crew resume
+    ");
+    assert_eq!(yard.shape(), before);
+    assert_eq!(yard.read("repo/new file"), "mine\n");
+}
+
+#[test]
+fn a_branch_that_is_not_there_and_a_repository_without_commits_are_told() {
+    let yard = Yard::new();
+    assert_snapshot!(yard.rebase("trunk").unwrap_err(), @"
+    rebase failed: there is no branch trunk
+    hint: git branch --all lists them
+    ");
+    assert_snapshot!(yard.rebase("--exec=touch planted").unwrap_err(), @"
+    rebase failed: there is no branch --exec=touch planted
+    hint: git branch --all lists them
+    ");
+    yard.git("repo", &["switch", "-q", "--orphan", "empty"]);
+    assert_snapshot!(yard.rebase("main").unwrap_err(), @"
+    rebase failed: there is no commit here yet
+    hint: git commit the first one
+    ");
+}
+
+#[test]
+fn no_rebase_begins_in_the_middle_of_another() {
+    let yard = parted("file");
+    yard.commit_file("repo", "file", "work's\n");
+    yard.sh("repo", "! git rebase main");
+    let before = yard.sh("repo", "git status --porcelain; git rev-parse HEAD");
+    assert_snapshot!(yard.rebase("main").unwrap_err(), @"
+    rebase failed: a rebase is under way
+    hint: finish it, or git rebase --abort
+    ");
+    assert_eq!(yard.sh("repo", "git status --porcelain; git rev-parse HEAD"), before);
+}
+
+#[test]
+fn hooks_and_editors_are_left_out_of_a_rebase() {
+    let yard = parted("other");
+    yard.commit_file("repo", "file", "work's\n");
+    for hook in ["pre-rebase", "post-checkout", "post-rewrite", "post-commit"] {
+        yard.script(&format!("repo/.git/hooks/{hook}"), "#!/bin/sh\n: > \"$0.ran\"\nexit 1\n");
+    }
+    yard.git("repo", &["config", "rebase.autoSquash", "true"]);
+    yard.git("repo", &["config", "core.editor", "false"]);
+    assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
+    assert_eq!(yard.sh("repo", "ls .git/hooks | grep ran || true"), "");
+}
+
+#[test]
+fn a_rebase_that_is_ended_early_is_undone() {
+    let yard = parted("file");
+    yard.write("repo/.git/info/attributes", "file filter=slow\n");
+    yard.commit_file("repo", "later", "x\n");
+    yard.commit_file("repo", "file", "work's\n");
+    // Slow once: it is asked for again when the rebase is undone.
+    let smudge = "if [ -e .git/begun ]; then cat; else : > .git/begun; exec sleep 600; fi";
+    yard.git("repo", &["config", "filter.slow.smudge", smudge]);
+    yard.write("repo/later", "not committed\n");
+    let before = yard.shape();
+    let (trusted, begun) = (yard.trusted(), yard.path("repo/.git/begun"));
+    let stop = || begun.exists();
+    let steps = super::Steps { stop: &stop, ..yard.steps(&trusted) };
+    assert_snapshot!(steps.rebase("main").unwrap_err(), @"
+    rebase failed: git was ended before it was done
+    hint: run the same with git by hand to see all of it
+    ");
+    assert_eq!(yard.shape(), before);
+}

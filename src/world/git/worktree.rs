@@ -1,0 +1,91 @@
+//! A working tree of its own for a loop: `<repository>.worktrees/NAME`, on the branch NAME. What is there
+//! already is taken again, and nothing is ever removed.
+
+use std::path::{Path, PathBuf};
+
+use super::git;
+use super::steps::{Terms, said};
+use crate::engine::git::{GitFault, Step, Trouble, Worktree};
+use crate::parse::git::{Tree, worktrees};
+use crate::world::disk;
+
+/// The working tree of that name of the repository that `checkout` belongs to; made from its `HEAD` if need
+/// be, on the branch of that name if there is one.
+pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
+    let checked = git(checkout, &["check-ref-format", "--branch", name]);
+    if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
+        let cure = "take letters, digits, -, _ and /: --worktree feat/auth";
+        return Err(fault(format!("{name:?} is no name for a branch"), cure));
+    }
+    let trees = git(checkout, &["worktree", "list", "--porcelain"]).unwrap_or_default();
+    let trees = worktrees(&trees);
+    let Some(main) = trees.first() else {
+        return Err(fault("this is no git repository".to_owned(), "git init, and a first commit"));
+    };
+    let path = beside(&main.path, name);
+    let known = trees.iter().find(|tree| is_same(&tree.path, &path));
+    if let Some(known) = known.filter(|_| disk::exists(&path)) {
+        return again(known, path, name);
+    }
+    let elsewhere = trees.iter().find(|tree| tree.branch.as_deref() == Some(name));
+    if let Some(tree) = elsewhere.filter(|tree| !is_same(&tree.path, &path)) {
+        let cause = format!("the branch {name} is checked out in {}", tree.path.display());
+        return Err(fault(cause, "run crew there, or take another name"));
+    }
+    make(checkout, &path, name, known.is_some())?;
+    let path = disk::real_path(&path).unwrap_or(path);
+    Ok(Worktree { path, is_new: true })
+}
+
+fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
+    if known.branch.as_deref() == Some(name) {
+        let path = disk::real_path(&path).unwrap_or(path);
+        return Ok(Worktree { path, is_new: false });
+    }
+    let there = path.display();
+    let cause = match &known.branch {
+        Some(other) => format!("{there} is on the branch {other}, not {name}"),
+        None => format!("{there} is on no branch, not on {name}"),
+    };
+    Err(fault(cause, &format!("git -C {there} switch {name}, or take another name")))
+}
+
+/// `registered`: git knows a working tree there, whose folder is gone.
+fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<(), GitFault> {
+    let there = path.display().to_string();
+    let branch = format!("refs/heads/{name}");
+    if !disk::names(path, 1).is_empty() {
+        let cause = format!("{there} is there, and no working tree of this repository");
+        return Err(fault(cause, "move it away, or take another name"));
+    }
+    let mut arguments = vec!["worktree", "add", "--quiet"];
+    if registered {
+        arguments.push("--force");
+    }
+    if git(checkout, &["show-ref", "--verify", "--quiet", &branch]).is_some() {
+        arguments.extend(["--", &there, name]);
+    } else if git(checkout, &["rev-parse", "--verify", "--quiet", "HEAD"]).is_some() {
+        arguments.extend(["--no-track", "-b", name, "--", &there, "HEAD"]);
+    } else {
+        return Err(fault("there is no commit here yet".to_owned(), "git commit the first one"));
+    }
+    // A partial clone fetches the files it lacks.
+    let said = said(checkout, &arguments, &Terms { online: true, ..Terms::default() });
+    if said.exit == Some(0) { Ok(()) } else { Err(said.fault(Step::Worktree)) }
+}
+
+fn beside(main: &Path, name: &str) -> PathBuf {
+    let mut folder = main.as_os_str().to_owned();
+    folder.push(".worktrees");
+    Path::new(&folder).join(name)
+}
+
+/// git writes the real path; ours may go through a link.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| disk::real_path(path).ok();
+    one == other || (real(one).is_some() && real(one) == real(other))
+}
+
+fn fault(cause: String, cure: &str) -> GitFault {
+    GitFault { step: Step::Worktree, trouble: Trouble::Other, cause, cure: cure.to_owned() }
+}

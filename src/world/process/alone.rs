@@ -1,0 +1,34 @@
+//! Runs a test in a process of its own, for what changes a whole process: handlers of signals, the adoption
+//! of orphans, the most memory it has had. The other tests of this program have children too.
+
+use std::any::type_name_of_val;
+use std::path::Path;
+use std::time::Duration;
+
+use super::{End, FOR_READING, Order, run};
+use crate::world::{descendants, env};
+
+/// Runs `test`, a closure that is a whole test. In the process it gets, orphans are adopted and the grace of a
+/// child is short.
+pub fn alone<T: FnOnce()>(test: T) {
+    if env::text("CREW_TEST_ALONE").is_some() {
+        assert_eq!(descendants::adopt().is_ok(), cfg!(target_os = "linux"));
+        return test();
+    }
+    let name = type_name_of_val(&test).trim_end_matches("::{{closure}}");
+    let (_, name) = name.split_once("::").unwrap();
+    let program = env::program().unwrap();
+    let order = Order {
+        program: program.to_str().unwrap(),
+        arguments: &["--exact", name, "--nocapture"],
+        folder: Path::new("/"),
+        variables: &[("CREW_TEST_ALONE", "1".to_owned()), ("CREW_GRACE_MS", "300".to_owned())],
+        within: Duration::from_secs(120),
+        keep: FOR_READING,
+        with_errors: true,
+    };
+    let ended = run(&order, None, || false).unwrap();
+    let output = String::from_utf8_lossy(&ended.output);
+    assert_eq!(ended.end, End::Exit(0), "{output}");
+    assert!(output.contains("1 passed"), "{output}");
+}
