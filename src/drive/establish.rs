@@ -60,7 +60,7 @@ pub fn establish(
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;
-    record.state.tree = if stall { git::fingerprint(&record.place.checkout) } else { None };
+    record.state.tree = if stall { git::fingerprint(&record) } else { None };
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
@@ -102,6 +102,7 @@ fn vacate(
         Err(error) => return Err(error.into()),
     };
     if !record.is_live() {
+        ending::complete(home, &record);
         return Ok(Vacancy::Free(None));
     }
     let same_command =

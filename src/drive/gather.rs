@@ -29,7 +29,7 @@ pub fn gather(
     let deadline = Deadline::after(CHECKS_WITHIN);
     let mut done: Vec<CheckResult> = Vec::new();
     let mut wanted = wants(subject, &seen, &done);
-    let look = |wanted: bool| wanted.then(|| git::fingerprint(&subject.place.checkout)).flatten();
+    let look = |wanted: bool| wanted.then(|| git::fingerprint(subject)).flatten();
     let tree = look(wanted.tree);
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {

@@ -17,7 +17,6 @@ use anyhow::Result;
 
 use super::ending::{self, Ended};
 use super::resume::myself;
-use crate::engine::handoff::Since;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
 use crate::engine::outcome::{Ending, Outcome};
@@ -135,9 +134,7 @@ impl Runner<'_> {
 
     /// The end as it is recorded: a boundary of this run wound it up, or whoever ended it from outside did.
     fn finished(&self) -> Ended {
-        let place = &self.record.place;
-        let since = |head: &String| git::since(&place.checkout, head);
-        let since = place.head.as_ref().map_or_else(Since::default, since);
+        let since = git::since(&self.record);
         let is_done = self.record.outcome() == Some(Outcome::Completed);
         let handoff = if is_done { None } else { view::newest_handoff(&self.record) };
         self.react(On::Finish);

@@ -189,7 +189,7 @@ impl Runner<'_> {
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let mut record = self.record.clone();
         if record.contract.limits.stall > 0 {
-            record.state.tree = git::fingerprint(&record.place.checkout);
+            record.state.tree = git::fingerprint(&record);
         }
         if self.unsaved {
             self.record = record;

@@ -275,7 +275,7 @@ fn baseline(
     }
     record.state.began = clock::now();
     if record.contract.limits.stall > 0 {
-        record.state.tree = git::fingerprint(&record.place.checkout);
+        record.state.tree = git::fingerprint(&record);
     }
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
     let found = held.load()?;
