@@ -57,15 +57,24 @@ fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
     let sandbox = Sandbox::new();
     user(
         &sandbox,
-        "[loop]\nmax_iterations = 20\nstall = 7\nmax_duration = \"3h\"\ngate = [\"mine\"]\n",
+        "[loop]\nmax_iterations = 20\nstall = 7\nmax_duration = \"3h\"\ngate = [\"mine\"]\n\
+         max_cost = 9\nmax_tokens = \"3M\"\n",
     );
-    project(&sandbox, "[loop]\nstall = 6\nmax_duration = \"2h\"\nverify = [\"test -e done\"]\n");
+    project(
+        &sandbox,
+        "[loop]\nstall = 6\nmax_duration = \"2h\"\nmax_cost = 2.5\nmax_tokens = \"1M\"\n\
+         verify = [\"test -e done\"]\n",
+    );
     sandbox.crew(&["trust"]).success();
-    start(&sandbox, "\"Build it\" --max-duration 1h");
+    start(&sandbox, "\"Build it\" --max-duration 1h --max-tokens 500k");
     let (limits, checks) = contract(&sandbox);
     assert_eq!(
         [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
         [&json!(20), &json!(6), &json!(3600)]
+    );
+    assert_eq!(
+        [&limits["max_cost_micros"], &limits["max_tokens"]],
+        [&json!(2_500_000), &json!(500_000)]
     );
     assert_eq!(checks, ["verify: test -e done", "gate: mine"]);
 }
@@ -75,12 +84,18 @@ fn a_variable_narrows_a_limit_and_never_raises_one() {
     let sandbox = Sandbox::new()
         .env("CREW_MAX_ITERATIONS", "0")
         .env("CREW_STALL", "2")
-        .env("CREW_MAX_DURATION", "5m");
+        .env("CREW_MAX_DURATION", "5m")
+        .env("CREW_MAX_COST", "2.50")
+        .env("CREW_MAX_TOKENS", "500k");
     let told = start(&sandbox, "\"Build it\" --verify true --max-duration 1h");
     let (limits, _) = contract(&sandbox);
     assert_eq!(
         [&limits["max_iterations"], &limits["stall"], &limits["max_duration_s"]],
         [&json!(10), &json!(2), &json!(3600)]
+    );
+    assert_eq!(
+        [&limits["max_cost_micros"], &limits["max_tokens"]],
+        [&json!(2_500_000), &json!(500_000)]
     );
     assert!(told.contains("CREW_MAX_ITERATIONS=0 is not obeyed"), "{told}");
 }
@@ -174,25 +189,42 @@ fn a_broken_file_refuses_the_start_with_its_line_and_a_misspelt_key_only_warns()
 
 #[test]
 fn config_shows_every_value_and_where_it_came_from() {
-    let sandbox = Sandbox::new().env("CREW_STALL", "2").env("CREW_MAX_WAIT", "0");
-    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\n");
+    let sandbox = Sandbox::new()
+        .env("CREW_STALL", "2")
+        .env("CREW_MAX_WAIT", "0")
+        .env("CREW_MAX_TOKENS", "500k");
+    user(&sandbox, "[loop]\n\nmax_duration = \"90m\"\nmax_cost = 2.50\n");
     project(&sandbox, "[loop]\nmax_iterations = 15\nverify = [\"cargo test\"]\nstal = 3\n");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["config"])), @"
     exit 0
-    loop.max_iterations      15          /repo/.claude/crew.toml:2
-    loop.failure_threshold   3           built-in
-    loop.stall               2           $CREW_STALL
-    loop.max_duration        1h 30m      /home/.config/crew/config.toml:3
-    wait.max                 12h         built-in
-    loop.completion_promise  COMPLETE    built-in
-    verify                   cargo test  /repo/.claude/crew.toml:3
-    gate                     none        built-in
-    until                    none        built-in
+    loop.max_iterations      15            /repo/.claude/crew.toml:2
+    loop.failure_threshold   3             built-in
+    loop.stall               2             $CREW_STALL
+    loop.max_duration        1h 30m        /home/.config/crew/config.toml:3
+    loop.max_cost            2.50          /home/.config/crew/config.toml:4
+    loop.max_tokens          500k          $CREW_MAX_TOKENS
+    loop.timeout             1h            built-in
+    loop.idle_timeout        15m           built-in
+    loop.delay               0 (none)      built-in
+    loop.max_turns           0 (none)      built-in
+    loop.token_budget        100k          built-in
+    wait.max                 0 (none)      $CREW_MAX_WAIT
+    keep.logs                2GiB          built-in
+    keep.days                90            built-in
+    loop.completion_promise  COMPLETE      built-in
+    agent.name               claude        built-in
+    agent.permissions        accept-edits  built-in
+    loop.commit              false         built-in
+    loop.push                false         built-in
+    loop.rebase              none          built-in
+    verify                   cargo test    /repo/.claude/crew.toml:3
+    gate                     none          built-in
+    until                    none          built-in
 
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
     crew: /repo/.claude/crew.toml:4: unknown key `stal` in [loop]: did you mean `stall`?
-    crew: CREW_MAX_WAIT=0 is not obeyed: a variable may only lower the limit of 12h, because a project can set variables for Claude Code; set max under [wait] in your own settings file instead
+    crew: in Claude Code, CREW_MAX_WAIT=0 is not obeyed: a variable may only lower the limit of 12h, because a project can set variables for Claude Code; set max under [wait] in your own settings file instead
     crew: not trusted, so a loop does not start with these:
       /repo/.claude/crew.toml:2: [loop] max_iterations = 15
       /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): cargo test
@@ -204,6 +236,8 @@ fn config_shows_every_value_and_where_it_came_from() {
     assert_eq!(told["settings"][0]["value"], 15);
     assert_eq!(told["settings"][0]["origin"]["line"], 2);
     assert_eq!(told["settings"][2]["origin"]["variable"], "CREW_STALL");
+    assert_eq!(told["settings"][4]["value"], 2.5);
+    assert_eq!(told["settings"][4]["unit"], "usd");
     assert_eq!(told["checks"][0]["run"], "cargo test");
     assert_eq!(told["untrusted"].as_array().unwrap().len(), 2);
 }
@@ -227,6 +261,28 @@ fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
     crew: /repo/.claude/crew.toml is there already
     hint: edit it, or remove it first; `crew config` shows what it says
     ");
+}
+
+#[test]
+fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
+    let sandbox = Sandbox::new();
+    sandbox.crew(&["init"]).success();
+    let file = sandbox.file(".claude/crew.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let is_key = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let is_setting = |line: &str| {
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key))
+    };
+    let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+        Some(line) if is_setting(line) => line,
+        _ => line,
+    });
+    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let config = sandbox.crew(&["config"]);
+    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "agent.args"] {
+        assert!(config.stdout.contains(shown), "{config:?}");
+    }
+    assert!(!config.stderr.contains("unknown key"), "{config:?}");
 }
 
 #[test]

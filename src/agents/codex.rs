@@ -135,7 +135,7 @@ impl Codex {
             }
             let is_declined = item.status.text() == Some("declined");
             if is_declined {
-                note(&mut self.denied, what);
+                note(&mut self.denied, &what.replace('_', " "));
             }
             // What has a beginning is shown at it; a change of files has none.
             let is_shown = kind == "item.started" || what == "file_change" || is_declined;

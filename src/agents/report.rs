@@ -3,7 +3,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use crate::engine::claim::{self, Claim};
-use crate::engine::facts::ApiError;
+use crate::engine::facts::{AgentEnd, ApiError, ProcessEnd};
 use crate::engine::promise::Promise;
 use crate::engine::usage::Usage;
 
@@ -47,6 +47,22 @@ impl Report {
             _ => Claim::None,
         }
     }
+
+    /// How the iteration ended, from how its process did. An exit that says no more than that the turns were
+    /// used up is no failure.
+    pub fn agent_end(&self, process: ProcessEnd) -> AgentEnd {
+        let process = match process {
+            ProcessEnd::Exit(_) if self.out_of_turns => ProcessEnd::Exit(0),
+            other => other,
+        };
+        AgentEnd {
+            process: Some(process),
+            error: self.error.clone(),
+            denied: self.denied.clone(),
+            cut: self.cut,
+            ..AgentEnd::default()
+        }
+    }
 }
 
 /// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
@@ -60,4 +76,27 @@ pub trait Reader: std::fmt::Debug {
     /// What it all came to, once the process is over; `now` is on the user's clock, by which a service's
     /// message names a reset.
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {
+        let cut = Report { cut: true, ..Report::default() };
+        let out_of_turns = Report { out_of_turns: true, ..Report::default() };
+        let denied = Report { denied: vec!["Bash".to_owned()], ..Report::default() };
+        let table = [
+            (&out_of_turns, ProcessEnd::Exit(1), ProcessEnd::Exit(0)),
+            (&out_of_turns, ProcessEnd::TimedOut(60), ProcessEnd::TimedOut(60)),
+            (&cut, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
+            (&denied, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
+        ];
+        for (report, process, expected) in table {
+            let end = report.agent_end(process);
+            assert_eq!((end.process, end.cut), (Some(expected), report.cut));
+            assert_eq!(end.denied, report.denied);
+        }
+    }
 }

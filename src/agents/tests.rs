@@ -1,3 +1,6 @@
+use chrono::DateTime;
+use proptest::prelude::*;
+
 use super::*;
 use crate::agents::catalogue::find;
 use crate::agents::command::command;
@@ -102,4 +105,63 @@ fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let error = ask(&format!("{longest}x")).unwrap_err();
     assert!(error.starts_with("the prompt has 131072 bytes and agent cursor-agent"), "{error}");
     assert!(ask("a\0b").unwrap_err().contains("remove the NUL"));
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("type"),
+        Just("assistant"),
+        Just("user"),
+        Just("system"),
+        Just("result"),
+        Just("message"),
+        Just("content"),
+        Just("tool_use"),
+        Just("id"),
+        Just("usage"),
+        Just("item"),
+        Just("item.completed"),
+        Just("turn.failed"),
+        Just("error"),
+        Just("rate_limit_event"),
+        Just("modelUsage"),
+        Just("x"),
+    ];
+    let leaf = prop_oneof![
+        word.clone().prop_map(|word| format!("\"{word}\"")),
+        any::<f64>().prop_map(|number| format!("{number:e}")),
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+    ];
+    let json = leaf.prop_recursive(4, 32, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(|it| format!("[{}]", it.join(","))),
+            prop::collection::vec((word.clone(), inner), 0..6).prop_map(|it| {
+                let pairs: Vec<String> =
+                    it.into_iter().map(|(key, value)| format!("\"{key}\":{value}")).collect();
+                format!("{{{}}}", pairs.join(","))
+            }),
+        ]
+    });
+    prop_oneof![4 => json, 1 => ".{0,40}", 1 => Just("{\"type\":\"assistant\",".to_owned())]
+}
+
+proptest! {
+    #[test]
+    fn no_output_makes_a_reader_panic_or_show_what_steers_a_terminal(
+        lines in prop::collection::vec(any_line(), 0..20),
+    ) {
+        let now = DateTime::parse_from_rfc3339("2026-11-22T01:40:00Z").unwrap();
+        for name in ["claude", "codex", "gemini"] {
+            let mut reader = reader(&find(name).unwrap());
+            for line in &lines {
+                let seen = reader.line(line).unwrap_or_default();
+                let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+                prop_assert!(!seen.contains(steers), "{seen:?}");
+            }
+            reader.tool_is_open();
+            let report = reader.report(now);
+            prop_assert_eq!(report.may_echo, name == "gemini");
+        }
+    }
 }

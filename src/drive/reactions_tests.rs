@@ -39,6 +39,7 @@ impl Scene {
             recipe: Recipe::default(),
             pace: Pace::default(),
             max_turns: 0,
+            token_budget: 100_000,
             git: GitSteps::default(),
             reactions: reactions.iter().map(reaction).collect(),
         });

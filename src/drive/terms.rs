@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 
 use super::detect;
 use crate::engine::contract::{Check, Contract, Role};
-use crate::engine::limits::Limits;
 use crate::engine::promise::Promise;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Layer, Limit, NamedCheck, Origin, Sourced};
@@ -28,6 +27,8 @@ pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
         (Limit::FailureThreshold, arguments.failure_threshold.map(u64::from)),
         (Limit::Stall, arguments.stall.map(u64::from)),
         (Limit::MaxDuration, arguments.max_duration.map(whole_seconds)),
+        (Limit::MaxCost, arguments.max_cost.map(amounts::micros)),
+        (Limit::MaxTokens, arguments.max_tokens),
     ];
     for (limit, value) in counts {
         if let Some(value) = value {
@@ -73,12 +74,7 @@ pub fn contract(arguments: &LoopArguments, settings: &Settings, cwd: &Path) -> R
     let task = task(arguments, cwd)?;
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
-    let limits = Limits {
-        max_cost_micros: arguments.max_cost.map_or(0, amounts::micros),
-        max_tokens: arguments.max_tokens.unwrap_or(0),
-        ..settings.limits()
-    };
-    let contract = Contract { task, promise, checks, limits, run: None };
+    let contract = Contract { task, promise, checks, limits: settings.limits(), run: None };
     let limits = &contract.limits;
     let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
     if !bounded && !contract.can_complete() {

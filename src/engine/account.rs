@@ -164,11 +164,11 @@ mod tests {
             .map(|account| format!("{}: {}", account.iteration, account.words))
             .collect();
         insta::assert_snapshot!(told.join("\n"), @"
-        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them for the first time; files, commits or checks changed
+        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; files, commits or checks changed
         3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
         4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed; before it the user said: use tabs
-        5: failed: gate `lint` failed; `lint` failed (exit 1); `cargo test` failed (exit 1); files, commits or checks changed
-        6: claimed done, and believed; 2 of 2 checks passed; 2 of them for the first time; files, commits or checks changed
+        5: failed: gate `lint` failed; `cargo test` failed (exit 1); files, commits or checks changed
+        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; files, commits or checks changed
         ");
     }
 

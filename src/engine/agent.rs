@@ -33,6 +33,19 @@ pub enum PromptDoor {
     Argument,
 }
 
+impl PromptDoor {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Stdin, Self::Argument];
+
+    /// The word used in files.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Stdin => "stdin",
+            Self::Argument => "argument",
+        }
+    }
+}
+
 /// How the agent's output is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -44,6 +57,20 @@ pub enum Dialect {
     /// Plain text; the end of it is the final message.
     #[default]
     Text,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Claude, Self::Codex];
+
+    /// The word used in files.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Text => "text",
+        }
+    }
 }
 
 /// What the agent may do without being asked, from the least to the most.

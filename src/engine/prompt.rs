@@ -218,31 +218,28 @@ pub fn nudge(subject: &Loop) -> Option<String> {
 /// The rule of the claim, and how to be honest when blocked: whole lines.
 pub fn rules(subject: &Loop, reader: Reader) -> String {
     let mut text = String::new();
-    let line = match &subject.contract.promise {
-        Some(promise) => {
-            let _ = write!(
-                text,
-                "- When the whole task is done, and only then, let the last line of your final message be \
-                 <promise>{promise}</promise> alone, outside code blocks and quotes."
-            );
-            text.push_str(&proof_rule(subject));
-            text.push('\n');
-            "that line"
-        }
-        None => {
-            text.push_str(match reader {
-                Reader::Maker => {
-                    "- No claim of yours ends this loop; go on until it stops asking.\n"
-                }
-                Reader::Next => "- No claim of yours ends this loop; do this iteration's part.\n",
-            });
-            "the last line of your final message"
-        }
-    };
-    if reader == Reader::Next {
-        text.push_str(
-            "- If work is left after this iteration's part, make no claim and stop: the next iteration goes on.\n",
+    let line = if let Some(promise) = &subject.contract.promise {
+        let _ = writeln!(
+            text,
+            "- When the whole task is done, and only then, let the last line of your final message be \
+             <promise>{promise}</promise> alone, outside code blocks and quotes.{}",
+            proof_rule(subject)
         );
+        "that line"
+    } else {
+        text.push_str(match reader {
+            Reader::Maker => "- No claim of yours ends this loop; go on until it stops asking.\n",
+            Reader::Next => "- No claim of yours ends this loop; do this iteration's part.\n",
+        });
+        "the last line of your final message"
+    };
+    if reader == Reader::Next && subject.contract.promise.is_some() {
+        let max = subject.contract.limits.max_iterations;
+        text.push_str(if max > 0 && subject.iteration() >= max {
+            "- This is the last iteration. If work is left, make no claim; write down where it stands.\n"
+        } else {
+            "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n"
+        });
     }
     for check in subject.contract.of_role(Role::Until).take(4) {
         let run = clip(&check.run, COMMAND_CHARS_MAX);

@@ -36,6 +36,13 @@ pub struct Recipe {
     pub act: Vec<Fragment>,
 }
 
+impl Recipe {
+    /// The phases, in the order of a prompt.
+    pub fn phases(&self) -> [&Vec<Fragment>; 5] {
+        [&self.context, &self.observe, &self.orient, &self.decide, &self.act]
+    }
+}
+
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

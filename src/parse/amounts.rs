@@ -31,6 +31,28 @@ pub fn tokens(text: &str) -> Option<u64> {
     number.and_then(|number| number.checked_mul(factor))
 }
 
+/// A size with its unit, which may be left out of 0: `500MiB`, `2 GB`, `10B`.
+pub fn bytes(text: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 10] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+    ];
+    let (number, factor) = UNITS
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)))
+        .or_else(|| (text == "0").then_some((text, 0)))?;
+    let number = digits(number.trim_end())?.parse::<u64>().ok()?;
+    number.checked_mul(factor)
+}
+
 /// The text if it is digits and nothing else.
 pub fn digits(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
@@ -56,6 +78,24 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(dollars(text).map(micros), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_size_has_its_unit() {
+        let table = [
+            ("2GiB", Some(2 << 30)),
+            ("500 MiB", Some(500 << 20)),
+            ("3kB", Some(3000)),
+            ("10B", Some(10)),
+            ("0", Some(0)),
+            ("500", None),
+            ("GiB", None),
+            ("1.5GiB", None),
+            ("99999999999TiB", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(bytes(text), expected, "{text}");
         }
     }
 }

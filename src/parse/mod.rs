@@ -7,6 +7,7 @@ pub mod api_error;
 pub mod arguments;
 pub mod changes;
 pub mod duration;
+pub mod fragment;
 pub mod git;
 pub mod git_push;
 pub mod handoff_words;

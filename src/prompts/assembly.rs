@@ -30,8 +30,9 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &Known<'_>) -> Result<String
     let mut text = preamble(subject, parts);
     if let Some(page) = known.handoff {
         let body = values::bounded(page.text.trim_end());
-        let intro = "This loop was handed over to you. What was done before, as of";
-        section(&mut text, "HANDOFF", &format!("{intro} {}:\n\n{body}", page.path.display()));
+        let path = page.path.display();
+        let intro = "This loop was handed over to you, with this page of whoever had it before:";
+        section(&mut text, "HANDOFF", &format!("{intro} {path}\n\n{body}"));
     }
     let task = subject.contract.task.as_str();
     let acts = !parts.of(Phase::Act).is_empty();

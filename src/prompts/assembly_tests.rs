@@ -10,6 +10,7 @@ use crate::engine::claim::{Claim, read};
 use crate::engine::contract::Role;
 use crate::engine::fixture::{a_loop_with, facts, result};
 use crate::engine::judge::judge;
+use crate::engine::looped::CheckMemory;
 use crate::engine::run::{Fragment, GitSteps, Pace, Recipe, Run};
 use crate::prompts::parts::{self, Files};
 use crate::prompts::procedures;
@@ -40,6 +41,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         recipe,
         pace: Pace::default(),
         max_turns: 0,
+        token_budget: 100_000,
         git: GitSteps::default(),
         reactions: Vec::new(),
     }
@@ -73,78 +75,7 @@ fn a_first_prompt_is_who_you_are_the_phases_and_how_to_finish() {
         git_log: Some("1a2b3c4 Add the list endpoint\n"),
         ..Known::default()
     };
-    assert_snapshot!(made(&subject, &known, ""), @r#"
-    # OODA Loop Iteration
-
-    This is iteration 1 of 5 of procedure `build`. crew starts a fresh process for each: you know nothing of the iterations before, and the next will know nothing of yours but what is in files and commits. Nobody answers questions while you work.
-
-    ## OBSERVE
-
-    Look before you decide anything. Read, in this order:
-
-    1. `AGENTS.md`, else `CLAUDE.md` or the README: how this project is laid out, built and tested.
-    2. The plan: `PLAN.md`, unless `AGENTS.md` names another. What is done, what is open, what earlier iterations noted.
-    3. The specification or issue that the next open task points to.
-    4. The code which that task touches, and its tests. Search the whole tree before you conclude that something does not exist.
-
-    Uncommitted when this iteration began (`git status --porcelain`). It may be an earlier iteration's work, or a person's; find out before you touch it, and never throw it away:
-
-     M src/lib.rs
-    ?? notes.txt
-
-    The latest commits:
-
-    1a2b3c4 Add the list endpoint
-
-    ## ORIENT
-
-    Work out where things stand:
-
-    - Does the EVIDENCE below tell of a failed check or a refused claim? Mending that is this iteration's task, before anything new.
-    - Is there work in the tree that an earlier iteration began and did not finish? Finishing it comes next.
-    - Otherwise: which open task comes first, by the order of the plan and by what the others depend on?
-    - Does the plan still match the code? Where it does not, the code is the fact; correct the plan.
-    - If there is no plan, the CONTEXT and the specifications are it: write the open tasks into `PLAN.md`, the most important first, and go on with the first.
-
-    ## DECIDE
-
-    Choose one task. Before you edit anything, say in two or three sentences:
-
-    - which task it is and why it is next;
-    - what will be true when it is done, and which command or test will show it;
-    - which files you expect to change.
-
-    If it is too large for one iteration, split it in the plan and take the first part that works by itself. If no task is open, check that this is so: every requirement has code, every check runs and passes. Then nothing is left to build, and you may claim it.
-
-    ## ACT
-
-    Do that one task, and do all of it:
-
-    1. Where it can be tested, write the test first and see it fail for the reason you expect.
-    2. Write the code in the manner of the code around it: no stub, no placeholder, no commented-out remains, nothing beyond the task.
-    3. Run the project's own tests, linter and build, all of them. What you broke, mend now.
-    4. Read your own diff once as a reviewer would, and correct what you find.
-    5. Bring the plan up to date: mark the task done only if it is; add the tasks and bugs you came across; note in a line or two what the next iteration must know and cannot see in the code. Keep it short: delete what no longer helps.
-    6. If `AGENTS.md` told you something that proved wrong, correct that line.
-
-    Be exact about what you know:
-
-    - "Passes" is for a command that you ran in this iteration, after your last edit, and saw pass. Name the command.
-    - What you did not run or could not check, call unchecked. An honest gap helps the next iteration; a hidden one costs it.
-    - Never make a check pass by weakening it: no test deleted, skipped or loosened, no warning silenced, no check's settings changed to get there. If a check itself is wrong, write down why and leave that decision to a person.
-
-    Commit only if `AGENTS.md` or the CONTEXT above asks for it, one commit for one task. Uncommitted work is not lost: the next iteration finds it in the working tree. Never push.
-
-    Then stop. One task is one iteration: the next one starts with a clear head.
-
-    ## HOW TO FINISH
-
-    - When the whole task is done, and only then, let the last line of your final message be <promise>COMPLETE</promise> alone, outside code blocks and quotes. crew then runs `cargo test` itself and believes only that.
-    - If work is left after this iteration's part, make no claim and stop: the next iteration goes on.
-    - If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.
-
-    Now begin iteration 1.
-    "#);
+    assert_snapshot!("the_first_prompt_of_build", made(&subject, &known, ""));
 }
 
 #[test]
@@ -166,97 +97,7 @@ fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
     let page = Path::new("/repo/.claude/branches/main/handoffs/task-1.md");
     let handoff = Some(Handoff { path: page, text: "# Handoff\n\nThe lexer is done.\n" });
     let known = Known { accounts: &accounts, handoff, ..Known::default() };
-    assert_snapshot!(made(&subject, &known, ""), @r#"
-    # OODA Loop Iteration
-
-    This is iteration 4 of 5 of procedure `fix`. crew starts a fresh process for each: you know nothing of the iterations before, and the next will know nothing of yours but what is in files and commits. Nobody answers questions while you work.
-
-    ## HANDOFF
-
-    This loop was handed over to you. What was done before, as of /repo/.claude/branches/main/handoffs/task-1.md:
-
-    # Handoff
-
-    The lexer is done.
-
-    ## CONTEXT
-
-    Only the parser's tests.
-
-    ## OBSERVE
-
-    See what fails, with your own eyes. In this order:
-
-    1. Read `AGENTS.md`, else `CLAUDE.md` or the README, for the commands that check this project.
-    2. These checks did not pass when crew last ran them. Run each one yourself:
-       - `cargo test`
-    3. Read the whole output of a failure, from its first error on: later errors are often only its echo.
-    4. Read the EVIDENCE below: what earlier iterations tried. Then `PLAN.md`, if it is there: its notes may name causes already ruled out.
-
-    ## ORIENT
-
-    Find the cause, not the place where it shows:
-
-    - Which failures have one cause in common? Group them.
-    - For the group to take first: what did the code do, what should it have done, and since when? `git log` and `git blame` of the lines involved often answer the last.
-    - Say what you think the cause is, and look for what would prove you wrong: a smaller input, a printed value, a single test run alone.
-    - Is the code wrong, the test, or the environment? A test is wrong only if it contradicts the specification; say which line does.
-    - Was the same thing tried before, by the EVIDENCE? Then it is not the cause, or not the whole of it.
-
-    ## DECIDE
-
-    Choose one cause for this iteration: the one that hides others, or else the one that makes the most checks fail. Say in two or three sentences what the cause is, how you know, what you will change, and which command will show that it is mended.
-
-    If every check passes, run all of them once more, from a clean state where you can. Still green: nothing is left to fix, and you may claim it.
-
-    ## ACT
-
-    Mend that cause:
-
-    1. Make the failure small: the one test or command that shows it, run by itself.
-    2. Change as little as mends it, in the manner of the code around it. No rewriting beside the point.
-    3. If no test would have caught it, add one and see it fail without your change.
-    4. Run that command, then every check of the project: what passed before must still pass.
-    5. If something still fails, note in `PLAN.md`, under Notes, what you ruled out and what you would try next. If nothing does, delete such notes.
-
-    Be exact about what you know:
-
-    - "Passes" is for a command that you ran in this iteration, after your last edit, and saw pass. Name the command.
-    - What you did not run or could not check, call unchecked. An honest gap helps the next iteration; a hidden one costs it.
-    - Never make a check pass by weakening it: no test deleted, skipped or loosened, no warning silenced, no check's settings changed to get there. If a check itself is wrong, write down why and leave that decision to a person.
-
-    Do not commit: crew commits what you leave in the working tree when this iteration ends. Leave nothing there that does not belong in a commit.
-
-    Then stop. If the cause is outside this tree (a service that is down, a missing secret, a wrong machine), do not work around it: say so, as the rules below tell you to.
-
-    ## EVIDENCE
-
-    What crew saw after iteration 3:
-    - Its claim was refused.
-    - `cargo test` (verify) failed (exit 1).
-      Its last lines:
-        test parse::lists ... FAILED
-        1 failed; 3 passed
-
-    What the last iterations came to:
-    - Iteration 1: `cargo test` failed (exit 1); files, commits or checks changed.
-    - Iteration 2: `cargo test` failed (exit 1); nothing changed.
-    - Iteration 3: claimed done, refused: `cargo test` failed (exit 1); nothing changed.
-
-    The user says:
-    Leave src/old alone.
-    It goes next week.
-
-    Nothing changed in the last 3 iterations; after 5 the loop ends as stalled. Try another approach, or say what blocks you.
-
-    ## HOW TO FINISH
-
-    - When the whole task is done, and only then, let the last line of your final message be <promise>COMPLETE</promise> alone, outside code blocks and quotes. crew then runs `cargo test` itself and believes only that.
-    - If work is left after this iteration's part, make no claim and stop: the next iteration goes on.
-    - If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.
-
-    Now begin iteration 4.
-    "#);
+    assert_snapshot!("the_fourth_prompt_of_fix", made(&subject, &known, ""));
 }
 
 #[test]
@@ -295,6 +136,50 @@ fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
 }
 
 #[test]
+fn the_blocks_of_a_template_do_what_handlebars_says() {
+    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let mut subject = of_task("T", recipe);
+    subject.state.words = vec!["one {{task}}".to_owned(), "two".to_owned()];
+    let table = [
+        (
+            "{{#each words}}{{@index}}={{this}}{{#unless @last}}, {{/unless}}{{/each}}",
+            "0=one {{task}}, 1=two",
+        ),
+        (
+            "{{#each words as |word place|}}{{place}}{{word}}{{@root.task}}{{../task}} {{/each}}.",
+            "0one {{task}}TT 1twoTT .",
+        ),
+        (
+            "{{#each words}}{{#if @first}}{{../task}}{{/if}}{{#each @root.words}}{{../../task}}{{/each}}{{/each}}",
+            "TTTTT",
+        ),
+        ("{{#each failing}}x{{else}}none of {{max-iterations}}{{/each}}", "none of 10"),
+        ("{{#if failing}}red{{else if (gt iteration 1)}}later{{else}}first{{/if}}", "first"),
+        ("{{#if (and (eq task \"T\") (not crew-commits))}}{{len words}}{{/if}}", "2"),
+        (
+            "{{{{raw}}}}{{task}} {{git-stat}}{{{{/raw}}}} \\{{task}}{{! gone }}",
+            "{{task}} {{git-stat}} {{task}}",
+        ),
+        ("{{~#unless git-diff~}} clean {{~/unless~}}", "clean"),
+    ];
+    for (template, expected) in table {
+        let text = made(&subject, &Known::default(), template);
+        assert!(
+            text.contains(&format!("## CONTEXT\n\n{expected}\n\n## TASK")),
+            "{template}: {text}"
+        );
+    }
+    let run = subject.contract.run.as_ref().unwrap();
+    for (template, expected) in
+        [("\n{{#if}}a{{/if}}", "/p/a.hbs:2: "), ("{{eq task}}", "/p/a.hbs:1: ")]
+    {
+        let parts = parts::read(&run.recipe, &Only(template)).unwrap();
+        let told = prompt(&subject, &parts, &Known::default()).unwrap_err();
+        assert!(told.starts_with(expected), "{told}");
+    }
+}
+
+#[test]
 fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
     let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
     let diff = "+ another line of 日本語\n".repeat(2000);
@@ -311,7 +196,7 @@ fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
 #[test]
 fn a_baseline_is_the_evidence_of_the_first_prompt() {
     let mut subject = of("fix");
-    let memory = crate::engine::looped::CheckMemory { last: Verdict::Failed, ever_failed: true };
+    let memory = CheckMemory { last: Verdict::Failed, ever_failed: true };
     subject.state.checks.insert("cargo test".to_owned(), memory);
     let text = made(&subject, &Known::default(), "");
     assert!(text.contains(

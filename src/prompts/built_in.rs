@@ -31,6 +31,7 @@ templates![
     "plan/orient",
     "plan/decide",
     "plan/act",
+    "checks",
     "commit",
     "evidence",
     "tree",

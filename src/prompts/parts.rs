@@ -184,4 +184,4 @@ pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
 
 #[cfg(test)]
 #[path = "parts_tests.rs"]
-pub mod tests;
+mod tests;

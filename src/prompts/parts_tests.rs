@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Files in memory.
-pub struct Shelf(BTreeMap<PathBuf, String>);
+struct Shelf(BTreeMap<PathBuf, String>);
 
 impl Files for Shelf {
     fn read(&self, path: &Path) -> Result<String, String> {
@@ -123,4 +123,14 @@ proptest! {
         let files = shelf(&[("/p/main.hbs", text.as_str())]);
         let _ = read(&of("/p/main.hbs"), &files);
     }
+}
+
+#[test]
+fn a_template_nested_too_deep_is_told_and_ends_nothing() {
+    let deep = "{{#if task}}".repeat(100_000);
+    assert_eq!(told(&[("/p/main.hbs", &deep)]), "/p/main.hbs: a template nested over 64 deep");
+    let lists = format!("{{{{eq {} 1}}}}", "[".repeat(100_000));
+    assert!(told(&[("/p/main.hbs", &lists)]).starts_with("/p/main.hbs:"));
+    let fine = format!("{}{}", "{{#if task}}".repeat(60), "{{/if}}".repeat(60));
+    assert!(read(&of("/p/main.hbs"), &shelf(&[("/p/main.hbs", &fine)])).is_ok());
 }

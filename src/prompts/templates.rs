@@ -97,14 +97,11 @@ impl<'files> Reading<'files> {
             if let (Some(place), Some((_, line))) = (place, self.open.last_mut()) {
                 *line = place.0;
             }
-            let new = match &mut element {
-                TemplateElement::PartialExpression(include) => {
-                    self.include(include, scope)?.elements
-                }
-                _ => {
-                    self.element(&mut element, scope)?;
-                    vec![element]
-                }
+            let new = if let TemplateElement::PartialExpression(include) = &element {
+                self.include(include, scope)?.elements
+            } else {
+                self.element(&mut element, scope)?;
+                vec![element]
             };
             template.mapping.extend(new.iter().filter_map(|_| place.cloned()));
             template.elements.extend(new);

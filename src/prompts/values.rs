@@ -59,8 +59,8 @@ fn value(variable: Variable, subject: &Loop, known: &Known<'_>) -> Value {
         Variable::Iteration => return subject.iteration().into(),
         Variable::MaxIterations => return contract.limits.max_iterations.into(),
         Variable::CrewCommits => return run.is_some_and(|run| run.git.commit).into(),
-        Variable::Failing => return list(failing(subject)),
-        Variable::Words => return list(words(subject)),
+        Variable::Failing => return list(&failing(subject)),
+        Variable::Words => return list(&words(subject)),
         Variable::Procedure => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
         Variable::Promise => {
             contract.promise.as_ref().map_or_else(String::new, ToString::to_string)
@@ -77,7 +77,7 @@ fn value(variable: Variable, subject: &Loop, known: &Known<'_>) -> Value {
     bounded(&text).into()
 }
 
-fn list(items: Vec<String>) -> Value {
+fn list(items: &[String]) -> Value {
     Value::Array(items.iter().map(|item| bounded(item).into()).collect())
 }
 
@@ -86,7 +86,8 @@ pub fn bounded(text: &str) -> String {
     if text.len() <= VALUE_BYTES_MAX {
         return text.to_owned();
     }
-    let head = &text[..text.floor_char_boundary(VALUE_BYTES_MAX)];
+    let end = (0..=VALUE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+    let head = &text[..end.unwrap_or_default()];
     // Whole lines, unless the last one takes up most of it.
     let head = match head.rsplit_once('\n') {
         Some((lines, _)) if lines.len() > VALUE_BYTES_MAX / 2 => lines,

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod doctor;
+pub mod dry_run;
 pub mod events;
 pub mod help;
 pub mod history;

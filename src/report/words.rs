@@ -7,6 +7,19 @@ pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// "4,230": a number as people read it.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// "450ms", "45s", "4m 12s", "11h 58m".
 pub fn duration(ms: u64) -> String {
     if ms < 1000 {
@@ -55,6 +68,8 @@ mod tests {
         assert_eq!(spoken, ["450ms", "45s", "4m 12s", "11h 58m"]);
         let taken: Vec<String> = [15_000, 45_290, 136_000, 43_089_000].map(took).to_vec();
         assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
+        let numbers = [0, 999, 4230, 100_000, 1_234_567].map(grouped);
+        assert_eq!(numbers, ["0", "999", "4,230", "100,000", "1,234,567"]);
         assert_eq!(commands(["a", "b", "a", "c"].into_iter()), "`a`, `b` and `c`");
         assert_eq!(commands(["a"].into_iter()), "`a`");
     }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::disk;
 use super::env;
-use crate::engine::settings::{Layer, Limit, Origin, Sourced};
-use crate::parse::settings::{Read, limit, parse};
+use crate::engine::settings::Layer;
+use crate::parse::settings::{Read, Whose, parse, variables};
 
 /// The largest settings file that is read.
 const FILE_BYTES: u64 = 256 << 10;
@@ -26,29 +26,16 @@ pub fn project_file(checkout: &Path) -> PathBuf {
 }
 
 /// Reads a settings file. `None` when there is none; an error tells every fault of it.
-pub fn read(path: &Path) -> Result<Option<Read>, String> {
+pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
     let told = |error: io::Error| format!("cannot read {}: {error}", path.display());
     let Some(bytes) = disk::read(path, FILE_BYTES).map_err(told)? else { return Ok(None) };
     let text = String::from_utf8(bytes);
     let text =
         text.map_err(|_| format!("{} is not UTF-8 text: save it as such", path.display()))?;
-    parse(&text, path).map(Some)
+    parse(&text, path, whose).map(Some)
 }
 
-/// The limits the environment names. The error is one line for each that cannot be used.
+/// What the environment says. The error is one line for each variable that cannot be used.
 pub fn environment() -> Result<Layer, String> {
-    let mut layer = Layer::default();
-    let mut faults = Vec::new();
-    for which in Limit::ALL {
-        let name = which.variable();
-        let Some(text) = env::text(name) else { continue };
-        match limit(which, &text) {
-            Ok(value) => {
-                let origin = Origin::Environment(name);
-                layer.limits.insert(which, Sourced { value, origin });
-            }
-            Err(fault) => faults.push(fault),
-        }
-    }
-    if faults.is_empty() { Ok(layer) } else { Err(faults.join("\n")) }
+    variables(&env::text)
 }

@@ -63,6 +63,8 @@ pub(super) struct Heard {
 #[derive(Debug, Default, Deserialize)]
 struct Message {
     #[serde(default)]
+    id: Word,
+    #[serde(default)]
     content: List<Block>,
 }
 
@@ -83,6 +85,10 @@ pub(super) struct Block {
 }
 
 impl Said {
+    pub(super) fn message_id(&self) -> Option<&str> {
+        self.message.id.text()
+    }
+
     pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.message.content.iter()
     }
@@ -120,7 +126,7 @@ pub(super) struct System {
     #[serde(default)]
     pub(super) tasks: List<Task>,
     #[serde(default)]
-    error: Word,
+    pub(super) error: Word,
     #[serde(default)]
     error_status: Number,
     #[serde(default)]

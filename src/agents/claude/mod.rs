@@ -10,7 +10,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use self::events::{Event, Heard, Limit, Result, Said, System};
 use self::spent::Spent;
 use super::open::Open;
-use super::words::{KEPT_BYTES, end, note, shown};
+use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{Reader, Report};
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::engine::facts::ApiError;
@@ -22,6 +22,11 @@ mod spent;
 mod tests;
 
 pub(super) const NAME: &str = "claude";
+
+/// The longest name that is kept, in characters: of a model, a message, a kind of error.
+const NAME_CHARS: usize = 200;
+/// The longest error that is kept, in characters.
+const ERROR_CHARS: usize = 2000;
 
 /// How it is started. Both clients know all of these options; 2.1.330 hides `--max-turns` from its help.
 pub(super) fn agent() -> Agent {
@@ -51,6 +56,8 @@ pub(super) struct Claude {
     open: Open,
     spent: Spent,
     error: Option<Told>,
+    /// The message of the agent's own that was told last, by its id.
+    message: Option<String>,
     /// When the limit that was hit is over, as the client tells it apart from its words.
     reset: Option<DateTime<Utc>>,
     denied: Vec<String>,
@@ -127,9 +134,16 @@ impl Claude {
         let is_own = said.parent_tool_use_id.is_none();
         if let (Some(kind), true) = (said.error.text(), is_own) {
             let message = said.texts().collect::<Vec<_>>().join("\n");
-            let told = Some(shown(&message));
-            self.error = Some(Told { kind: kind.to_owned(), message });
-            return told;
+            self.fails(kind, &message);
+            return Some(shown(&message));
+        }
+        if is_own {
+            // The service answered: what failed before was got over, and what the model called was answered.
+            self.error = None;
+            if self.message.as_deref() != said.message_id() {
+                self.message = said.message_id().map(|id| start(id, NAME_CHARS).to_owned());
+                self.open.close_all_tools();
+            }
         }
         let mut seen = Vec::new();
         for block in said.blocks() {
@@ -147,11 +161,12 @@ impl Claude {
                 _ => {}
             }
         }
-        if is_own {
-            // The service answered: what failed before has been tried again.
-            self.error = None;
-        }
         (is_own && !seen.is_empty()).then(|| seen.join("\n"))
+    }
+
+    fn fails(&mut self, kind: &str, message: &str) {
+        let kind = start(kind, NAME_CHARS).to_owned();
+        self.error = Some(Told { kind, message: start(message, ERROR_CHARS).to_owned() });
     }
 
     fn heard(&mut self, heard: &Heard) -> Option<String> {
@@ -167,7 +182,7 @@ impl Claude {
     fn system(&mut self, system: &System) -> Option<String> {
         let task = system.task_id.text().unwrap_or_default();
         match system.subtype.text()? {
-            "init" => self.model = system.model.text().map(str::to_owned).or(self.model.take()),
+            "init" => self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned()),
             "task_started" => self.open.task(task),
             "task_notification" => self.open.close_task(task),
             "background_tasks_changed" => {
@@ -179,7 +194,12 @@ impl Claude {
                 note(&mut self.denied, tool);
                 return Some(format!("denied: {}", shown(tool)));
             }
-            "api_retry" => return Some(system.spoken_retry()),
+            "api_retry" => {
+                // A client that is ended while it tries again was failed by the service.
+                let retry = system.spoken_retry();
+                self.fails(system.error.text().unwrap_or("unknown"), &retry);
+                return Some(retry);
+            }
             _ => {}
         }
         None

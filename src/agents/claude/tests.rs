@@ -180,6 +180,34 @@ fn a_service_that_answers_again_was_got_over() {
 }
 
 #[test]
+fn a_client_that_is_ended_while_it_tries_again_was_failed_by_the_service() {
+    for stream in both!("overloaded") {
+        let lines: Vec<&str> = stream.lines().filter(|it| !it.contains("synthetic")).collect();
+        let tried: Vec<&str> = lines.into_iter().filter(|it| !it.contains("\"result\"")).collect();
+        let Some(ApiError::Transient { message, .. }) = read(&tried.join("\n")).0.error else {
+            panic!("{tried:?}")
+        };
+        assert_eq!(message, "the service did not answer (overloaded, 529): retry 2 of 2");
+    }
+}
+
+#[test]
+fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
+    let mut reader = Claude::default();
+    let call = |message: &str, id: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{message}","content":[{{"type":"tool_use","id":"{id}"}}]}}}}"#
+        )
+    };
+    reader.line(&call("m1", "one"));
+    reader.line(&call("m1", "two"));
+    reader.line(r#"{"type":"user","message":{"content":[{"tool_use_id":"two"}]}}"#);
+    assert!(reader.tool_is_open());
+    reader.line(r#"{"type":"assistant","message":{"id":"m2","content":[]}}"#);
+    assert!(!reader.tool_is_open());
+}
+
+#[test]
 fn an_answer_cut_by_the_token_limit_is_cut_and_no_error_and_no_claim() {
     for stream in both!("cut") {
         let report = read(stream).0;

@@ -10,48 +10,48 @@ const PIECE_CHARACTERS: usize = 1000;
 /// Whether the end of the output is an echo: it repeats the last line of the prompt, or all of the prompt
 /// from its first line up to some place, or the whole output is a long piece of it. Colours and white
 /// space make no difference, so an echo may be wrapped anew. A claim that follows an echo is none of it.
-/// Takes time in proportion to the output.
+/// Takes time in proportion to both texts, and memory for the output alone.
 pub(super) fn ends_in_echo(output: &str, prompt: &str) -> bool {
-    let (said, asked) = (plain(output), plain(prompt));
+    let (output, prompt) = (plain(output), plain(prompt));
     let is_text = |line: &&str| !line.trim().is_empty();
-    let first = asked.lines().find(is_text).map(squeezed).unwrap_or_default();
-    let last = asked.lines().rfind(is_text).map(squeezed).unwrap_or_default();
-    let final_line = said.lines().rfind(is_text).map(squeezed).unwrap_or_default();
-    let (said, asked) = (squeezed(&said), squeezed(&asked));
-    if said.is_empty() || asked.is_empty() {
+    let length = |line: Option<&str>| line.map_or(0, |line| letters(line).count());
+    let last = length(prompt.lines().rfind(is_text));
+    let said: Vec<char> = letters(&output).collect();
+    if said.is_empty() || last == 0 {
         return false;
     }
-    let tail =
-        said.iter().rev().zip(asked.iter().rev()).take_while(|(one, two)| one == two).count();
-    if tail >= last.len() {
+    let repeated =
+        said.iter().rev().zip(letters(&prompt).rev()).take_while(|(one, two)| **one == *two);
+    if repeated.count() >= last {
         return true;
     }
     // One line alone may be an agent's own, though a prompt begins with it.
-    let head = begun(&said, &asked);
-    if head >= first.len() && head > final_line.len() {
+    let head = begun(&said, &prompt);
+    let first = length(prompt.lines().find(is_text));
+    if head >= first && head > length(output.lines().rfind(is_text)) {
         return true;
     }
-    said.len() >= PIECE_CHARACTERS && contains(&asked, &said)
+    said.len() >= PIECE_CHARACTERS && is_piece(&said, &prompt)
 }
 
 /// The characters of a text that are no white space.
-fn squeezed(text: &str) -> Vec<char> {
-    text.chars().filter(|it| !it.is_whitespace()).collect()
+fn letters(text: &str) -> impl DoubleEndedIterator<Item = char> {
+    text.chars().filter(|it| !it.is_whitespace())
 }
 
-/// The length of the longest beginning of `asked` that `said` ends with.
-fn begun(said: &[char], asked: &[char]) -> usize {
-    let asked = &asked[..asked.len().min(said.len())];
-    let table = borders(asked);
-    said.iter().fold(0, |matched, next| step(asked, &table, matched, *next))
+/// The length of the longest beginning of the prompt that `said` ends with.
+fn begun(said: &[char], prompt: &str) -> usize {
+    let head: Vec<char> = letters(prompt).take(said.len()).collect();
+    let table = borders(&head);
+    said.iter().fold(0, |matched, next| step(&head, &table, matched, *next))
 }
 
-fn contains(text: &[char], piece: &[char]) -> bool {
-    let table = borders(piece);
+fn is_piece(said: &[char], prompt: &str) -> bool {
+    let table = borders(said);
     let mut matched = 0;
-    text.iter().any(|next| {
-        matched = step(piece, &table, matched, *next);
-        matched == piece.len()
+    letters(prompt).any(|next| {
+        matched = step(said, &table, matched, next);
+        matched == said.len()
     })
 }
 

@@ -3,90 +3,24 @@
 //! Every value knows where it came from. Nothing here reads a file or a variable, and nothing here is
 //! asked again once a loop runs: the contract holds a copy.
 
+mod agents;
+mod limit;
 pub mod merge;
+mod procedure;
+pub mod run;
 pub mod trust;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+pub use self::agents::{AgentArguments, AgentEntry, DEFAULT_AGENT};
+pub use self::limit::{Limit, Unit};
+pub use self::procedure::Procedure;
+use super::agent::Permissions;
 use super::contract::Check;
-use super::limits::Limits;
 use super::promise::Promise;
-
-/// A bound that settings can move. 0 is "none" for each of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Limit {
-    MaxIterations,
-    FailureThreshold,
-    Stall,
-    MaxDuration,
-    MaxWait,
-}
-
-impl Limit {
-    /// All of them, in the order they are shown.
-    pub const ALL: [Self; 5] = [
-        Self::MaxIterations,
-        Self::FailureThreshold,
-        Self::Stall,
-        Self::MaxDuration,
-        Self::MaxWait,
-    ];
-
-    /// The table and the key that hold it in a settings file.
-    pub fn key(self) -> (&'static str, &'static str) {
-        match self {
-            Self::MaxIterations => ("loop", "max_iterations"),
-            Self::FailureThreshold => ("loop", "failure_threshold"),
-            Self::Stall => ("loop", "stall"),
-            Self::MaxDuration => ("loop", "max_duration"),
-            Self::MaxWait => ("wait", "max"),
-        }
-    }
-
-    /// The environment's variable for it.
-    pub fn variable(self) -> &'static str {
-        match self {
-            Self::MaxIterations => "CREW_MAX_ITERATIONS",
-            Self::FailureThreshold => "CREW_FAILURE_THRESHOLD",
-            Self::Stall => "CREW_STALL",
-            Self::MaxDuration => "CREW_MAX_DURATION",
-            Self::MaxWait => "CREW_MAX_WAIT",
-        }
-    }
-
-    /// Whether it counts seconds; otherwise it counts iterations.
-    pub fn is_time(self) -> bool {
-        matches!(self, Self::MaxDuration | Self::MaxWait)
-    }
-
-    /// Its value where no setting names one.
-    pub fn built_in(self) -> u64 {
-        let limits = Limits::default();
-        match self {
-            Self::MaxIterations => limits.max_iterations.into(),
-            Self::FailureThreshold => limits.failure_threshold.into(),
-            Self::Stall => limits.stall.into(),
-            Self::MaxDuration => limits.max_duration_s,
-            Self::MaxWait => limits.max_wait_s,
-        }
-    }
-
-    /// A value of it as a settings file writes it: `15`, `"12h"`.
-    pub fn written(self, value: u64) -> String {
-        if self.is_time() && value > 0 {
-            let time = humantime::format_duration(std::time::Duration::from_secs(value));
-            return format!("\"{time}\"");
-        }
-        value.to_string()
-    }
-}
-
-/// Whether `value` lets a loop go further than `other` does.
-pub fn is_wider(value: u64, other: u64) -> bool {
-    other != 0 && (value == 0 || value > other)
-}
+use super::run::Reaction;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +55,18 @@ pub struct Sourced<T> {
     pub origin: Origin,
 }
 
+impl<T> Sourced<T> {
+    /// A value that nobody set.
+    pub fn built_in(value: T) -> Self {
+        Self { value, origin: Origin::BuiltIn }
+    }
+
+    /// A value of the command that starts the loop.
+    pub fn typed(value: T) -> Self {
+        Self { value, origin: Origin::Typed }
+    }
+}
+
 /// A check as a settings file may name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedCheck {
@@ -135,13 +81,29 @@ impl From<Check> for NamedCheck {
     }
 }
 
-/// What one tier says; what it leaves out it says nothing about.
+/// What one tier says; what it leaves out it says nothing about, and an empty list is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub limits: BTreeMap<Limit, Sourced<u64>>,
     pub promise: Option<Sourced<Promise>>,
     /// In the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
+    /// The name of the agent that fresh processes run.
+    pub agent: Option<Sourced<String>>,
+    pub agent_arguments: Option<Sourced<AgentArguments>>,
+    pub permissions: Option<Sourced<Permissions>>,
+    pub commit: Option<Sourced<bool>>,
+    pub push: Option<Sourced<bool>>,
+    /// The branch to rebase onto; a `None` inside turns a lower tier's off.
+    pub rebase: Option<Sourced<Option<String>>>,
+    /// Globs of paths that the agent must not change.
+    pub protect: Vec<Sourced<String>>,
+    /// In the order given.
+    pub reactions: Vec<Sourced<Reaction>>,
+    /// By name.
+    pub agents: BTreeMap<String, Sourced<AgentEntry>>,
+    /// By name.
+    pub procedures: BTreeMap<String, Sourced<Procedure>>,
 }
 
 impl Layer {

@@ -1,10 +1,13 @@
 //! What a project's own file may not decide alone. A checkout is written by others, and by agents: a
-//! command from it runs, and a limit that it raises holds, only after a person on this machine has
-//! trusted that exact text. What only narrows needs nobody.
+//! command from it runs, a limit that it raises holds, and a step it takes with git is taken, only after a
+//! person on this machine has trusted that exact text. What only narrows needs nobody.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Layer, Limit, NamedCheck, Origin, is_wider};
+use super::{DEFAULT_AGENT, Layer, NamedCheck, Origin, Sourced};
+use crate::engine::agent::Permissions;
+use crate::engine::run::Reaction;
 
 /// One thing to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,24 +50,79 @@ fn is_unseen(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// All in a project's layer that needs trust: every check, and every limit wider than the user's own or,
-/// where the user has none, than the built-in one.
+/// All in a project's layer that needs trust, each text once: every command of a check, a reaction or an
+/// agent, and what goes further than the user's own settings or, where those say nothing, than crew's.
+/// Prompts need none: they are words, and the agent reads the checkout anyway.
 pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
-    let wider = project.limits.iter().filter_map(|(limit, sourced)| {
-        let own = user.limits.get(limit).map_or(limit.built_in(), |own| own.value);
-        let text = raised(*limit, sourced.value);
-        let need = || Need { text, origin: sourced.origin.clone() };
-        is_wider(sourced.value, own).then(need)
-    });
-    let checks = project.checks.iter();
-    let checks =
-        checks.map(|check| Need { text: command(&check.value), origin: check.origin.clone() });
-    wider.chain(checks).collect()
+    let mut needs = of_terms("loop", project, &[user]);
+    if let Some(arguments) = &project.agent_arguments {
+        let text = format!("[agent] args = {:?}", arguments.value.list);
+        needs.push(Need { text, origin: arguments.origin.clone() });
+    }
+    for (name, agent) in &project.agents {
+        let text = format!("[agents.{name}] {}", agent.value);
+        needs.push(Need { text, origin: agent.origin.clone() });
+    }
+    for reaction in &project.reactions {
+        let Reaction { on, run, timeout_s } = &reaction.value;
+        let text = format!("on {} (within {timeout_s}s): {run}", on.label());
+        needs.push(Need { text, origin: reaction.origin.clone() });
+    }
+    for (name, procedure) in &project.procedures {
+        let own = user.procedures.get(name).map(|own| &own.value.terms);
+        let own: Vec<&Layer> = own.into_iter().chain([user]).collect();
+        needs.extend(of_terms(&format!("procedures.{name}"), &procedure.value.terms, &own));
+    }
+    let mut known = BTreeSet::new();
+    needs.retain(|need| known.insert(need.text.clone()));
+    needs
 }
 
-fn raised(limit: Limit, value: u64) -> String {
-    let (table, key) = limit.key();
-    format!("[{table}] {key} = {}", limit.written(value))
+/// What of the terms under `[table]` needs trust; `own` are the user's, the nearest first.
+fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<Need> {
+    let mut needs = Vec::new();
+    for (limit, sourced) in &terms.limits {
+        let mine = own.iter().find_map(|own| own.limits.get(limit));
+        if limit.is_wider(sourced.value, mine.map_or(limit.built_in(), |mine| mine.value)) {
+            let (home, key) = limit.key();
+            let table = if home == "loop" { table } else { home };
+            let text = format!("[{table}] {key} = {}", limit.written(sourced.value));
+            needs.push(Need { text, origin: sourced.origin.clone() });
+        }
+    }
+    let mut need = |key: &str, value: String, origin: &Origin| {
+        needs.push(Need { text: format!("[{table}] {key} = {value}"), origin: origin.clone() });
+    };
+    if let Some(Sourced { value, origin }) = &terms.agent {
+        let mine = own.iter().find_map(|own| own.agent.as_ref());
+        if mine.map_or(DEFAULT_AGENT, |mine| mine.value.as_str()) != value {
+            need("agent", format!("{value:?}"), origin);
+        }
+    }
+    if let Some(Sourced { value, origin }) = &terms.permissions {
+        let mine = own.iter().find_map(|own| own.permissions.as_ref());
+        if *value > mine.map_or(Permissions::default(), |mine| mine.value) {
+            need("permissions", format!("{:?}", value.label()), origin);
+        }
+    }
+    for (key, asked, mine) in [
+        ("commit", &terms.commit, own.iter().find_map(|own| own.commit.as_ref())),
+        ("push", &terms.push, own.iter().find_map(|own| own.push.as_ref())),
+    ] {
+        let is_mine = mine.is_some_and(|mine| mine.value);
+        if let Some(asked) = asked.as_ref().filter(|asked| asked.value && !is_mine) {
+            need(key, "true".to_owned(), &asked.origin);
+        }
+    }
+    if let Some(Sourced { value: Some(branch), origin }) = &terms.rebase {
+        let mine = own.iter().find_map(|own| own.rebase.as_ref());
+        if mine.and_then(|mine| mine.value.as_ref()) != Some(branch) {
+            need("rebase", format!("{branch:?}"), origin);
+        }
+    }
+    let checks = terms.checks.iter();
+    needs.extend(checks.map(|it| Need { text: command(&it.value), origin: it.origin.clone() }));
+    needs
 }
 
 fn command(named: &NamedCheck) -> String {
@@ -82,7 +140,7 @@ fn command(named: &NamedCheck) -> String {
 mod tests {
     use super::*;
     use crate::engine::contract::{Check, Role};
-    use crate::engine::settings::Sourced;
+    use crate::engine::settings::Limit;
 
     fn texts(needs: &[Need]) -> Vec<String> {
         needs.iter().map(ToString::to_string).collect()
@@ -106,6 +164,13 @@ mod tests {
             ["[loop] max_iterations = 30", "[loop] max_duration = \"1h\""]
         );
         assert_eq!(texts(&needs(&layer(&[(Limit::Stall, 0)]), &open)), ["[loop] stall = 0"]);
+        let priced = layer(&[(Limit::MaxCost, 2_500_000), (Limit::MaxTokens, 500_000)]);
+        assert_eq!(texts(&needs(&priced, &Layer::default())), Vec::<String>::new());
+        let thrifty = layer(&[(Limit::MaxCost, 2_499_999), (Limit::MaxTokens, 1)]);
+        assert_eq!(
+            texts(&needs(&priced, &thrifty)),
+            ["[loop] max_cost = 2.50", "[loop] max_tokens = \"500k\""]
+        );
     }
 
     #[test]

@@ -1,27 +1,15 @@
-//! The tables and keys of a settings file, and what each is good for.
+//! The tables of a settings file, and the keys of the small ones.
 
 use toml::de::{DeTable, DeValue};
 
-use super::{Key, Reader, Value, in_order};
-use crate::engine::contract::{Check, Role};
-use crate::engine::promise::Promise;
-use crate::engine::settings::merge::ROLES;
-use crate::engine::settings::{Limit, NamedCheck};
-use crate::parse::spelling::nearest;
+use super::checks::CHECK;
+use super::terms::LOOP;
+use super::{Key, Reader, Value, Whose, in_order};
+use crate::engine::settings::{Layer, Limit, Sourced};
 
-const TABLES: [&str; 3] = ["loop", "check", "wait"];
-const LOOP: [&str; 8] = [
-    "max_iterations",
-    "max_duration",
-    "completion_promise",
-    "failure_threshold",
-    "stall",
-    "verify",
-    "gate",
-    "until",
-];
-const CHECK: [&str; 5] = ["name", "run", "role", "timeout", "success_exit_code"];
+const TABLES: [&str; 8] = ["loop", "check", "agent", "agents", "procedures", "on", "wait", "keep"];
 const WAIT: [&str; 1] = ["max"];
+const KEEP: [&str; 2] = ["logs", "days"];
 
 /// The table, as a file writes it, that holds a key.
 pub(super) fn table_of(key: &str) -> Option<&'static str> {
@@ -30,143 +18,85 @@ pub(super) fn table_of(key: &str) -> Option<&'static str> {
 }
 
 impl Reader<'_> {
-    pub(super) fn root(&mut self, root: &DeTable<'_>) {
+    pub(super) fn root(&mut self, layer: &mut Layer, root: &DeTable<'_>) {
         for (key, value) in in_order(root) {
-            match (key.get_ref().as_ref(), value.get_ref()) {
-                ("loop", DeValue::Table(table)) => self.loop_table(table),
-                ("wait", DeValue::Table(table)) => self.wait_table(table),
-                (name @ ("loop" | "wait"), _) => {
-                    let what = format!("{name} is a table: write its keys under a line [{name}]");
-                    self.fault(&key.span(), what);
-                }
-                ("check", DeValue::Array(checks)) => checks.iter().for_each(|it| self.check(it)),
-                ("check", _) => {
-                    let what = "check is a list of tables: write [[check]], in double brackets";
-                    self.fault(&key.span(), what);
-                }
-                (name, _) => self.unknown(&key.span(), name, "", &TABLES),
-            }
-        }
-    }
-
-    fn loop_table(&mut self, table: &DeTable<'_>) {
-        for (key, value) in in_order(table) {
-            let name = key.get_ref().as_ref();
-            if let Some(limit) = Limit::ALL.into_iter().find(|it| it.key() == ("loop", name)) {
-                self.limit(limit, value);
-            } else if let Some(role) = ROLES.into_iter().find(|role| role.label() == name) {
-                self.commands(role, value);
-            } else if name == "completion_promise" {
-                self.promise(value);
-            } else {
-                self.unknown(&key.span(), name, "[loop]", &LOOP);
-            }
-        }
-    }
-
-    fn wait_table(&mut self, table: &DeTable<'_>) {
-        for (key, value) in in_order(table) {
             match key.get_ref().as_ref() {
-                "max" => self.limit(Limit::MaxWait, value),
-                name => self.unknown(&key.span(), name, "[wait]", &WAIT),
+                "check" => self.checks(layer, key, value),
+                name if TABLES.contains(&name) => match value.get_ref() {
+                    DeValue::Table(table) => self.table(layer, name, table),
+                    _ => self.no_table(key, name),
+                },
+                name => self.unknown(&key.span(), name, "", &TABLES),
             }
         }
     }
 
-    fn limit(&mut self, limit: Limit, value: &Value<'_>) {
-        let (_, key) = limit.key();
-        let number =
-            if limit.is_time() { self.seconds(key, value) } else { self.count(key, value) };
-        if let Some(number) = number {
-            let sourced = self.sourced(&value.span(), number);
-            self.read.layer.limits.insert(limit, sourced);
-        }
+    /// "NAME is a table".
+    pub(super) fn no_table(&mut self, key: &Key<'_>, name: &str) {
+        let what = format!("{name} is a table: write its keys under a line [{name}]");
+        self.fault(&key.span(), what);
     }
 
-    fn promise(&mut self, value: &Value<'_>) {
-        let Some(text) = self.text("completion_promise", "\"ALL DONE\"", value) else { return };
-        match Promise::new(&text) {
-            Ok(promise) => self.read.layer.promise = Some(self.sourced(&value.span(), promise)),
-            Err(error) => self.fault(&value.span(), format!("completion_promise: {error}")),
+    fn table(&mut self, layer: &mut Layer, name: &str, table: &DeTable<'_>) {
+        match name {
+            "agent" => return self.agent(layer, table),
+            "keep" if self.whose == Whose::Projects => return self.is_not_the_projects(table),
+            _ => {}
         }
-    }
-
-    fn commands(&mut self, role: Role, list: &Value<'_>) {
-        let key = role.label();
-        let Some(commands) = list.get_ref().as_array() else {
-            self.refuse(key, "a list of commands", list, "[\"cargo test\"]");
-            return;
-        };
-        for command in commands {
-            if let Some(run) = self.command(key, "[\"cargo test\"]", command) {
-                let check = NamedCheck::from(Check::new(run, role));
-                let check = self.sourced(&command.span(), check);
-                self.read.layer.checks.push(check);
-            }
-        }
-    }
-
-    fn check(&mut self, value: &Value<'_>) {
-        let at = value.span();
-        let Some(table) = value.get_ref().as_table() else {
-            self.fault(&at, "check is a list of tables: write [[check]], in double brackets");
-            return;
-        };
-        let mut named = NamedCheck::from(Check::new("", Role::Verify));
-        let faults = self.faults.len();
         for (key, value) in in_order(table) {
-            self.check_key(&mut named, key, value);
-        }
-        if self.faults.len() > faults {
-            return;
-        }
-        if named.check.run.is_empty() {
-            self.fault(&at, "this [[check]] has no command: run = \"cargo test\"");
-            return;
-        }
-        let sourced = self.sourced(&at, named);
-        self.read.layer.checks.push(sourced);
-    }
-
-    fn check_key(&mut self, named: &mut NamedCheck, key: &Key<'_>, value: &Value<'_>) {
-        let check = &mut named.check;
-        match key.get_ref().as_ref() {
-            "name" => named.name = self.name(value),
-            "run" => check.run = self.command("run", "\"cargo test\"", value).unwrap_or_default(),
-            "role" => check.role = self.role(value).unwrap_or(Role::Verify),
-            "timeout" => match self.seconds("timeout", value) {
-                Some(0) => self.refuse("timeout", "a time of at least a second", value, "\"10m\""),
-                Some(seconds) => check.timeout_s = seconds,
-                None => {}
-            },
-            name @ "success_exit_code" => {
-                let code = value.get_ref().as_integer().and_then(|it| it.as_str().parse().ok());
-                match code.filter(|code| (0..=255).contains(code)) {
-                    Some(code) => check.success_exit_code = code,
-                    None => self.refuse(name, "an exit status from 0 to 255", value, "0"),
+            match name {
+                "loop" => {
+                    if !self.term(layer, key, value) {
+                        self.unknown(&key.span(), key.get_ref(), "[loop]", &LOOP);
+                    }
                 }
+                "agents" => self.agents_entry(layer, key, value),
+                "procedures" => self.procedure(layer, key, value),
+                "on" => self.reactions(layer, key, value),
+                "wait" => self.limits_of(layer, ("wait", &WAIT), key, value),
+                _ => self.limits_of(layer, ("keep", &KEEP), key, value),
             }
-            name => self.unknown(&key.span(), name, "[[check]]", &CHECK),
         }
     }
 
-    fn name(&mut self, value: &Value<'_>) -> Option<String> {
-        let name = self.text("name", "\"tests\"", value)?;
-        let checks = &self.read.layer.checks;
-        if checks.iter().any(|check| check.value.name.as_ref() == Some(&name)) {
-            self.fault(&value.span(), format!("two checks have the name `{name}`: rename one"));
-            return None;
+    /// A table that holds nothing but limits.
+    fn limits_of(
+        &mut self,
+        layer: &mut Layer,
+        (table, known): (&str, &[&'static str]),
+        key: &Key<'_>,
+        value: &Value<'_>,
+    ) {
+        let name = key.get_ref().as_ref();
+        match Limit::ALL.into_iter().find(|limit| limit.key() == (table, name)) {
+            Some(limit) => self.limit(layer, limit, value),
+            None => self.unknown(&key.span(), name, &format!("[{table}]"), known),
         }
-        Some(name)
     }
 
-    fn role(&mut self, value: &Value<'_>) -> Option<Role> {
-        let text = value.get_ref().as_str().unwrap_or_default();
-        let role = ROLES.into_iter().find(|role| role.label() == text);
-        if role.is_none() {
-            let meant = nearest(text, &ROLES.map(Role::label)).unwrap_or("verify");
-            self.refuse("role", "verify, gate or until", value, &format!("\"{meant}\""));
+    /// The logs of every loop of this machine are not a project's to prune.
+    fn is_not_the_projects(&mut self, table: &DeTable<'_>) {
+        if let Some((key, _)) = in_order(table).first() {
+            let origin = self.origin(&key.span());
+            let what = "[keep] counts only in your own settings file, ignored";
+            self.warnings.push(format!("{origin}: {what}"));
         }
-        role
+    }
+
+    /// Two keys of one setting in one file.
+    pub(super) fn once<T>(
+        &mut self,
+        known: Option<&Sourced<T>>,
+        key: &Key<'_>,
+        other: &str,
+    ) -> bool {
+        let Some(known) = known else { return true };
+        let what = format!(
+            "{} says the same as {other} ({}): keep one of them",
+            key.get_ref(),
+            known.origin
+        );
+        self.fault(&key.span(), what);
+        false
     }
 }

@@ -3,20 +3,26 @@
 //! that is silently lost is a loop without end. Each message names the file, the line, the key and what
 //! to write instead; all faults of a file are told at once.
 
+mod agents;
+mod checks;
 mod keys;
+mod procedures;
+mod reactions;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod values;
+mod variables;
 
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub use self::values::limit;
+pub use self::variables::variables;
 use super::spelling::{nearest, shown};
 use crate::engine::settings::{Layer, Origin, Sourced};
 
@@ -28,11 +34,22 @@ pub struct Read {
     pub warnings: Vec<String>,
 }
 
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The user's own.
+    Users,
+    /// A checkout's: its paths stay in there, and what is kept of all loops is none of its business.
+    Projects,
+}
+
 /// Reads the text of the settings file at `path`. The error is one line for each fault.
-pub fn parse(text: &str, path: &Path) -> Result<Read, String> {
-    let mut reader = Reader { text, path, read: Read::default(), faults: Vec::new() };
+pub fn parse(text: &str, path: &Path, whose: Whose) -> Result<Read, String> {
+    let (warnings, faults) = (Vec::new(), Vec::new());
+    let mut reader = Reader { text, path, whose, warnings, faults };
+    let mut layer = Layer::default();
     match DeTable::parse(text) {
-        Ok(table) => reader.root(table.get_ref()),
+        Ok(table) => reader.root(&mut layer, table.get_ref()),
         Err(error) => {
             let at = error.span().unwrap_or_default();
             let why: Vec<&str> = error.message().lines().map(str::trim).collect();
@@ -46,7 +63,8 @@ pub fn parse(text: &str, path: &Path) -> Result<Read, String> {
             reader.fault(&at, what);
         }
     }
-    if reader.faults.is_empty() { Ok(reader.read) } else { Err(reader.faults.join("\n")) }
+    let Reader { warnings, faults, .. } = reader;
+    if faults.is_empty() { Ok(Read { layer, warnings }) } else { Err(faults.join("\n")) }
 }
 
 type Key<'text> = Spanned<Cow<'text, str>>;
@@ -64,7 +82,8 @@ fn in_order<'table, 'text>(
 struct Reader<'text> {
     text: &'text str,
     path: &'text Path,
-    read: Read,
+    whose: Whose,
+    warnings: Vec<String>,
     faults: Vec<String>,
 }
 
@@ -76,6 +95,17 @@ impl Reader<'_> {
 
     fn origin(&self, at: &Range<usize>) -> Origin {
         Origin::File { path: self.path.to_owned(), line: self.line(at) }
+    }
+
+    /// The folder the file's paths are found from.
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The checkout a project's file is for: it is `.claude/crew.toml` in there.
+    fn checkout(&self) -> Option<PathBuf> {
+        let is_projects = self.whose == Whose::Projects;
+        is_projects.then(|| self.folder().parent().unwrap_or(Path::new("")).to_owned())
     }
 
     fn sourced<T>(&self, at: &Range<usize>, value: T) -> Sourced<T> {
@@ -98,6 +128,6 @@ impl Reader<'_> {
             (None, None) => ", ignored".to_owned(),
         };
         let warning = format!("{}: unknown key `{key}`{place}{guess}", self.origin(at));
-        self.read.warnings.push(warning);
+        self.warnings.push(warning);
     }
 }

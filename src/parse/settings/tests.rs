@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::settings::Limit;
 
 fn read(text: &str) -> Result<Read, String> {
-    parse(text, Path::new("crew.toml"))
+    parse(text, Path::new("crew.toml"), Whose::Users)
 }
 
 /// What each text comes to, in the order given: `text` ⇒ error or warnings.
@@ -31,6 +31,8 @@ max_duration = "1h 30m"
 completion_promise = "ALL DONE"
 failure_threshold = 0
 stall = 4
+max_cost = 2.5
+max_tokens = "500k"
 verify = ["cargo test",
   'sh -c "a b"']
 gate = []
@@ -59,7 +61,15 @@ run = "b"
         .collect();
     assert_eq!(
         limits,
-        ["15 crew.toml:3", "0 crew.toml:6", "4 crew.toml:7", "5400 crew.toml:4", "0 crew.toml:13"]
+        [
+            "15 crew.toml:3",
+            "0 crew.toml:6",
+            "4 crew.toml:7",
+            "5400 crew.toml:4",
+            "2500000 crew.toml:8",
+            "500000 crew.toml:9",
+            "0 crew.toml:15"
+        ]
     );
     let checks: Vec<String> = read
         .layer
@@ -72,10 +82,10 @@ run = "b"
         })
         .collect();
     assert_snapshot!(checks.join("\n"), @r#"
-    crew.toml:8 verify "cargo test" (None, 600, 0)
-    crew.toml:9 verify "sh -c \"a b\"" (None, 600, 0)
-    crew.toml:15 gate "cargo clippy\n" (Some("lint"), 1200, 2)
-    crew.toml:24 verify "b" (None, 600, 0)
+    crew.toml:10 verify "cargo test" (None, 600, 0)
+    crew.toml:11 verify "sh -c \"a b\"" (None, 600, 0)
+    crew.toml:17 gate "cargo clippy\n" (Some("lint"), 1200, 2)
+    crew.toml:26 verify "b" (None, 600, 0)
     "#);
     let promise = read.layer.promise.unwrap();
     assert_eq!(
@@ -142,6 +152,11 @@ fn a_bad_value_names_line_key_and_fix() {
         "[loop]\nmax_duration = \"90\"",
         "[loop]\nmax_duration = \"soon\"",
         "[loop]\nmax_duration = \"200 years\"",
+        "[loop]\nmax_cost = -5",
+        "[loop]\nmax_cost = 1e3",
+        "[loop]\nmax_cost = \"five\"",
+        "[loop]\nmax_tokens = 1.5",
+        "[loop]\nmax_tokens = \"1.5M\"",
         "[loop]\ncompletion_promise = \"FAILURE\"",
         "[loop]\ncompletion_promise = \"\"",
         "[wait]\nmax = true",
@@ -171,6 +186,21 @@ fn a_bad_value_names_line_key_and_fix() {
     max_duration = "200 years"
       error: crew.toml:2: max_duration takes a time of at most ten years, not "200 years": max_duration = "12h"
     [loop]
+    max_cost = -5
+      error: crew.toml:2: max_cost takes an amount in US dollars, not -5: max_cost = 5.00
+    [loop]
+    max_cost = 1e3
+      error: crew.toml:2: max_cost takes an amount in US dollars, not 1e3: max_cost = 5.00
+    [loop]
+    max_cost = "five"
+      error: crew.toml:2: max_cost takes an amount in US dollars, not "five": max_cost = 5.00
+    [loop]
+    max_tokens = 1.5
+      error: crew.toml:2: max_tokens takes a number of tokens, such as 500k or 2M, not 1.5: max_tokens = "500k"
+    [loop]
+    max_tokens = "1.5M"
+      error: crew.toml:2: max_tokens takes a number of tokens, such as 500k or 2M, not "1.5M": max_tokens = "500k"
+    [loop]
     completion_promise = "FAILURE"
       error: crew.toml:2: completion_promise: the promise cannot be FAILURE: that word is how the agent says it is not done; choose another, such as COMPLETE
     [loop]
@@ -180,6 +210,32 @@ fn a_bad_value_names_line_key_and_fix() {
     max = true
       error: crew.toml:2: max takes a time with its unit, in quotes, not true: max = "12h"
     "#);
+}
+
+#[test]
+fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last_digit() {
+    let value = |text: &str, limit| read(text).unwrap().layer.limits[&limit].value;
+    for (text, expected) in [
+        ("5", 5_000_000),
+        ("2.50", 2_500_000),
+        ("\"$2.50\"", 2_500_000),
+        ("0.012345", 12_345),
+        ("1_000", 1_000_000_000),
+        ("0", 0),
+    ] {
+        let found = value(&format!("[loop]\nmax_cost = {text}"), Limit::MaxCost);
+        assert_eq!(found, expected, "{text}");
+        let written = format!("[loop]\nmax_cost = {}", Limit::MaxCost.written(found));
+        assert_eq!(value(&written, Limit::MaxCost), found, "{written}");
+    }
+    for (text, expected) in
+        [("2_000_000", 2_000_000), ("\"500k\"", 500_000), ("\"2M\"", 2_000_000), ("1_234", 1_234)]
+    {
+        let found = value(&format!("[loop]\nmax_tokens = {text}"), Limit::MaxTokens);
+        assert_eq!(found, expected, "{text}");
+        let written = format!("[loop]\nmax_tokens = {}", Limit::MaxTokens.written(found));
+        assert_eq!(value(&written, Limit::MaxTokens), found, "{written}");
+    }
 }
 
 #[test]
@@ -253,7 +309,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     let texts = [
         "[loop]\nmax_iteration = 5",
         "[loop]\nmax-iterations = 5",
-        "[loop]\ndelay = \"5s\"",
+        "[loop]\ncolour = \"red\"",
         "max_iterations = 5",
         "[wait]\nmax_wait = \"1h\"",
         "[[check]]\nrun = \"a\"\ncommand = \"b\"",
@@ -269,8 +325,8 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
     max-iterations = 5
       warning: crew.toml:2: unknown key `max-iterations` in [loop]: did you mean `max_iterations`?
     [loop]
-    delay = "5s"
-      warning: crew.toml:2: unknown key `delay` in [loop], ignored
+    colour = "red"
+      warning: crew.toml:2: unknown key `colour` in [loop], ignored
     max_iterations = 5
       warning: crew.toml:1: unknown key `max_iterations`: it belongs under [loop]
     [wait]
@@ -285,7 +341,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
       warning: crew.toml:1: unknown key `checks`: did you mean `check`?
     [agents.mine]
     argv = ["a"]
-      warning: crew.toml:1: unknown key `agents`, ignored
+      warning: crew.toml:2: unknown key `argv` in [agents.mine]: did you mean `args`?
     [loop]
     role = "gate"
       warning: crew.toml:2: unknown key `role` in [loop]: it belongs under [[check]]

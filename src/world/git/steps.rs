@@ -38,7 +38,7 @@ const SETTINGS: [(&str, &str); 10] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted(Vec<Scoped>);
 
-/// What the repository's configuration names now; `None` outside git.
+/// What the repository's configuration names now; `None` outside git, and with a git older than 2.26.
 pub fn trusted(checkout: &Path) -> Option<Trusted> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);

@@ -132,17 +132,20 @@ fn hooks_and_editors_are_left_out_of_a_rebase() {
 #[test]
 fn a_rebase_that_is_ended_early_is_undone() {
     let yard = parted("file");
-    yard.write("repo/.gitattributes", "file merge=slow\n");
+    yard.write("repo/.git/info/attributes", "file filter=slow\n");
+    yard.commit_file("repo", "later", "x\n");
     yard.commit_file("repo", "file", "work's\n");
-    yard.git("repo", &["config", "merge.slow.driver", ": > .git/begun; exec sleep 600"]);
-    yard.write("repo/.gitattributes", "file merge=slow\n# not committed\n");
+    // Slow once: it is asked for again when the rebase is undone.
+    let smudge = "if [ -e .git/begun ]; then cat; else : > .git/begun; exec sleep 600; fi";
+    yard.git("repo", &["config", "filter.slow.smudge", smudge]);
+    yard.write("repo/later", "not committed\n");
     let before = yard.shape();
     let (trusted, begun) = (yard.trusted(), yard.path("repo/.git/begun"));
     let stop = || begun.exists();
     let steps = super::Steps { stop: &stop, ..yard.steps(&trusted) };
     assert_snapshot!(steps.rebase("main").unwrap_err(), @"
-    rebase failed: this branch conflicts with main in file
-    hint: git rebase main by hand, settle it, then crew resume
+    rebase failed: git was ended before it was done
+    hint: run the same with git by hand to see all of it
     ");
     assert_eq!(yard.shape(), before);
 }

@@ -1,12 +1,14 @@
 //! `crew config` in words and as JSON: every setting, its value, and where the value came from.
 
+mod rows;
+
 use serde_json::{Value, json};
 
+use self::rows::{NONE, rows};
 use super::json::SCHEMA;
-use crate::engine::promise::Promise;
 use crate::engine::settings::merge::{ROLES, Settings};
 use crate::engine::settings::trust::{Need, Shown};
-use crate::engine::settings::{Limit, Origin};
+use crate::engine::settings::{NamedCheck, Origin, Sourced};
 
 /// A settings file and whether it is there.
 #[derive(Debug)]
@@ -28,22 +30,10 @@ pub struct Told<'a> {
 
 /// For people: one row for each value.
 pub fn page(told: &Told<'_>) -> String {
-    let mut rows: Vec<[String; 3]> = Vec::new();
-    for limit in Limit::ALL {
-        let (table, key) = limit.key();
-        let sourced = told.settings.limit(limit);
-        let value = match sourced.value {
-            0 => "0 (none)".to_owned(),
-            value => limit.written(value).trim_matches('"').to_owned(),
-        };
-        rows.push([format!("{table}.{key}"), value, sourced.origin.to_string()]);
-    }
-    let promise = told.settings.promise.as_ref();
-    rows.push([
-        "loop.completion_promise".to_owned(),
-        promise.map_or_else(|| Promise::default().to_string(), |it| it.value.to_string()),
-        promise.map_or_else(|| Origin::BuiltIn.to_string(), |it| it.origin.to_string()),
-    ]);
+    let mut rows: Vec<[String; 3]> = rows(told.settings)
+        .into_iter()
+        .map(|row| [row.key, row.shown, row.origin.to_string()])
+        .collect();
     for role in ROLES {
         let checks = told.settings.checks.iter().filter(|it| it.value.check.role == role);
         let before = rows.len();
@@ -52,7 +42,7 @@ pub fn page(told: &Told<'_>) -> String {
             rows.push([role.label().to_owned(), run, sourced.origin.to_string()]);
         }
         if rows.len() == before {
-            rows.push([role.label().to_owned(), "none".to_owned(), Origin::BuiltIn.to_string()]);
+            rows.push([role.label().to_owned(), NONE.to_owned(), Origin::BuiltIn.to_string()]);
         }
     }
     let mut lines = columns(&rows);
@@ -78,45 +68,41 @@ fn columns(rows: &[[String; 3]]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// For programs. Times are in seconds.
+/// For programs. Times are in seconds, money in US dollars.
 pub fn json(told: &Told<'_>) -> Value {
-    let mut values = Vec::new();
-    for limit in Limit::ALL {
-        let (table, key) = limit.key();
-        let sourced = told.settings.limit(limit);
-        values.push(json!({
-            "key": format!("{table}.{key}"),
-            "value": sourced.value,
-            "unit": if limit.is_time() { "s" } else { "iterations" },
-            "origin": origin(&sourced.origin),
-        }));
-    }
-    let promise = told.settings.promise.as_ref();
-    values.push(json!({
-        "key": "loop.completion_promise",
-        "value": promise.map_or_else(Promise::default, |it| it.value.clone()),
-        "origin": origin(promise.map_or(&Origin::BuiltIn, |it| &it.origin)),
-    }));
-    let checks = told.settings.checks.iter().map(|sourced| {
-        let (named, check) = (&sourced.value, &sourced.value.check);
-        json!({
-            "name": named.name,
-            "run": check.run,
-            "role": check.role,
-            "timeout_s": check.timeout_s,
-            "success_exit_code": check.success_exit_code,
-            "origin": origin(&sourced.origin),
-        })
+    let values = rows(told.settings).into_iter().map(|row| {
+        let mut value = json!({
+            "key": row.key,
+            "value": row.value,
+            "origin": origin(&row.origin),
+        });
+        if let Some(unit) = row.unit {
+            value["unit"] = json!(unit);
+        }
+        value
     });
+    let checks = told.settings.checks.iter().map(check);
     let files = told.files.iter();
     let files = files.map(|it| json!({ "of": it.of, "path": it.path, "is_there": it.is_there }));
     json!({
         "schema": SCHEMA,
-        "settings": values,
+        "settings": values.collect::<Vec<_>>(),
         "checks": checks.collect::<Vec<_>>(),
         "files": files.collect::<Vec<_>>(),
         "untrusted": told.untrusted.iter().map(|need| &need.text).collect::<Vec<_>>(),
         "warnings": told.warnings,
+    })
+}
+
+fn check(sourced: &Sourced<NamedCheck>) -> Value {
+    let (named, check) = (&sourced.value, &sourced.value.check);
+    json!({
+        "name": named.name,
+        "run": check.run,
+        "role": check.role,
+        "timeout_s": check.timeout_s,
+        "success_exit_code": check.success_exit_code,
+        "origin": origin(&sourced.origin),
     })
 }
 

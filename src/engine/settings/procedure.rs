@@ -1,0 +1,38 @@
+//! A procedure as one tier writes it: a recipe for the prompts of fresh processes, and terms of its own.
+
+use super::{Layer, Sourced};
+use crate::engine::run::{Fragment, Recipe};
+
+/// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and then from
+/// the loops of its own tier.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Procedure {
+    /// What it is for, in one line.
+    pub description: Option<String>,
+    /// A phase that is empty is left out.
+    pub recipe: Recipe,
+    /// Only what `[loop]` may hold.
+    pub terms: Layer,
+}
+
+impl Procedure {
+    /// Lays one over that of a lower tier.
+    pub(super) fn over(upper: &Sourced<Self>, lower: &Sourced<Self>) -> Sourced<Self> {
+        let (own, theirs) = (&upper.value, &lower.value);
+        let phase = |phase: fn(&Recipe) -> &Vec<Fragment>| {
+            let (own, theirs) = (phase(&own.recipe), phase(&theirs.recipe));
+            if own.is_empty() { theirs.clone() } else { own.clone() }
+        };
+        let recipe = Recipe {
+            context: phase(|recipe| &recipe.context),
+            observe: phase(|recipe| &recipe.observe),
+            orient: phase(|recipe| &recipe.orient),
+            decide: phase(|recipe| &recipe.decide),
+            act: phase(|recipe| &recipe.act),
+        };
+        let description = own.description.clone().or_else(|| theirs.description.clone());
+        let terms = own.terms.over(&theirs.terms);
+        let value = Self { description, recipe, terms };
+        Sourced { value, origin: upper.origin.clone() }
+    }
+}

@@ -1,0 +1,77 @@
+//! `[[check]]`: a command crew runs, with its name, role and terms.
+
+use super::{Key, Reader, Value, in_order};
+use crate::engine::contract::{Check, Role};
+use crate::engine::settings::merge::ROLES;
+use crate::engine::settings::{Layer, NamedCheck};
+
+pub(super) const CHECK: [&str; 5] = ["name", "run", "role", "timeout", "success_exit_code"];
+
+impl Reader<'_> {
+    pub(super) fn checks(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+        match value.get_ref().as_array() {
+            Some(checks) => checks.iter().for_each(|it| self.check(layer, it)),
+            None => self.no_list(&key.span()),
+        }
+    }
+
+    fn no_list(&mut self, at: &std::ops::Range<usize>) {
+        self.fault(at, "check is a list of tables: write [[check]], in double brackets");
+    }
+
+    fn check(&mut self, layer: &mut Layer, value: &Value<'_>) {
+        let at = value.span();
+        let Some(table) = value.get_ref().as_table() else { return self.no_list(&at) };
+        let mut named = NamedCheck::from(Check::new("", Role::Verify));
+        let faults = self.faults.len();
+        for (key, value) in in_order(table) {
+            self.check_key(layer, &mut named, key, value);
+        }
+        if self.faults.len() > faults {
+            return;
+        }
+        if named.check.run.is_empty() {
+            self.fault(&at, "this [[check]] has no command: run = \"cargo test\"");
+            return;
+        }
+        layer.checks.push(self.sourced(&at, named));
+    }
+
+    fn check_key(
+        &mut self,
+        layer: &Layer,
+        named: &mut NamedCheck,
+        key: &Key<'_>,
+        value: &Value<'_>,
+    ) {
+        let check = &mut named.check;
+        match key.get_ref().as_ref() {
+            "name" => named.name = self.name(layer, value),
+            "run" => check.run = self.command("run", "\"cargo test\"", value).unwrap_or_default(),
+            "role" => {
+                let roles = ROLES.map(|role| (role.label(), role));
+                check.role = self.choice("role", &roles, "verify", value).unwrap_or(Role::Verify);
+            }
+            "timeout" => {
+                check.timeout_s = self.some_seconds("timeout", value).unwrap_or(check.timeout_s);
+            }
+            name @ "success_exit_code" => {
+                let code = value.get_ref().as_integer().and_then(|it| it.as_str().parse().ok());
+                match code.filter(|code| (0..=255).contains(code)) {
+                    Some(code) => check.success_exit_code = code,
+                    None => self.refuse(name, "an exit status from 0 to 255", value, "0"),
+                }
+            }
+            name => self.unknown(&key.span(), name, "[[check]]", &CHECK),
+        }
+    }
+
+    fn name(&mut self, layer: &Layer, value: &Value<'_>) -> Option<String> {
+        let name = self.text("name", "\"tests\"", value)?;
+        if layer.checks.iter().any(|check| check.value.name.as_ref() == Some(&name)) {
+            self.fault(&value.span(), format!("two checks have the name `{name}`: rename one"));
+            return None;
+        }
+        Some(name)
+    }
+}

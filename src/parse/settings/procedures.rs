@@ -1,0 +1,78 @@
+//! `[procedures.NAME]`: the recipe of a procedure, piece by piece, and terms of its own.
+
+use super::terms::LOOP;
+use super::{Key, Reader, Value, in_order};
+use crate::engine::run::{Fragment, Recipe};
+use crate::engine::settings::{Layer, Procedure};
+use crate::parse::fragment::fragment;
+
+const PROCEDURE: [&str; 6] = ["description", "context", "observe", "orient", "decide", "act"];
+
+impl Reader<'_> {
+    pub(super) fn procedure(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+        let name = key.get_ref().as_ref();
+        let place = format!("procedures.{name}");
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let what = "the name of a procedure is one word: [procedures.nightly]";
+            return self.fault(&key.span(), what);
+        }
+        let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
+        let mut procedure = Procedure::default();
+        for (key, value) in in_order(table) {
+            self.procedure_key(&mut procedure, &place, key, value);
+        }
+        layer.procedures.insert(name.to_owned(), self.sourced(&key.span(), procedure));
+    }
+
+    fn procedure_key(
+        &mut self,
+        procedure: &mut Procedure,
+        place: &str,
+        key: &Key<'_>,
+        value: &Value<'_>,
+    ) {
+        let Recipe { context, observe, orient, decide, act } = &mut procedure.recipe;
+        let name = key.get_ref().as_ref();
+        let phase = match name {
+            "description" => {
+                procedure.description = self.text(name, "\"Mend what is broken\"", value);
+                return;
+            }
+            "context" => context,
+            "observe" => observe,
+            "orient" => orient,
+            "decide" => decide,
+            "act" => act,
+            _ => {
+                if !self.term(&mut procedure.terms, key, value) {
+                    let known = [&PROCEDURE[..], &LOOP].concat();
+                    self.unknown(&key.span(), name, &format!("[{place}]"), &known);
+                }
+                return;
+            }
+        };
+        let alone = std::slice::from_ref(value);
+        for text in value.get_ref().as_array().map_or(alone, |list| list) {
+            phase.extend(self.fragment(name, text));
+        }
+    }
+
+    fn fragment(&mut self, key: &str, value: &Value<'_>) -> Option<Fragment> {
+        const EXAMPLE: &str = "\"prompts/look.md\"";
+        let text = self.text(key, EXAMPLE, value)?;
+        let fragment = match fragment(&text, self.folder()) {
+            Ok(fragment) => fragment,
+            Err(wanted) => {
+                self.refuse(key, wanted, value, EXAMPLE);
+                return None;
+            }
+        };
+        if let (Fragment::File(file), Some(checkout)) = (&fragment, self.checkout())
+            && !file.starts_with(&checkout)
+        {
+            self.refuse(key, "a file of this checkout", value, EXAMPLE);
+            return None;
+        }
+        Some(fragment)
+    }
+}

@@ -1,0 +1,53 @@
+//! `[on]`: the user's commands at the moments of a loop.
+
+use super::{Key, Reader, Value, in_order};
+use crate::engine::run::{On, Reaction};
+use crate::engine::settings::Layer;
+
+const REACTION: [&str; 2] = ["run", "timeout"];
+/// Seconds a reaction may take unless its table says otherwise.
+const TIMEOUT_S: u64 = 60;
+const EXAMPLE: &str = "\"notify-send done\"";
+
+impl Reader<'_> {
+    pub(super) fn reactions(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+        let name = key.get_ref().as_ref();
+        let Some(on) = On::ALL.into_iter().find(|on| on.label() == name) else {
+            return self.unknown(&key.span(), name, "[on]", &On::ALL.map(On::label));
+        };
+        match value.get_ref().as_array() {
+            Some(list) => list.iter().for_each(|it| self.reaction(layer, on, it)),
+            None => self.reaction(layer, on, value),
+        }
+    }
+
+    /// A command, or a table of a command and its timeout.
+    fn reaction(&mut self, layer: &mut Layer, on: On, value: &Value<'_>) {
+        let at = value.span();
+        let Some(table) = value.get_ref().as_table() else {
+            if let Some(run) = self.command(on.label(), EXAMPLE, value) {
+                let reaction = Reaction { on, run, timeout_s: TIMEOUT_S };
+                layer.reactions.push(self.sourced(&at, reaction));
+            }
+            return;
+        };
+        let (mut run, mut timeout_s) = (None, TIMEOUT_S);
+        let faults = self.faults.len();
+        for (key, value) in in_order(table) {
+            match key.get_ref().as_ref() {
+                "run" => run = self.command("run", EXAMPLE, value),
+                "timeout" => {
+                    timeout_s = self.some_seconds("timeout", value).unwrap_or(timeout_s);
+                }
+                name => self.unknown(&key.span(), name, &format!("[on] {}", on.label()), &REACTION),
+            }
+        }
+        match run {
+            Some(run) => {
+                layer.reactions.push(self.sourced(&at, Reaction { on, run, timeout_s }));
+            }
+            None if self.faults.len() > faults => {}
+            None => self.fault(&at, format!("{} has no command: run = {EXAMPLE}", on.label())),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What `crew run --dry-run` shows: to whom the prompt would go, how big it is, and the prompt itself, byte
+//! for byte (spec 000).
+
+use crate::engine::looped::Loop;
+use crate::engine::prompt::clip;
+use crate::engine::size::Size;
+use crate::report::words::grouped;
+
+/// The most of a task that its line shows, in characters.
+const TASK_CHARS_MAX: usize = 80;
+
+/// The whole page. `arguments` are those the agent would be started with; one that is the prompt itself is
+/// shown as `PROMPT`.
+pub fn page(
+    subject: &Loop,
+    program: &str,
+    arguments: &[String],
+    prompt: &str,
+    budget: u64,
+) -> String {
+    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
+    let what = match procedure {
+        Some(name) => format!("Procedure: {name}"),
+        None => format!("Task: {}", clip(&subject.contract.task, TASK_CHARS_MAX)),
+    };
+    let size = Size::of(prompt, budget);
+    let count = if size.budget == 0 {
+        format!("about {}, no budget", grouped(size.tokens))
+    } else {
+        let over = if size.is_over() { " (over the budget)" } else { "" };
+        format!("{} / {} budget{over}", grouped(size.tokens), grouped(size.budget))
+    };
+    format!(
+        "[DRY RUN] {what}\n[DRY RUN] Would execute with: {}\n[DRY RUN] Token count: {count}\n\n{prompt}\n",
+        command(program, arguments, prompt),
+    )
+}
+
+/// The warning of a prompt over its budget; the run goes on.
+pub fn over_budget(size: Size) -> Option<String> {
+    size.is_over().then(|| {
+        format!(
+            "the prompt has about {} tokens, over the budget of {}; it is sent all the same",
+            grouped(size.tokens),
+            grouped(size.budget),
+        )
+    })
+}
+
+/// The command line, as a shell would take it.
+fn command(program: &str, arguments: &[String], prompt: &str) -> String {
+    let mut words = vec![quoted(program)];
+    for argument in arguments {
+        words.push(if argument == prompt { "PROMPT".to_owned() } else { quoted(argument) });
+    }
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./=:,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::a_loop;
+
+    #[test]
+    fn a_dry_run_shows_to_whom_how_big_and_what() {
+        let arguments = ["-p", "--output-format", "stream-json", "two words"].map(str::to_owned);
+        let prompt = format!("# Loop Iteration\n\n{}", "word".repeat(4230));
+        let shown = page(&a_loop(), "claude", &arguments, &prompt, 100_000);
+        assert_snapshot!(shown.replace(&"word".repeat(4230), "…"), @"
+        [DRY RUN] Task: Build the todo API
+        [DRY RUN] Would execute with: claude -p --output-format stream-json 'two words'
+        [DRY RUN] Token count: 4,235 / 100,000 budget
+
+        # Loop Iteration
+
+        …
+        ");
+        let asked = ["exec".to_owned(), prompt.clone()];
+        let shown = page(&a_loop(), "co'dex", &asked, &prompt, 1000);
+        assert!(shown.contains("[DRY RUN] Would execute with: 'co'\\''dex' exec PROMPT\n"));
+        assert!(
+            shown.contains("[DRY RUN] Token count: 4,235 / 1,000 budget (over the budget)\n\n# ")
+        );
+        assert!(shown.ends_with(&format!("\n\n{prompt}\n")));
+    }
+
+    #[test]
+    fn a_prompt_over_its_budget_is_worth_a_warning() {
+        let size = Size { tokens: 120_000, budget: 100_000 };
+        assert_snapshot!(over_budget(size).unwrap(), @"the prompt has about 120,000 tokens, over the budget of 100,000; it is sent all the same");
+        assert_eq!(over_budget(Size { budget: 0, ..size }), None);
+    }
+}
