@@ -118,7 +118,7 @@ fn vacate(
         bail!(occupied(&record, beginning.owner.session_id.as_deref()));
     };
     match attempt {
-        Attempt::LeftToTheBoundary => bail!("loop {id} is busy; try again in a moment"),
+        Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
         Attempt::Over(_) => Ok(Vacancy::Free(None)),
         Attempt::Ended(ended) => {
             let outcome = ended.record.standing();
