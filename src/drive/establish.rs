@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
+use super::gather::protected;
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, VERSION};
@@ -61,6 +62,12 @@ pub fn establish(
     };
     record.state.session = beginning.memory;
     record.state.tree = if stall { git::fingerprint(&record.place.checkout) } else { None };
+    if !record.contract.protect.is_empty() {
+        match protected(&record) {
+            Some(marks) => record.state.protected = marks,
+            None => notes.push("nothing is protected here: that takes git".to_owned()),
+        }
+    }
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;

@@ -7,6 +7,7 @@ use crate::engine::contract::{Check, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
+use crate::engine::protect::Marks;
 use crate::engine::wants::wants;
 use crate::world::clock::{self, Deadline};
 use crate::world::git;
@@ -31,6 +32,8 @@ pub fn gather(
     let mut wanted = wants(subject, &seen, &done);
     let look = |wanted: bool| wanted.then(|| git::fingerprint(&subject.place.checkout)).flatten();
     let tree = look(wanted.tree);
+    // Before the checks, which may write where the agent must not.
+    let protected = if wanted.protected { protected(subject) } else { None };
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {
             done.push(told(home, subject, check, deadline, stop, tell)?);
@@ -38,7 +41,21 @@ pub fn gather(
         wanted = wants(subject, &seen, &done);
     }
     let tree_checked = if done.is_empty() { tree.clone() } else { look(wanted.tree) };
-    Some(Facts { seen, now: clock::now(), checks: done, tree, tree_checked, usage: None })
+    Some(Facts {
+        seen,
+        now: clock::now(),
+        checks: done,
+        tree,
+        tree_checked,
+        protected,
+        usage: None,
+    })
+}
+
+/// What stands at the protected paths of a loop.
+pub fn protected(subject: &Loop) -> Option<Marks> {
+    let (place, globs) = (&subject.place, &subject.contract.protect);
+    git::protected(&place.checkout, place.head.as_deref(), globs)
 }
 
 /// Runs the checks of one role, each command once. `None` when one was ended by `stop`.

@@ -41,6 +41,7 @@ pub fn a_loop() -> Loop {
             promise: Some(Promise::default()),
             checks: Vec::new(),
             limits: Limits::default(),
+            protect: Vec::new(),
             run: None,
         },
         place: Place {
@@ -96,6 +97,7 @@ pub fn facts(claim: Claim) -> Facts {
         checks: Vec::new(),
         tree: Some("another tree".to_owned()),
         tree_checked: Some("another tree".to_owned()),
+        protected: None,
         usage: None,
     }
 }

@@ -9,11 +9,13 @@ use anyhow::Result;
 use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
+use crate::drive::gather;
 use crate::engine::claim::Claim;
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
+use crate::engine::protect;
 use crate::engine::run::{On, Run};
 use crate::engine::size::Size;
 use crate::engine::usage::Usage;
@@ -129,12 +131,23 @@ impl Runner<'_> {
         &self.record.place.folder
     }
 
+    /// What stands at the protected paths; `None` where nothing is protected.
+    fn protected(&self) -> Option<protect::Marks> {
+        let any = !self.record.contract.protect.is_empty();
+        any.then(|| gather::protected(&self.record)).flatten()
+    }
+
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
     fn rebase(&mut self, onto: &str) -> Result<bool> {
+        let before = self.protected();
         match self.steps(|steps| steps.rebase(onto)) {
             None | Some(Ok(Rebased::NothingNew)) => Ok(true),
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
+                if let (Some(before), Some(after)) = (before, self.protected()) {
+                    let state = &mut self.record.state;
+                    state.protected = protect::moved(&state.protected, &before, after);
+                }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
                 Ok(true)
             }

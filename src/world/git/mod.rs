@@ -17,10 +17,13 @@ use self::command::{Command, whole};
 use super::disk;
 use super::home::hash;
 use crate::engine::handoff::Since;
+use crate::engine::protect::{Marks, covered};
 use crate::parse::git::{Status, status};
 
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
+/// The largest file whose content is compared.
+const MARKED_BYTES: u64 = 16 << 20;
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
 
@@ -72,6 +75,29 @@ pub fn since(top: &Path, start: &str) -> Since {
 }
 
 const OURS: &str = ":(exclude,top).claude/branches";
+
+/// A mark of what stands at each path that the globs cover and that differs from the commit `start`; without
+/// one, at each that is there. `None` outside git, or when it took too long or printed too much.
+pub fn protected(top: &Path, start: Option<&str>, globs: &[String]) -> Option<Marks> {
+    let diff = ["diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"];
+    let tracked = match start {
+        Some(start) => git_on_files(top, &[&diff[..], &[NO_SUBMODULES, start, "--"]].concat())?,
+        None => git(top, &["ls-files", "-z"])?,
+    };
+    let untracked = git(top, &["ls-files", "-z", "--others", "--exclude-standard"])?;
+    let paths: Vec<&str> = tracked.split('\0').chain(untracked.split('\0')).collect();
+    let covered = covered(globs, &paths).into_iter().filter(|path| !path.is_empty());
+    Some(covered.map(|path| (path.to_owned(), mark(&top.join(path)))).collect())
+}
+
+fn mark(path: &Path) -> String {
+    match disk::read(path, MARKED_BYTES) {
+        Ok(Some(bytes)) => hash(&bytes),
+        Ok(None) => "gone".to_owned(),
+        // A folder, a link to one, or a file too large to be read at every boundary.
+        Err(_) => format!("{:?}", disk::stamp(path)),
+    }
+}
 
 /// `git status --porcelain`, for a prompt.
 pub fn status_text(top: &Path) -> Option<String> {
