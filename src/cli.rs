@@ -91,6 +91,9 @@ pub enum Verb {
     Trust,
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
+    /// Say where a loop is started
+    #[command(hide = true)]
+    Loop(Words),
 }
 
 /// `crew status`.
@@ -176,7 +179,6 @@ pub struct Words {
 
 /// `crew drive`.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch a person types")]
 pub struct Drive {
     #[arg(value_name = "LOOP")]
     pub id: String,
@@ -202,9 +204,9 @@ pub struct Pause {
 /// `crew tell`.
 #[derive(Debug, clap::Args)]
 pub struct Tell {
-    /// What the agent is told
-    #[arg(value_name = "TEXT")]
-    pub words: String,
+    /// What the agent is told; quotes are needed only for what the shell would not leave alone
+    #[arg(value_name = "TEXT", required = true)]
+    pub words: Vec<String>,
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(long = "loop", value_name = "LOOP")]
     pub name: Option<String>,

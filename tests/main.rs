@@ -16,6 +16,7 @@ mod nights;
 mod sandbox;
 mod settings;
 mod show;
+mod terminal;
 mod tidy;
 mod usage;
 mod world;

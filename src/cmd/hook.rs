@@ -8,7 +8,7 @@ use anyhow::{Context, Error, Result};
 use super::answer::render;
 use super::print;
 use crate::drive::companion::companion;
-use crate::drive::session::{Answer, answer, note_fault};
+use crate::drive::session::{Answer, answer, delivered, note_fault};
 use crate::drive::skew;
 use crate::exit::{self, Exit};
 use crate::parse::payload::{self, Payload};
@@ -51,8 +51,11 @@ fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
     } else {
         answer(home, payload)?
     };
+    let is_a_prompt = answer.prompts_the_agent();
     if let Answer::Wake(prompt) = &answer {
         print::err(prompt);
+        // Words that are told once more are a lesser evil than a wake that is lost.
+        let _ = delivered(home, payload);
         return Ok(Exit::Wake);
     }
     let mut said = render(home, payload, answer);
@@ -62,6 +65,9 @@ fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
     if let Some(value) = said {
         fault::point("answer")?;
         print::out(&value.to_string());
+        if is_a_prompt {
+            let _ = delivered(home, payload);
+        }
     }
     Ok(Exit::Success)
 }

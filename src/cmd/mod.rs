@@ -12,6 +12,7 @@ mod history;
 pub mod hook;
 mod init;
 mod install;
+mod looped;
 mod pause;
 pub mod print;
 mod resume;
@@ -61,6 +62,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Config(arguments) => config::config(arguments),
         Verb::Trust => trust::trust(),
         Verb::Demo => demo::demo(),
+        Verb::Loop(arguments) => looped::looped(arguments),
     }
 }
 

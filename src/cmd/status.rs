@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{home, print};
 use crate::cli::Status;
-use crate::drive::ending::owner_is_gone;
+use crate::drive::ending::{complete, owner_is_gone};
 use crate::drive::find::{Found, find, of_working_tree};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
@@ -62,6 +62,7 @@ fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
 }
 
 fn show(home: &Home, record: Loop, as_json: bool) {
+    complete(home, &record);
     let gone = owner_is_gone(home, &record);
     if as_json {
         print::out(&json::status(&[(record, gone)]).to_string());
@@ -72,10 +73,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
 
 /// What happened since the loop started; looked at only for a page that shows it.
 pub fn since(record: &Loop) -> Since {
-    match &record.place.head {
-        Some(head) if !record.is_live() => git::since(&record.place.checkout, head),
-        _ => Since::default(),
-    }
+    if record.is_live() { Since::default() } else { git::since(record) }
 }
 
 fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {

@@ -15,7 +15,7 @@ pub fn tell(arguments: &Tell) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let record = steer::tell(&home, &record.id, &arguments.words)?;
+    let record = steer::tell(&home, &record.id, &arguments.words.join(" "))?;
     print::out(&format!("loop {}: told with the next prompt", record.id));
     Ok(Exit::Success)
 }

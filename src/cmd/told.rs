@@ -14,7 +14,7 @@ pub fn cancelled(attempt: &Attempt) -> String {
         Attempt::Ended(ended) => {
             page::finish(&ended.record, &ended.since, ended.handoff.as_deref())
         }
-        Attempt::Over(record) => format!("loop {}: {} already", record.id, line::standing(record)),
+        Attempt::Over(record) => over(record),
         Attempt::LeftToTheBoundary => {
             "cancelled: a boundary is being recorded and obeys before it answers".to_owned()
         }
@@ -33,10 +33,15 @@ pub fn paused(paused: &Paused) -> String {
             record.iteration(),
             goes_on(record)
         ),
-        Paused::Already(record) | Paused::Over(record) => {
-            format!("loop {}: {} already", record.id, line::standing(record))
+        Paused::Already(record) => {
+            format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
         }
+        Paused::Over(record) => over(record),
     }
+}
+
+fn over(record: &Loop) -> String {
+    format!("loop {} is over already: {}", record.id, line::standing(record))
 }
 
 fn goes_on(record: &Loop) -> String {

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 
 use super::ending;
 use super::gather::gather;
+use super::untold;
 use crate::engine::decide::{Decision, Hold, decide, settle};
 use crate::engine::facts::{Facts, Moment, Order, Seen};
 use crate::engine::journal::Event;
@@ -65,6 +66,7 @@ pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     let before = held.load()?;
     drop(held);
     if !before.is_live() {
+        ending::complete(home, &before);
         return Ok(None);
     }
     if disk::exists(&ending::end_mark(home, id)) {
@@ -123,7 +125,7 @@ impl Open {
         closing: Closing,
     ) -> Result<Option<(Boundary, Held, Option<Lock>)>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
-        let record = held.load()?;
+        let mut record = held.load()?;
         if !is_the_same_iteration(&self.before, &record) {
             return Ok(None);
         }
@@ -133,8 +135,10 @@ impl Open {
         if let Some(order) = self.order()? {
             facts.seen.order = Some(order);
         }
+        untold::take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, next } = conclude(&record, &facts, closing);
         self.note(&held, &record, facts.now)?;
+        untold::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
         Ok(Some((Boundary { after, decision }, held, self.lock)))
     }

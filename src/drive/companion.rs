@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::stop::{is_ours, ticket};
+use super::untold;
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::prompt;
@@ -117,12 +118,15 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     let held = store::hold(home, id, LOCK_WAIT)?;
     let Post::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
     let mut record = held.load()?;
+    // The ticket is left to the boundary, which sees by it that nobody was woken.
+    if store::order(home, id)?.is_some() {
+        return Ok(None);
+    }
     disk::remove(file)?;
     // Words to the agent and new limits change the record, but not what is waited for.
     let valid = is_live_here(&record, session_id)
         && record.state.boundaries == ticket.boundaries
-        && record.state.due.is_none_or(|due| due == ticket.due)
-        && store::order(home, id)?.is_none();
+        && record.state.due.is_none_or(|due| due == ticket.due);
     if !valid {
         return Ok(None);
     }
@@ -136,12 +140,14 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     record.state.due = None;
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
     record.state.began = now;
+    untold::take_back(home, &mut record)?;
     // What the user said during the wait goes with this prompt, which stands in for the boundary's.
     if let Some(evidence) = &mut record.state.evidence
         && !record.state.words.is_empty()
     {
         evidence.words = std::mem::take(&mut record.state.words);
     }
+    untold::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(what, next))?;
     Ok(Some(prompt::next(&record)))
 }

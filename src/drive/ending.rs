@@ -1,10 +1,11 @@
 //! What is done once when a loop ends, whoever ended it: the page, the result, the view, the pointers and
-//! the companions. The record is already final then, so each of these is best effort and says so.
+//! the companions. The record is already final then, so each of these is best effort and says so. Whoever
+//! ended it may have been killed before all this; then the next who looks at the loop does it.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::meter;
 use crate::engine::handoff::{Since, file_name, page};
@@ -17,6 +18,9 @@ use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
 use crate::world::{clock, git, groups, unix, view, wakes};
 
+/// The largest result that is read.
+const RESULT_BYTES: u64 = 1 << 20;
+
 /// A loop that is over, with what its page tells.
 #[derive(Debug)]
 pub struct Ended {
@@ -26,14 +30,16 @@ pub struct Ended {
     pub handoff: Option<PathBuf>,
 }
 
-/// Does the once-only work of an ending.
+/// Does the once-only work of an ending, but for what somebody else has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> Ended {
-    let place = &record.place;
-    let since = place.head.as_ref().map_or_else(Since::default, |head| {
-        let mut since = git::since(&place.checkout, head);
-        since.diffstat.truncate(floor(&since.diffstat, 6000));
-        since
-    });
+    let mut since = git::since(&record);
+    since.diffstat.truncate(floor(&since.diffstat, 6000));
+    let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
+    if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
+        let handed_off = record.outcome() != Some(Outcome::Completed);
+        let handoff = handed_off.then(|| view::newest_handoff(&record)).flatten();
+        return Ended { record, since, handoff };
+    }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let now = clock::now().wall;
     let handoff = (outcome != Outcome::Completed).then(|| {
@@ -43,6 +49,7 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     let result = json!({
         "schema": 1,
         "id": record.id,
+        "generation": record.state.generation,
         "outcome": record.outcome(),
         "ending": record.state.ending,
         "iterations": record.state.completed,
@@ -59,6 +66,23 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
         release(home, session_id, &record.id);
     }
     Ended { record, since, handoff: handoff.flatten() }
+}
+
+/// Does what the process that recorded an ending was killed before.
+pub fn complete(home: &Home, record: &Loop) {
+    if !record.is_live() && !is_wound_up(home, record) {
+        wind_up(home, record.clone());
+    }
+}
+
+/// Whether this very ending has its result, which is written after the handoff. A loop that was resumed has
+/// the result of an earlier one.
+fn is_wound_up(home: &Home, record: &Loop) -> bool {
+    let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES);
+    let Ok(Some(result)) = result else { return false };
+    let Ok(result) = serde_json::from_slice::<Value>(&result) else { return false };
+    // An earlier crew's names none.
+    result.get("generation").is_none_or(|of| *of == record.state.generation)
 }
 
 /// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now.
@@ -80,7 +104,9 @@ pub enum Attempt {
     LeftToTheBoundary,
 }
 
-/// Cancels a loop: the order first, so that nothing in flight can go on, then the record.
+/// Cancels a loop: the order first, so that nothing in flight can go on, then the record. The agent's turn goes
+/// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
+/// but would start a process at every tool call of every session, with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {

@@ -4,7 +4,6 @@
 use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
-use super::gather::protected;
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, VERSION};
@@ -61,9 +60,9 @@ pub fn establish(
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;
-    record.state.tree = if stall { git::fingerprint(&record.place.checkout) } else { None };
+    record.state.tree = if stall { git::fingerprint(&record) } else { None };
     if !record.contract.protect.is_empty() {
-        match protected(&record) {
+        match git::protected(&record) {
             Some(marks) => record.state.protected = marks,
             None => notes.push("nothing is protected here: that takes git".to_owned()),
         }
@@ -109,6 +108,7 @@ fn vacate(
         Err(error) => return Err(error.into()),
     };
     if !record.is_live() {
+        ending::complete(home, &record);
         return Ok(Vacancy::Free(None));
     }
     let same_command =

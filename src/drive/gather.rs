@@ -7,7 +7,6 @@ use crate::engine::contract::{Check, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
-use crate::engine::protect::Marks;
 use crate::engine::wants::wants;
 use crate::world::clock::{self, Deadline};
 use crate::world::git;
@@ -30,10 +29,10 @@ pub fn gather(
     let deadline = Deadline::after(CHECKS_WITHIN);
     let mut done: Vec<CheckResult> = Vec::new();
     let mut wanted = wants(subject, &seen, &done);
-    let look = |wanted: bool| wanted.then(|| git::fingerprint(&subject.place.checkout)).flatten();
+    let look = |wanted: bool| wanted.then(|| git::fingerprint(subject)).flatten();
     let tree = look(wanted.tree);
     // Before the checks, which may write where the agent must not.
-    let protected = if wanted.protected { protected(subject) } else { None };
+    let protected = if wanted.protected { git::protected(subject) } else { None };
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {
             done.push(told(home, subject, check, deadline, stop, tell)?);
@@ -50,12 +49,6 @@ pub fn gather(
         protected,
         usage: None,
     })
-}
-
-/// What stands at the protected paths of a loop.
-pub fn protected(subject: &Loop) -> Option<Marks> {
-    let (place, globs) = (&subject.place, &subject.contract.protect);
-    git::protected(&place.checkout, place.head.as_deref(), globs)
 }
 
 /// Runs the checks of one role, each command once. `None` when one was ended by `stop`.

@@ -22,11 +22,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Resu
             "a handoff needs a description\nhint: /crew:handoff \"the parser is done, its tests are next\""
         );
     }
-    let since = record
-        .place
-        .head
-        .as_ref()
-        .map_or_else(Since::default, |head| git::since(&record.place.checkout, head));
+    let since = git::since(record);
     let now = clock::now().wall;
     let text = page(record, &Since { told: told.trim().to_owned(), ..since }, kind, now);
     let page = view::write_handoff(record, &file_name(kind, now), &text)

@@ -28,3 +28,4 @@ pub mod start;
 pub mod steer;
 pub mod stop;
 pub mod terms;
+pub mod untold;

@@ -28,13 +28,13 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         Some(project) if git::top(&project).as_ref() == Some(&checkout) => project,
         _ => cwd,
     };
-    let status = git::look(&checkout).unwrap_or_default();
-    let branch_dir = match (&status.branch, &status.head) {
+    let (branch, head) = git::head(&checkout);
+    let branch_dir = match (&branch, &head) {
         (Some(branch), _) => branch_dir(&checkout, branch),
         (None, Some(head)) => head.chars().take(12).collect(),
         (None, None) => "no-branch".to_owned(),
     };
-    Ok(Place { checkout, folder, branch: status.branch, branch_dir, head: status.head })
+    Ok(Place { checkout, folder, branch, branch_dir, head })
 }
 
 /// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.

@@ -74,6 +74,7 @@ pub fn resume(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, taker.session_id())?;
+    ending::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
@@ -138,9 +139,9 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.owner = taker.owner;
     state.session = taker.memory;
     state.began = clock::now();
-    state.tree = match record.contract.limits.stall {
+    record.state.tree = match record.contract.limits.stall {
         0 => None,
-        _ => git::fingerprint(&record.place.checkout),
+        _ => git::fingerprint(record),
     };
 }
 

@@ -15,6 +15,7 @@ use super::resume::{Resumed, Taker, resume};
 use super::start::{Request, Started, start};
 use super::steer::{self, By, Paused};
 use super::stop::{Stop, is_ours, stop};
+use super::untold;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::parse::payload::{Payload, pasted_command};
@@ -57,6 +58,23 @@ pub enum Answer {
     Wake(String),
 }
 
+impl Answer {
+    /// Whether it carries a prompt, and so what the user wants the agent to be told.
+    pub fn prompts_the_agent(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped(Stop::Continue(_)) | Self::Resumed(_) | Self::Reminded(_) | Self::Wake(_)
+        )
+    }
+}
+
+/// The prompt of an answer is out.
+pub fn delivered(home: &Home, payload: &Payload) -> Result<()> {
+    let Some(session_id) = &payload.session_id else { return Ok(()) };
+    let id = read_pointer(&home.session_pointer(session_id))?;
+    Ok(id.map_or(Ok(()), |id| untold::clear(home, &id))?)
+}
+
 /// Answers one event. An error means: let everything through.
 pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
     if payload.agent_id.is_some() {
@@ -72,6 +90,7 @@ pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
             name.map_or(Ok(Answer::Silent), |name| Ok(command(home, payload, name, raw)))
         }
         "UserPromptSubmit" => match payload.prompt.as_deref().and_then(pasted_command) {
+            Some(_) if payload.is_another_authors() => Ok(Answer::Silent),
             Some((name, raw)) => Ok(command(home, payload, &name, &raw)),
             None => prompt_submitted(home, payload),
         },
@@ -97,7 +116,7 @@ fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
     let answer = match name {
         "loop" => start_loop(home, payload, raw),
         "cancel-loop" => cancel_loop(home, payload, raw),
-        "status" => of_session(home, payload).map(|found| Answer::Status(found.map(Box::new))),
+        "status" => status(home, payload),
         "help" => Ok(Answer::Help),
         "pause" => pause_loop(home, payload),
         "resume" => resume_loop(home, payload, raw),
@@ -124,6 +143,14 @@ fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     };
     let started = start(home, request)?;
     Ok(started.map_or(Answer::Silent, |started| Answer::Started(Box::new(started))))
+}
+
+fn status(home: &Home, payload: &Payload) -> Result<Answer> {
+    let found = of_session(home, payload)?;
+    if let Some(record) = &found {
+        ending::complete(home, record);
+    }
+    Ok(Answer::Status(found.map(Box::new)))
 }
 
 fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
@@ -232,6 +259,7 @@ fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
 /// with it unasked.
 fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
     let Some(record) = of_session(home, payload)? else { return Ok(Answer::Silent) };
+    ending::complete(home, &record);
     if payload.source.as_deref() == Some("compact") {
         let session_id = payload.session_id.as_deref().unwrap_or_default();
         let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)

@@ -13,6 +13,7 @@ use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use super::ending::{self, Attempt, Ended, wind_up};
 use super::hold;
 use super::meter;
+use super::steer;
 use crate::engine::claim::{self, Claim};
 use crate::engine::decide::{Decision, Hold};
 use crate::engine::facts::{AgentEnd, Facts, Order, Seen};
@@ -66,7 +67,9 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     };
     memory.metered = measure(&open, payload, &mut facts);
     let session_id = payload.session_id.clone().unwrap_or_default();
-    let road = match open.foresee(&facts) {
+    let foreseen = open.foresee(&facts);
+    let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
+    let road = match foreseen {
         Decision::Continue => Road::choose(home, &session_id, row),
         Decision::Hold(Hold::Background(_)) if env::is_attended() => {
             Road::wake(home, &session_id).unwrap_or(Road::Context)
@@ -79,7 +82,7 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
     let hold_until = awaited.map(|awaited| {
-        memory.holds += 1;
+        memory.holds += u32::from(holds);
         clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default()
     });
     let veto = matches!(road, Road::None).then(cap::met);
@@ -207,8 +210,13 @@ pub fn ticket(after: &Loop) -> Ticket {
     }
 }
 
+fn paused(after: Loop) -> Boundary {
+    Boundary { after, decision: Decision::Hold(Hold::Paused) }
+}
+
 /// Waits until the companion that has the ticket is gone, because its wake counts only when it comes before
-/// our answer. A ticket it did not use is taken back.
+/// our answer. A ticket it did not use is taken back; an order that came since is obeyed, because nobody else
+/// will look at it before the next turn.
 fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<Stop> {
     let companion = unix::identity(pid);
     let _ = Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), || {
@@ -217,11 +225,20 @@ fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<
     });
     let id = &boundary.after.id;
     let held = store::hold(home, id, LOCK_WAIT)?;
-    if !matches!(wakes::read(file), Ok(Post::Ticket(_))) {
-        return Ok(Stop::Woken(Box::new(boundary)));
-    }
+    let is_used = !matches!(wakes::read(file), Ok(Post::Ticket(_)));
     disk::remove(file)?;
+    let record = held.load()?;
     drop(held);
+    match (record.state.status, store::order(home, id)?) {
+        (Status::Finished, _) | (_, Some(Order::Cancel { .. })) => return Ok(Stop::NotOurs),
+        (Status::Paused, _) => return Ok(Stop::Held(Box::new(paused(record)))),
+        _ if is_used => return Ok(Stop::Woken(Box::new(boundary))),
+        (_, Some(Order::Pause)) => {
+            let record = steer::pause_now(home, id, "paused")?;
+            return Ok(Stop::Held(Box::new(paused(record))));
+        }
+        _ => {}
+    }
     if cap::allows(boundary.after.state.session.without_tools - 1) {
         return Ok(Stop::Continue(Box::new(boundary)));
     }

@@ -1,10 +1,8 @@
 //! A loop and its facts for the tests of the rules: the plainest of each, to be changed in one place.
 
-use std::collections::BTreeMap;
-
 use chrono::{DateTime, TimeDelta};
 
-use super::agent::{Agent, Dialect, Permissions, PromptDoor};
+use super::agent::Agent;
 use super::claim::Claim;
 use super::contract::{Check, Contract, Place, Role};
 use super::facts::{AgentEnd, CheckResult, Facts, Moment, Seen, Verdict};
@@ -12,7 +10,7 @@ use super::limits::Limits;
 use super::looped::{Loop, LoopId, State, VERSION};
 use super::owner::{Driver, Owner, ProcessIdentity};
 use super::promise::Promise;
-use super::run::{GitSteps, Pace, Recipe, Run};
+use super::run::Run;
 
 /// The instant `seconds` after the loop's start, awake all the time.
 pub fn at(seconds: u32) -> Moment {
@@ -70,21 +68,8 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
     subject.state.owner.session_id = None;
     subject.contract.run = Some(Run {
         procedure: procedure.map(str::to_owned),
-        agent: Agent {
-            name: "claude".to_owned(),
-            command: vec!["claude".to_owned()],
-            prompt: PromptDoor::Stdin,
-            dialect: Dialect::Claude,
-            permissions: BTreeMap::new(),
-            max_turns: None,
-        },
-        permissions: Permissions::default(),
-        recipe: Recipe::default(),
-        pace: Pace::default(),
-        max_turns: 0,
-        token_budget: 100_000,
-        git: GitSteps::default(),
-        reactions: Vec::new(),
+        agent: Agent { name: "claude".to_owned(), ..Agent::default() },
+        ..Run::default()
     });
     subject
 }

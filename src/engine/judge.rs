@@ -113,7 +113,9 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
         let end = agent.process.as_ref()?;
         process_failure(end, facts.seen.heard())
     };
-    let failure = if agent.cut { None } else { refused.or_else(ended_badly) };
+    let was_ended = matches!(agent.process, Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)));
+    let is_excused = agent.cut && !was_ended;
+    let failure = if is_excused { None } else { refused.or_else(ended_badly) };
     if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
         return Some(failure);
     }

@@ -37,16 +37,21 @@ pub enum Reader {
     Next,
 }
 
-/// The first line of every prompt of a session; it finds the prompt again in a transcript.
+/// How the first line of every prompt of a session begins; it finds the prompt again in a transcript. The
+/// greatest number of iterations is no part of it: the user may have moved that since.
 pub fn marker(subject: &Loop) -> String {
+    format!("crew loop {}: iteration {}", subject.id, subject.iteration())
+}
+
+fn first_line(subject: &Loop) -> String {
     let max = subject.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };
-    format!("crew loop {}: iteration {}{of}.", subject.id, subject.iteration())
+    format!("{}{of}.", marker(subject))
 }
 
 /// What is added to the task itself when a loop starts.
 pub fn start(subject: &Loop) -> String {
-    let mut text = marker(subject);
+    let mut text = first_line(subject);
     let file = subject.place.task_file();
     let _ = write!(
         text,
@@ -74,7 +79,7 @@ pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
 }
 
 fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
-    let mut head = marker(subject);
+    let mut head = first_line(subject);
     head.push('\n');
     head.push_str(before);
     head.push_str("\nThe task:\n");

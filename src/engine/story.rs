@@ -27,7 +27,7 @@ pub struct Story {
     pub picked: Option<Box<Iteration>>,
     /// Lines that could not be read.
     pub torn: u64,
-    /// Whether the journal is longer than what is read of it.
+    /// Whether the journal is longer than what is read of it: then its beginning is missing.
     pub cut: bool,
     pick: Option<u32>,
 }
@@ -116,6 +116,10 @@ impl Story {
         let Entry { at, generation, event, .. } = entry;
         if !matches!(event, Event::Noted { .. }) {
             self.take_back(generation);
+        }
+        if let (Event::Boundary { state, .. }, true) = (&event, self.drivers.is_empty()) {
+            // The beginning was not read.
+            self.drivers.push(Who::of(&state.owner, 0));
         }
         let what = match event {
             Event::Started { record } => {

@@ -23,7 +23,8 @@ pub struct Payload {
     /// `UserPromptExpansion`: `crew:loop` and the like, and the raw text after it.
     pub command_name: Option<String>,
     pub command_args: Option<String>,
-    /// `SessionStart`: startup, resume, clear, compact, fork.
+    /// `SessionStart`: startup, resume, clear, compact, fork. `UserPromptSubmit`: who wrote the prompt; the
+    /// newest client tried declares it and does not send it yet (2.1.330).
     pub source: Option<String>,
     /// `SessionEnd`.
     pub reason: Option<String>,
@@ -33,6 +34,13 @@ pub struct Payload {
     pub notification: Option<String>,
     /// `Stop`: what the client still runs in the background.
     pub background: Vec<Task>,
+}
+
+impl Payload {
+    /// Whether the client says of a prompt that somebody else than the user wrote it: a schedule, a peer.
+    pub fn is_another_authors(&self) -> bool {
+        self.source.as_deref().is_some_and(|source| !matches!(source, "user" | "sdk"))
+    }
 }
 
 /// Work the client runs in the background.

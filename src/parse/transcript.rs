@@ -8,14 +8,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that holds
-/// `marker`, crew's own first line of the prompt, or with the last prompt of the user's. Where neither is in
+/// `marker`, the beginning of crew's own first line of the prompt up to its number, or with the last prompt of the user's. Where neither is in
 /// `tail`, every line counts if `cut` says that the tail begins in the middle of this iteration, and none
 /// does otherwise: a tool call that cannot be placed must not hide a reply without one from the client's cap.
 pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
     let lines: Vec<&str> = tail.lines().collect();
     // The standard library looks for a short text many bytes at a time, for a long one byte by byte.
     let short = marker.get(..SHORT).unwrap_or(marker);
-    let is_marked = |line: &str| line.contains(short) && line.contains(marker);
+    let is_marked = |line: &str| line.contains(short) && names(line, marker);
     let begin = lines.iter().rposition(|line| is_marked(line) || is_a_prompt(line));
     let turn = match begin {
         Some(begin) => &lines[begin + 1..],
@@ -23,6 +23,12 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
         None => return false,
     };
     turn.iter().filter_map(|line| of_assistant(line)).any(|content| content.used_a_tool)
+}
+
+/// Whether the number that `marker` ends with stands in the line, and not only as the beginning of another.
+fn names(line: &str, marker: &str) -> bool {
+    let mut rest = line.split(marker).skip(1);
+    rest.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
 /// How much of a marker is looked for first, in bytes.
@@ -149,6 +155,8 @@ mod tests {
 
     const PROMPT: &str =
         r#"{"type":"attachment","content":"crew loop k3v9abcd: iteration 2 of 5.\nGo"}"#;
+    const LATER: &str =
+        r#"{"type":"attachment","content":"crew loop k3v9abcd: iteration 20 of 50.\nGo"}"#;
     const TOOL: &str =
         r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash"}]}}"#;
     const TEXT: &str =
@@ -161,10 +169,11 @@ mod tests {
 
     #[test]
     fn only_a_tool_used_after_this_iterations_prompt_counts() {
-        let marker = "crew loop k3v9abcd: iteration 2 of 5.";
+        let marker = "crew loop k3v9abcd: iteration 2";
         let table = [
             (vec![PROMPT, TOOL, RESULT, TEXT], false, true),
             (vec![TOOL, RESULT, PROMPT, TEXT], false, false),
+            (vec![LATER, TOOL, RESULT, TEXT], false, false),
             (vec![PROMPT, SIDE, TEXT], false, false),
             (vec![TOOL, RESULT, TEXT], false, false),
             (vec![TOOL, RESULT, TEXT], true, true),

@@ -53,7 +53,7 @@ impl Events {
         let mut event = Map::new();
         event.insert("schema".to_owned(), SCHEMA.into());
         event.insert("event".to_owned(), name.into());
-        event.insert("at".to_owned(), at.to_rfc3339_opts(SecondsFormat::Millis, true).into());
+        event.insert("at".to_owned(), stamp(at).into());
         event.insert("loop".to_owned(), self.subject.clone().into());
         event.insert("iteration".to_owned(), self.iteration.into());
         if let Value::Object(value) = value {
@@ -61,6 +61,10 @@ impl Events {
         }
         Value::Object(event)
     }
+}
+
+fn stamp(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 fn record<'a>(news: &News<'a>) -> Option<&'a Loop> {
@@ -92,9 +96,9 @@ fn told(news: &News<'_>) -> (&'static str, Value) {
         News::CheckStarted(run) => ("check_start", json!({ "run": run })),
         News::CheckEnded(result) => ("check_end", check(result)),
         News::IterationEnded { after, exit, ends } => ("iteration_end", ended(after, exit, ends)),
-        News::Delayed { until, .. } => ("delay", json!({ "until": until })),
+        News::Delayed { until, .. } => ("delay", json!({ "until": stamp(until) })),
         News::Waiting(record) => {
-            ("wait", json!({ "until": record.state.due, "why": record.state.awaited }))
+            ("wait", json!({ "until": record.state.due.map(stamp), "why": record.state.awaited }))
         }
         News::Paused(_) => ("pause", Value::Null),
         News::ReactionFailed { on, run, why } => {

@@ -100,7 +100,7 @@ Examples:
 "#;
 
 /// The page of `crew resume`.
-pub const RESUME: &str = r#"crew resume goes on with a loop in fresh processes: the same task, checks, counters and evidence.
+pub const RESUME: &str = r"crew resume goes on with a loop in fresh processes: the same task, checks, counters and evidence.
 
   crew resume [LOOP] [limits] [options]
 
@@ -117,4 +117,4 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
 Examples:
   crew resume -n +10
   crew resume k3v9 --max-cost +5 --detach
-"#;
+";

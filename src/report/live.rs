@@ -63,6 +63,7 @@ impl Live {
             News::Waiting(record) => {
                 let why = record.state.awaited.as_deref().unwrap_or("the model's service");
                 let what = format!("waiting ({})", clip(why, 40));
+                self.look(record);
                 self.doing = Doing::Idle { what, until: record.state.due };
             }
             News::Delayed { until, .. } => {

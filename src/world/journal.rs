@@ -25,21 +25,55 @@ pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
 pub struct Extent {
     /// Lines that could not be read.
     pub torn: u64,
-    /// Whether it goes on past what is read of it.
+    /// Whether it is longer than what is read of it: then its beginning is left out.
     pub cut: bool,
 }
 
-/// Hands every line that can be read to `each`, one at a time; no journal is an empty one.
-pub fn each(path: &Path, mut each: impl FnMut(Entry)) -> io::Result<Extent> {
-    let mut extent = Extent::default();
-    if !disk::exists(path) {
-        return Ok(extent);
-    }
-    let read =
-        disk::read_lines(path, 0, JOURNAL_BYTES, |line, _| match serde_json::from_str(line) {
+/// Hands every line that can be read to `each`, one at a time; no journal is an empty one. Of a very long one
+/// the end is read.
+pub fn each(path: &Path, each: impl FnMut(Entry)) -> io::Result<Extent> {
+    if disk::exists(path) { newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
+}
+
+fn newest(path: &Path, limit: u64, mut each: impl FnMut(Entry)) -> io::Result<Extent> {
+    let start = disk::size(path).saturating_sub(limit);
+    let mut extent = Extent { torn: 0, cut: start > 0 };
+    let mut begins_within = extent.cut;
+    disk::read_lines(path, start, limit, |line, _| {
+        match serde_json::from_str(line) {
             Ok(entry) => each(entry),
+            Err(_) if begins_within => {}
             Err(_) => extent.torn += 1,
-        })?;
-    extent.cut = read.1;
+        }
+        begins_within = false;
+    })?;
     Ok(extent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::at;
+    use crate::engine::journal::{Event, SCHEMA};
+
+    #[test]
+    fn of_a_long_journal_the_end_is_read_and_broken_lines_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        assert_eq!(each(&path, |_| ()).unwrap(), Extent::default());
+        for generation in 0..10 {
+            let event = Event::Noted { what: "x".repeat(50) };
+            let entry = Entry { schema: SCHEMA, at: at(0).wall, generation, event };
+            append(&path, &entry).unwrap();
+        }
+        disk::append_line(&path, "{\"broken").unwrap();
+        let bytes = disk::size(&path);
+        let line = (bytes - 9) / 10;
+        for (limit, first, cut) in [(bytes, 0, false), (bytes - 1, 1, true), (2 * line, 9, true)] {
+            let mut seen = Vec::new();
+            let extent = newest(&path, limit, |entry| seen.push(entry.generation)).unwrap();
+            assert_eq!(extent, Extent { torn: 1, cut }, "{limit}");
+            assert_eq!(seen, (first..10).collect::<Vec<_>>(), "{limit}");
+        }
+    }
 }

@@ -102,8 +102,61 @@ fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
         let state = &door.record(&id)["state"];
         assert_eq!(state["ending"]["outcome"], "exhausted", "{fault}");
         assert_eq!(state["completed"], 1, "{fault}");
+        assert!(door.file(&id, "result.json").exists(), "{fault}");
         killed(&ran)
     });
+}
+
+#[test]
+fn words_whose_prompt_was_lost_are_told_with_the_next_one_and_then_no_more() {
+    let door = Door::of(Sandbox::without_git());
+    for fault in ["record.between#1=kill", "record.after#1=kill", "answer#1=kill", "answer#1=5"] {
+        let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
+        door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+        let lost = send_until_killed(door.stopping("the lost stop"), fault);
+        assert!(lost.stdout.is_empty() || !cfg!(debug_assertions), "{fault}: {lost:#?}");
+        door.sandbox.crew(&["tell", "--loop", &id, "and be quick"]).success();
+        let told = door.stop("the next one").assert_goes_on();
+        if cfg!(debug_assertions) {
+            assert!(told.context().contains("The user says: use the parser"), "{fault}: {told:#?}");
+        }
+        assert!(told.context().contains("The user says: and be quick"), "{fault}: {told:#?}");
+        let after = door.stop("and the one after").assert_goes_on();
+        assert!(!after.context().contains("The user says"), "{fault}: {after:#?}");
+    }
+}
+
+type Reader = fn(&Door, &str);
+
+#[test]
+fn what_an_ending_leaves_is_written_by_the_next_reader_when_its_writer_was_killed() {
+    if !cfg!(debug_assertions) {
+        return;
+    }
+    let read_by: [(&str, Reader); 4] = [
+        ("status", |door, id| drop(door.status(id))),
+        ("a new session", |door, _| {
+            let _ = door.event("SessionStart").with("source", "startup").send();
+        }),
+        ("the next stop", |door, _| door.stop("the next one").assert_silent()),
+        ("resume", |door, _| {
+            let resume = door.command("-n +1").with("command_name", "crew:resume").send();
+            assert!(resume.assert_goes_on().context().contains("/handoffs/exhausted-"));
+        }),
+    ];
+    for (reader, read) in read_by {
+        let door = Door::new();
+        let id = door.begin("\"go on\" -n 1 --stall 0");
+        let ran = send_until_killed(door.stopping("the killed stop"), "record.after#1=kill");
+        assert!(killed(&ran), "{reader}");
+        assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "exhausted", "{reader}");
+        assert!(!door.file(&id, "result.json").exists() && door.handoffs().is_empty(), "{reader}");
+        read(&door, &id);
+        assert!(door.file(&id, "result.json").exists(), "{reader}");
+        assert_eq!(door.handoffs().len(), 1, "{reader}");
+        door.status(&id);
+        assert_eq!(door.handoffs().len(), 1, "{reader}, and a second look");
+    }
 }
 
 #[test]

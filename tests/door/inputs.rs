@@ -1,5 +1,7 @@
 //! The twelve inputs that stop hooks of the field were seen to get wrong.
 
+use serde_json::Value;
+
 use super::{Door, OTHER_SESSION, plugin_data};
 use crate::sandbox::Sandbox;
 
@@ -131,7 +133,7 @@ fn a_promise_with_quotes_or_blanks_can_be_kept() {
         let state = &door.record(&id)["state"];
         assert_eq!(state["ending"]["outcome"], "completed", "{option}: {said}");
         let view = door.sandbox.file(".claude/branches/no-branch/state.json");
-        serde_json::from_slice::<serde_json::Value>(&std::fs::read(view).unwrap()).unwrap();
+        serde_json::from_slice::<Value>(&std::fs::read(view).unwrap()).unwrap();
     }
 }
 
@@ -147,6 +149,40 @@ fn options_with_an_equals_sign_are_options() {
         let answer = door.command(typed).with("prompt_id", "p-2").send();
         assert!(!answer.refusal().is_empty(), "{typed}: {answer:#?}");
     }
+}
+
+#[test]
+fn a_pasted_command_is_the_users_unless_the_client_names_another_author() {
+    let door = Door::of(Sandbox::without_git());
+    let pasted = "<pasted_content id=\"1\">\n/crew:loop \"go on\" -n 2\n</pasted_content id=\"1\">";
+    let prompt = || door.event("UserPromptSubmit").with("prompt", pasted);
+    for author in ["schedule_wakeup", "loop_wakeup", "system", "poll_event"] {
+        prompt().with("source", author).send().assert_silent();
+    }
+    assert!(!door.sandbox.crew_home().join("loops").exists());
+    prompt().with("source", "user").send().assert_goes_on();
+}
+
+#[test]
+fn a_working_tree_too_large_to_be_looked_at_keeps_its_branch() {
+    let door = Door::new();
+    door.sandbox.git(&["switch", "--quiet", "--create", "feat/large"]);
+    let head = door.sandbox.git(&["rev-parse", "HEAD"]);
+    // As one whose time is up.
+    let git = "for word; do [ \"$word\" = status ] && exit 1; done; exec /usr/bin/env PATH=/usr/bin:/bin git \"$@\"";
+    door.sandbox.program("git", git);
+    let id = door.begin("\"go on\" -n 2");
+    let place = &door.record(&id)["place"];
+    assert_eq!(
+        (&place["branch"], &place["branch_dir"]),
+        (&"feat/large".into(), &"feat-large".into())
+    );
+    assert_eq!(place["head"], head);
+    assert!(door.sandbox.file(".claude/branches/feat-large/task.md").exists());
+    door.sandbox.git(&["checkout", "--quiet", "--detach"]);
+    let id = door.begin("\"go on detached\" -n 2 --replace");
+    let place = &door.record(&id)["place"];
+    assert_eq!((&place["branch"], &place["branch_dir"]), (&Value::Null, &head[..12].into()));
 }
 
 #[test]

@@ -185,6 +185,13 @@ impl Event<'_> {
         command
     }
 
+    /// Starts the companion the client runs beside a stop.
+    fn companion(self) -> Running {
+        let mut command = self.hook();
+        command.arg("--companion");
+        Running::start(command, Some(self.payload.to_string().into_bytes()))
+    }
+
     /// Sends it and leaves the hook running.
     fn start(self) -> Running {
         Running::start(self.hook(), Some(self.payload.to_string().into_bytes()))

@@ -8,11 +8,12 @@ use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 use std::vec::Drain;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use super::{Answer, Dice, Door, Event, replay};
+use super::{Answer, Dice, Door, Event, SESSION, replay};
 use crate::child::{Ran, in_new_session};
-use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 const ROUNDS: u64 = 50;
 const PROCESSES: u64 = 100;
@@ -127,6 +128,32 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
     assert!((going_on..=going_on + 1).contains(&continued), "{why}: {going_on} of {continued}");
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "cancelled", "{why}");
     slowest
+}
+
+#[test]
+fn a_pause_between_a_boundary_and_its_wake_holds_the_loop() {
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 9 --stall 0");
+    // At this cap every continuation goes by a wake.
+    let near = || door.stopping("one").env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
+    let companion = near().companion();
+    let wakes = door.sandbox.crew_home().join("wakes").join(SESSION);
+    let files_hold = |text: &str| {
+        std::fs::read_dir(&wakes).into_iter().flatten().flatten().any(|file| {
+            std::fs::read_to_string(file.path()).is_ok_and(|found| found.contains(text))
+        })
+    };
+    poll_until("the companion waits", || files_hold("waiting"));
+    kill_process(companion.pid(), Signal::STOP).unwrap();
+    let hook = near().start();
+    poll_until("the companion's ticket", || files_hold("due"));
+    door.sandbox.crew(&["pause", &id]).success();
+    kill_process(companion.pid(), Signal::CONT).unwrap();
+    let companion = companion.wait(DEADLINE);
+    assert_eq!((companion.code(), companion.stderr.as_str()), (0, ""));
+    let answer = Answer::of(hook.wait(DEADLINE)).assert_lets_go();
+    assert!(answer.line().contains("paused, iteration 2 of 9"), "{answer:#?}");
+    assert_eq!(door.status(&id)["status"], "paused");
 }
 
 #[test]

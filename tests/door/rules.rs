@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answer, Door, assert_gone};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until, write_executable};
@@ -221,6 +221,50 @@ fn a_check_finds_its_programs_where_they_were_when_the_loop_began() {
     let claim = door.stopping("<promise>COMPLETE</promise>").env("PATH", &path).send();
     claim.assert_goes_on();
     assert_eq!(door.record(&id)["state"]["completed"], 1);
+}
+
+#[test]
+fn a_claim_made_beside_background_work_is_no_hold() {
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 9 --stall 0 --verify false");
+    let job = json!([{"id": "1", "type": "shell", "status": "running", "description": "a build"}]);
+    let stop = |words: &str| door.stopping(words).with("background_tasks", job.clone()).send();
+    let holds = || door.record(&id)["state"]["session"]["holds"].clone();
+    stop("<promise>COMPLETE</promise>").assert_goes_on();
+    assert_eq!(holds(), 0);
+    stop("waiting for it").assert_lets_go();
+    assert_eq!(holds(), 1);
+}
+
+#[test]
+fn a_limit_that_was_moved_in_mid_turn_hides_no_tool_call() {
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 9 --stall 0");
+    let first_line = door.stop("one").assert_goes_on().context().lines().next().unwrap().to_owned();
+    assert!(first_line.ends_with("iteration 2 of 9."), "{first_line}");
+    let transcript = door.sandbox.home().join(".claude/projects/repo/session.jsonl");
+    std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+    let prompt = json!({"type": "attachment", "content": first_line});
+    let call = json!({"type": "tool_use", "name": "Bash"});
+    let call = json!({"type": "assistant", "message": {"content": [call]}});
+    std::fs::write(transcript, format!("{prompt}\n{call}\n")).unwrap();
+    door.sandbox.crew(&["set", &id, "-n", "20"]).success();
+    door.stop("two").assert_goes_on();
+    assert_eq!(door.record(&id)["state"]["session"]["without_tools"], 1);
+}
+
+#[test]
+fn git_is_the_one_of_the_loops_beginning_and_not_one_that_was_planted() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 2 --stall 2");
+    let planted = "#!/bin/sh\ntouch planted-git-ran\necho \"? $$\"\n";
+    write_executable(&door.sandbox.file("planted/git"), planted);
+    let path = format!("{}:/usr/bin:/bin", door.sandbox.file("planted").display());
+    let stop = |words: &str| door.stopping(words).env("PATH", &path).send();
+    stop("one").assert_goes_on();
+    stop("two").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["completed"], 2);
+    assert!(!door.sandbox.file("planted-git-ran").exists());
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Listener for Voice {
         if let Some(events) = &mut self.events {
             print::out(&events.event(news, clock::now().wall).to_string());
         }
-        if let Some(screen) = &mut self.screen {
+        if let (Some(screen), false) = (&mut self.screen, matches!(news, News::Said(_))) {
             screen.hear(news);
         }
         match news {

@@ -9,7 +9,6 @@ use anyhow::Result;
 use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
-use crate::drive::gather;
 use crate::engine::claim::Claim;
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
@@ -21,7 +20,7 @@ use crate::engine::size::Size;
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
-use crate::world::{clock, logs};
+use crate::world::{clock, git, logs};
 
 /// What a try came to.
 #[derive(Debug)]
@@ -134,7 +133,7 @@ impl Runner<'_> {
     /// What stands at the protected paths; `None` where nothing is protected.
     fn protected(&self) -> Option<protect::Marks> {
         let any = !self.record.contract.protect.is_empty();
-        any.then(|| gather::protected(&self.record)).flatten()
+        any.then(|| git::protected(&self.record)).flatten()
     }
 
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.

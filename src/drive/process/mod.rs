@@ -11,20 +11,20 @@ pub mod start;
 mod watch;
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 use anyhow::Result;
 
 use super::ending::{self, Ended};
 use super::resume::myself;
-use crate::engine::handoff::Since;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::run::{On, Run};
 use crate::world::git::steps::Trusted;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
-use crate::world::{clock, descendants, git, store, view};
+use crate::world::{descendants, git, store, view};
 
 /// What became of a loop in this process.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ struct Runner<'a> {
     /// Whether the record on disk is behind the one in memory.
     unsaved: bool,
     /// The page of whoever had the loop before, for the first prompt.
-    handoff: Option<std::path::PathBuf>,
+    handoff: Option<PathBuf>,
     is_first: bool,
 }
 
@@ -81,7 +81,7 @@ impl Runner<'_> {
             self.handoff = view::newest_handoff(&self.record);
         }
         loop {
-            if !self.look()? {
+            if !self.look() {
                 return Ok(End::Taken(self.record.id.clone()));
             }
             match self.record.state.status {
@@ -97,9 +97,9 @@ impl Runner<'_> {
     }
 
     /// Reads what others did to the record meanwhile. False when it is no longer this process's.
-    fn look(&mut self) -> Result<bool> {
+    fn look(&mut self) -> bool {
         if self.unsaved {
-            return Ok(true);
+            return true;
         }
         match store::load(self.home, &self.record.id) {
             Ok(found) => self.record = found,
@@ -107,7 +107,7 @@ impl Runner<'_> {
         }
         let is_ours =
             |record: &Loop| myself().is_ok_and(|owner| owner.process == record.state.owner.process);
-        Ok(self.unsaved || !self.record.is_live() || is_ours(&self.record))
+        self.unsaved || !self.record.is_live() || is_ours(&self.record)
     }
 
     /// From now on the memory of this process is what counts; said once.
@@ -134,9 +134,7 @@ impl Runner<'_> {
 
     /// The end as it is recorded: a boundary of this run wound it up, or whoever ended it from outside did.
     fn finished(&self) -> Ended {
-        let place = &self.record.place;
-        let since = |head: &String| git::since(&place.checkout, head);
-        let since = place.head.as_ref().map_or_else(Since::default, since);
+        let since = git::since(&self.record);
         let is_done = self.record.outcome() == Some(Outcome::Completed);
         let handoff = if is_done { None } else { view::newest_handoff(&self.record) };
         self.react(On::Finish);
@@ -152,7 +150,7 @@ impl Runner<'_> {
 
     /// Ends the loop between two iterations.
     fn end(&mut self, outcome: Outcome, why: &str) -> Result<()> {
-        let ending = crate::engine::outcome::Ending { outcome, proof: None, why: why.to_owned() };
+        let ending = Ending { outcome, proof: None, why: why.to_owned() };
         if self.unsaved {
             self.record.state.status = Status::Finished;
             self.record.state.ending = Some(ending);
@@ -169,9 +167,5 @@ impl Runner<'_> {
             Some(130) => "interrupted at the keyboard",
             _ => "asked to end by a signal",
         }
-    }
-
-    fn now(&self) -> chrono::DateTime<chrono::Utc> {
-        clock::now().wall
     }
 }

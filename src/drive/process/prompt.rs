@@ -5,7 +5,6 @@ use std::path::Path;
 
 use crate::engine::account::{ACCOUNTS_SHOWN, accounts};
 use crate::engine::looped::Loop;
-use crate::engine::run::Recipe;
 use crate::engine::size::Size;
 use crate::prompts::assembly;
 use crate::prompts::parts::{self, Files};
@@ -29,7 +28,7 @@ pub struct Prompt {
 /// Puts the prompt of the loop's next iteration together. The error names the file and the cause.
 pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
-    let parts = parts::read(&recipe.unwrap_or_else(Recipe::default), &OnDisk)?;
+    let parts = parts::read(&recipe.unwrap_or_default(), &OnDisk)?;
     let wants = |variable| parts.wanted().contains(&variable);
     let checkout = &subject.place.checkout;
     let status = wants(Variable::GitStatus).then(|| git::status_text(checkout)).flatten();

@@ -21,7 +21,7 @@ impl Runner<'_> {
     /// Sleeps until the wait is over, then has the same iteration begin anew.
     pub(super) fn wait(&mut self) -> Result<()> {
         self.tell(&News::Waiting(&self.record));
-        let due = self.record.state.due.unwrap_or_else(|| self.now());
+        let due = self.record.state.due.unwrap_or_else(|| clock::now().wall);
         if !self.sleep_until(due) {
             return self.obey();
         }
@@ -42,18 +42,18 @@ impl Runner<'_> {
             return true;
         }
         let delay = TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX / 1_000_000));
-        let until = self.now() + delay;
+        let until = clock::now().wall + delay;
         self.tell(&News::Delayed { record: &self.record, until });
         self.sleep_until(until)
     }
 
     /// Sleeps; false when a signal came, an order was left, or the record was changed by another.
     fn sleep_until(&self, due: DateTime<Utc>) -> bool {
-        while self.now() < due {
+        while clock::now().wall < due {
             if self.tick() || self.is_asked() {
                 return false;
             }
-            let left = (due - self.now()).to_std().unwrap_or_default();
+            let left = (due - clock::now().wall).to_std().unwrap_or_default();
             clock::sleep(STEP.min(left));
         }
         true

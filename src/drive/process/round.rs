@@ -13,27 +13,26 @@ use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::git::commit_message;
 use crate::engine::journal::Event;
+use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::run::On;
+use crate::world::git::steps::Steps;
 use crate::world::{env, git, store};
 
 impl Runner<'_> {
     /// Tries once, judges, and does what was decided.
     pub(super) fn round(&mut self) -> Result<()> {
-        if !self.delay() || self.is_asked() || self.signals.times() > 0 {
-            self.obey()?;
-            if self.record.state.status != crate::engine::looped::Status::Running
-                || self.signals.times() > 0
-            {
-                return Ok(());
-            }
+        if !self.delay() || self.signals.times() > 0 || self.is_asked() {
+            return self.obey();
         }
         let Some(attempt) = self.attempt()? else { return Ok(()) };
         self.is_first = false;
         let Some(open) = self.open() else { return Ok(()) };
-        let Some(boundary) = self.judge(open, attempt)? else { return Ok(()) };
-        self.follow(boundary)
+        if let Some((boundary, facts)) = self.judge(open, attempt) {
+            self.follow(boundary, &facts);
+        }
+        Ok(())
     }
 
     /// Opens the boundary; `None` when somebody ended the loop meanwhile.
@@ -50,8 +49,8 @@ impl Runner<'_> {
         }
     }
 
-    fn judge(&mut self, open: Open, attempt: Attempt) -> Result<Option<(Boundary, Facts)>> {
-        let mut attempt = attempt;
+    /// Judges and records. `None` when the record is another's to write by now.
+    fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
         if signalled {
             attempt.agent.process = Some(ProcessEnd::BrokenOff);
@@ -65,13 +64,11 @@ impl Runner<'_> {
         };
         let stop = || self.tick() && !signalled;
         let gathered = self.gather(&open, seen(&attempt), &stop);
-        let Some(mut facts) = gathered.or_else(|| {
+        let mut facts = gathered.or_else(|| {
             // A signal ended a check: nothing is known of the iteration but that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff);
             self.gather(&open, seen(&attempt), &|| false)
-        }) else {
-            return Ok(None);
-        };
+        })?;
         facts.usage = attempt.usage;
         let veto = (self.signals.times() > 0).then(|| Ending {
             outcome: Outcome::Interrupted,
@@ -79,14 +76,12 @@ impl Runner<'_> {
             why: self.signal_why().to_owned(),
         });
         let closing = Closing { veto, ..Closing::default() };
-        let Some((boundary, error)) = open.record_or_remember(facts.clone(), closing) else {
-            return Ok(None);
-        };
+        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
         match error {
             Some(error) => self.remember(&error),
             None => self.unsaved = false,
         }
-        Ok(Some((boundary, facts)))
+        Some((boundary, facts))
     }
 
     fn gather(&self, open: &Open, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
@@ -94,7 +89,7 @@ impl Runner<'_> {
     }
 
     /// Tells what the boundary came to, and does what stands around it.
-    fn follow(&mut self, (boundary, facts): (Boundary, Facts)) -> Result<()> {
+    fn follow(&mut self, boundary: Boundary, facts: &Facts) {
         let Boundary { after, decision } = boundary;
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
@@ -128,11 +123,10 @@ impl Runner<'_> {
             }
             Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
         }
-        Ok(())
     }
 
     /// Whether this boundary is the first of a row without progress that reaches half of its limit.
-    fn stalls_by_half(&self, before: &crate::engine::looped::Loop) -> bool {
+    fn stalls_by_half(&self, before: &Loop) -> bool {
         let stall = self.record.contract.limits.stall;
         let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
         reaches(self.record.state.still) && !reaches(before.state.still)
@@ -184,18 +178,18 @@ impl Runner<'_> {
     }
 
     /// Takes steps of git; `None` outside git.
-    pub(super) fn steps<T>(&self, take: impl FnOnce(&git::steps::Steps<'_>) -> T) -> Option<T> {
+    pub(super) fn steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
         let trusted = self.trusted.as_ref()?;
         let stop = || self.signals.times() > 1;
         let checkout = &self.record.place.checkout;
-        Some(take(&git::steps::Steps { checkout, trusted, stop: &stop }))
+        Some(take(Steps { checkout, trusted, stop: &stop }))
     }
 
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let mut record = self.record.clone();
         if record.contract.limits.stall > 0 {
-            record.state.tree = git::fingerprint(&record.place.checkout);
+            record.state.tree = git::fingerprint(&record);
         }
         if self.unsaved {
             self.record = record;

@@ -178,9 +178,9 @@ fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
     if let Some(name) = text.strip_prefix("builtin:") {
         return Ok(Fragment::BuiltIn(name.to_owned()));
     }
-    let is_a_path = !text.contains(char::is_whitespace)
-        && (text.contains('/') || text.ends_with(".md") || text.ends_with(".hbs"));
     let path = folder.join(text);
+    let looks_like_one = text.contains('/') || path.extension().is_some();
+    let is_a_path = looks_like_one && !text.contains(char::is_whitespace);
     match disk::real_path(&path) {
         Ok(path) if !text.contains('\n') && disk::is_file(&path) => Ok(Fragment::File(path)),
         Err(error) if is_a_path => {
@@ -275,7 +275,7 @@ fn baseline(
     }
     record.state.began = clock::now();
     if record.contract.limits.stall > 0 {
-        record.state.tree = git::fingerprint(&record.place.checkout);
+        record.state.tree = git::fingerprint(&record);
     }
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
     let found = held.load()?;

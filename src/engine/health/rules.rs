@@ -1,6 +1,8 @@
 //! The rules, one function per thing looked at. A thing that was not told leads to no finding of its own:
 //! why it was not told is one already.
 
+use std::path::Path;
+
 use super::findings::Severity::{Broken, Note, Warning};
 use super::findings::{Finding, Severity};
 use super::{Client, Facts, NAME, PLUGIN, Plugin, Program, Trouble, Version, shell_word};
@@ -11,6 +13,8 @@ const OLDEST: Version = Version(2, 1, 163);
 const NEWEST_TRIED: Version = Version(2, 1, 330);
 /// What the client allows by itself: tool-less continuations in a row.
 const USUAL_CAP: i64 = 8;
+/// The client's folder for a plugin of crew's name that was given by `--plugin-dir`.
+const GIVEN: &str = "crew-inline";
 /// A cap of this or less leaves no room for a tool-less iteration.
 const TOO_SMALL_CAP: i64 = 2;
 
@@ -62,6 +66,12 @@ fn is_crew(plugin: &Plugin) -> bool {
     plugin.id.split('@').next() == Some(NAME)
 }
 
+/// Whether a loop was started with a plugin the client was given and has not installed.
+fn was_given(facts: &Facts) -> bool {
+    let of = |file: &Path| file.parent().is_some_and(|data| data.ends_with(GIVEN));
+    facts.home.settled.iter().any(|(file, _)| of(file))
+}
+
 pub(super) fn plugin(facts: &Facts, all: &mut Vec<Finding>) {
     let Some(plugins) = &facts.plugins else { return };
     let (ours, others): (Vec<_>, Vec<_>) =
@@ -100,6 +110,13 @@ pub(super) fn plugin(facts: &Facts, all: &mut Vec<Finding>) {
             Broken,
             format!("{PLUGIN} is installed, but not for this folder"),
             "crew install, for every folder of yours".to_owned(),
+        ),
+        (None, None) if was_given(facts) => add(
+            all,
+            "plugin-given",
+            Note,
+            format!("the client has no plugin {PLUGIN}, but a session had it by --plugin-dir"),
+            "give --plugin-dir to every session, or: crew install".to_owned(),
         ),
         (None, None) => add(
             all,

@@ -61,7 +61,7 @@ fn folder(facts: &mut Facts) -> &mut Folder {
 type Fault = (&'static str, &'static str, fn(&mut Facts));
 
 /// The finding, a part of its fix, and the fault.
-const FAULTS: [Fault; 31] = [
+const FAULTS: [Fault; 32] = [
     ("client-missing", "install Claude Code", |it| it.client = Client::Absent),
     ("client-silent", "claude --version", |it| it.client = Client::Silent("exit 127".to_owned())),
     ("client-too-old", "claude update", |it| {
@@ -71,6 +71,10 @@ const FAULTS: [Fault; 31] = [
         it.client = Client::Present { program: "/c".into(), version: Version(2, 1, 197) };
     }),
     ("plugin-missing", "crew install", |it| it.plugins = Some(vec![plugin("other@market")])),
+    ("plugin-given", "--plugin-dir", |it| {
+        it.plugins = Some(vec![plugin("other@market")]);
+        it.home.settled = vec![("/data/crew-inline/home".into(), "/state/crew".into())];
+    }),
     ("plugin-elsewhere", "crew install", |it| it.plugins = Some(vec![disabled()])),
     ("plugin-disabled", "out of /home/settings.json", |it| {
         it.plugins = Some(vec![disabled()]);

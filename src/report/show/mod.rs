@@ -152,7 +152,7 @@ fn after(iteration: &Iteration) -> Option<String> {
 fn remarks(story: &Story) -> Vec<String> {
     let torn = (story.torn > 0)
         .then(|| format!("{} of the journal cannot be read", count(story.torn, "line")));
-    let cut = story.cut.then(|| "the journal is longer than what is read of it".to_owned());
+    let cut = story.cut.then(|| "the journal is very long: its beginning is not read".to_owned());
     torn.into_iter().chain(cut).collect()
 }
 

@@ -10,13 +10,14 @@ pub mod steps;
 mod tests;
 pub mod worktree;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::command::{Command, whole};
 use super::disk;
 use super::home::hash;
 use crate::engine::handoff::Since;
+use crate::engine::looped::Loop;
 use crate::engine::protect::{Marks, covered};
 use crate::parse::git::{Status, status};
 
@@ -33,40 +34,50 @@ pub fn answers(folder: &Path) -> bool {
 }
 
 /// The working tree's root, with every link resolved; `None` outside git.
-pub fn top(folder: &Path) -> Option<std::path::PathBuf> {
+pub fn top(folder: &Path) -> Option<PathBuf> {
     let text = git(folder, &["rev-parse", "--show-toplevel"])?;
     disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
+}
+
+/// The branch, `None` when detached, and the commit, `None` before the first one. No file of the working
+/// tree is looked at, so a large or slow one takes no longer.
+pub fn head(top: &Path) -> (Option<String>, Option<String>) {
+    let line = |arguments: &[&str]| Some(git(top, arguments)?.trim_end().to_owned());
+    let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
+    let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+    (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
 }
 
 /// What differs from the commit, every untracked file named; `None` outside git, or when it took too
 /// long or printed too much.
 pub fn look(top: &Path) -> Option<Status> {
-    let arguments =
-        ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
-    Some(status(&git_on_files(top, &arguments)?))
+    Git::here(top).look()
 }
 
 /// A submodule's own configuration would be obeyed inside it; its commit is seen all the same.
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
-/// One hash for the state of the working tree: the commit, each path that differs, its size and time.
-pub fn fingerprint(top: &Path) -> Option<String> {
+/// One hash for the state of a loop's working tree: the commit, each path that differs, its size and time.
+pub fn fingerprint(subject: &Loop) -> Option<String> {
     use std::fmt::Write as _;
-    let status = look(top)?;
+    let git = Git::of(subject);
+    let status = git.look()?;
     let mut text = status.head.unwrap_or_default();
     for entry in &status.entries {
-        let (size, time) = disk::stamp(&top.join(&entry.path)).unwrap_or_default();
+        let (size, time) = disk::stamp(&git.folder.join(&entry.path)).unwrap_or_default();
         let _ = write!(text, "\0{}\0{size} {time}", entry.line);
     }
     Some(hash(text.as_bytes()))
 }
 
-/// Commits and changes since `start`.
-pub fn since(top: &Path, start: &str) -> Since {
+/// Commits and changes since a loop began; empty where it began without a commit.
+pub fn since(subject: &Loop) -> Since {
+    let Some(start) = &subject.place.head else { return Since::default() };
+    let git = Git::of(subject);
     let range = format!("{start}..HEAD");
-    let log = git(top, &["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
+    let log = git.run(&["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
     let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start, "--"];
-    let stat = git_on_files(top, &[&stat[..], &[".", OURS]].concat());
+    let stat = git.run_on_files(&[&stat[..], &[".", OURS]].concat());
     Since {
         commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         diffstat: stat.unwrap_or_default().trim_end().to_owned(),
@@ -76,18 +87,20 @@ pub fn since(top: &Path, start: &str) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
-/// A mark of what stands at each path that the globs cover and that differs from the commit `start`; without
-/// one, at each that is there. `None` outside git, or when it took too long or printed too much.
-pub fn protected(top: &Path, start: Option<&str>, globs: &[String]) -> Option<Marks> {
+/// A mark of what stands at each protected path that differs from the commit a loop began at; where it began
+/// without one, at each that is there. `None` outside git, or when it took too long or printed too much.
+pub fn protected(subject: &Loop) -> Option<Marks> {
+    let git = Git::of(subject);
     let diff = ["diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"];
-    let tracked = match start {
-        Some(start) => git_on_files(top, &[&diff[..], &[NO_SUBMODULES, start, "--"]].concat())?,
-        None => git(top, &["ls-files", "-z"])?,
+    let tracked = match &subject.place.head {
+        Some(start) => git.run_on_files(&[&diff[..], &[NO_SUBMODULES, start, "--"]].concat())?,
+        None => git.run(&["ls-files", "-z"])?,
     };
-    let untracked = git(top, &["ls-files", "-z", "--others", "--exclude-standard"])?;
+    let untracked = git.run(&["ls-files", "-z", "--others", "--exclude-standard"])?;
     let paths: Vec<&str> = tracked.split('\0').chain(untracked.split('\0')).collect();
-    let covered = covered(globs, &paths).into_iter().filter(|path| !path.is_empty());
-    Some(covered.map(|path| (path.to_owned(), mark(&top.join(path)))).collect())
+    let covered = covered(&subject.contract.protect, &paths).into_iter();
+    let covered = covered.filter(|path| !path.is_empty());
+    Some(covered.map(|path| (path.to_owned(), mark(&git.folder.join(path)))).collect())
 }
 
 fn mark(path: &Path) -> String {
@@ -101,13 +114,13 @@ fn mark(path: &Path) -> String {
 
 /// `git status --porcelain`, for a prompt.
 pub fn status_text(top: &Path) -> Option<String> {
-    git_on_files(top, &["status", "--porcelain", NO_SUBMODULES, "--", ".", OURS])
+    Git::here(top).run_on_files(&["status", "--porcelain", NO_SUBMODULES, "--", ".", OURS])
 }
 
 /// `git diff HEAD`, for a prompt.
 pub fn diff_text(top: &Path) -> Option<String> {
     let arguments = ["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD", "--", "."];
-    git_on_files(top, &[&arguments[..], &[OURS]].concat())
+    Git::here(top).run_on_files(&[&arguments[..], &[OURS]].concat())
 }
 
 /// `git log --oneline -10`, for a prompt.
@@ -115,32 +128,64 @@ pub fn log_text(top: &Path) -> Option<String> {
     git(top, &["log", "--no-show-signature", "--oneline", "-10"])
 }
 
-/// Runs a command of git that reads the files of the working tree: every content filter that the
-/// configuration names is emptied.
-fn git_on_files(top: &Path, arguments: &[&str]) -> Option<String> {
-    let pattern = r"^filter\..*\.(clean|process|required)$";
-    let names = git(top, &["config", "-z", "--name-only", "--get-regexp", pattern]);
-    let names = names.unwrap_or_default();
-    let names = names.split('\0').filter(|name| !name.is_empty());
-    run_git(top, arguments, &names.collect::<Vec<_>>())
+/// Which git runs, and where.
+#[derive(Debug, Clone, Copy)]
+struct Git<'a> {
+    folder: &'a Path,
+    /// `None` is this process's own.
+    search_path: Option<&'a str>,
 }
 
+impl<'a> Git<'a> {
+    fn here(folder: &'a Path) -> Self {
+        Self { folder, search_path: None }
+    }
+
+    /// By the `PATH` the loop began with, as its checks: a hook's may have been set by the agent.
+    fn of(subject: &'a Loop) -> Self {
+        let search_path = subject.state.owner.search_path.as_deref();
+        Self { folder: &subject.place.checkout, search_path }
+    }
+
+    fn run(self, arguments: &[&str]) -> Option<String> {
+        self.run_with(arguments, &[])
+    }
+
+    fn look(self) -> Option<Status> {
+        let arguments =
+            ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
+        Some(status(&self.run_on_files(&arguments)?))
+    }
+
+    /// Runs a command that reads the files of the working tree: every content filter that the
+    /// configuration names is emptied.
+    fn run_on_files(self, arguments: &[&str]) -> Option<String> {
+        let pattern = r"^filter\..*\.(clean|process|required)$";
+        let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
+        let names = names.unwrap_or_default();
+        let names = names.split('\0').filter(|name| !name.is_empty());
+        self.run_with(arguments, &names.collect::<Vec<_>>())
+    }
+
+    /// Runs git with some of its settings emptied.
+    fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
+        let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
+        let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
+        let path = self.search_path.map(|path| ("PATH", path.to_owned()));
+        let command = Command {
+            folder: self.folder,
+            arguments,
+            settings: &settings.collect::<Vec<_>>(),
+            variables: path.as_slice(),
+            online: false,
+            with_errors: false,
+            within: LOOK,
+        };
+        whole(&command.run(|| false).ok()?)
+    }
+}
+
+/// Runs git as this process finds it.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
-    run_git(folder, arguments, &[])
-}
-
-/// Runs git with some of its settings emptied.
-fn run_git(folder: &Path, arguments: &[&str], emptied: &[&str]) -> Option<String> {
-    let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
-    let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
-    let command = Command {
-        folder,
-        arguments,
-        settings: &settings.collect::<Vec<_>>(),
-        variables: &[],
-        online: false,
-        with_errors: false,
-        within: LOOK,
-    };
-    whole(&command.run(|| false).ok()?)
+    Git::here(folder).run(arguments)
 }
