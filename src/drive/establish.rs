@@ -61,6 +61,12 @@ pub fn establish(
     };
     record.state.session = beginning.memory;
     record.state.tree = if stall { git::fingerprint(&record) } else { None };
+    if !record.contract.protect.is_empty() {
+        match git::protected(&record) {
+            Some(marks) => record.state.protected = marks,
+            None => notes.push("nothing is protected here: that takes git".to_owned()),
+        }
+    }
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
