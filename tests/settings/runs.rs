@@ -129,3 +129,77 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
     }
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
 }
+
+/// What a fake agent is told by, and what it says and does: `script`, after it has read its prompt.
+fn agent(sandbox: &Sandbox, script: &str) {
+    sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));
+    user(sandbox, "[agents.fake]\ncommand = [\"fake\", \"--old\"]\n");
+}
+
+#[test]
+fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipeline() {
+    let text = "[agent]\nname = \"quick\"\nargs = [\"--b\"]\n\
+        [agents.quick]\nlike = \"fake\"\nargs = [\"--a\"]\n\
+        [procedures.nightly]\nobserve = \"prompts/look.md\"\nact = \"Mend it\"\n\
+        completion_promise = false\nmax_iterations = 2\n";
+    let world = |sandbox: Sandbox| {
+        agent(&sandbox, "echo \"$@\" >> \"$HOME/calls\"; echo working");
+        project(&sandbox, text);
+        sandbox.write(".claude/prompts/look.md", "Read the log of today.\n");
+        sandbox
+    };
+    let careful = world(Sandbox::new());
+    let refused = careful.crew(&["run", "nightly"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.stderr.contains("nobody on this machine has trusted"), "{refused:?}");
+    assert!(!careful.home().join("calls").exists());
+    let pipeline = world(Sandbox::new().env("CREW_TRUST", "1"));
+    let ran = pipeline.crew(&["run", "nightly"]);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let read = |name: &str| std::fs::read_to_string(pipeline.home().join(name)).unwrap();
+    assert_eq!(read("calls"), "--old --a --b\n--old --a --b\n");
+    let prompt = read("prompt");
+    assert!(prompt.contains("Read the log of today.") && prompt.contains("Mend it"), "{prompt}");
+}
+
+#[test]
+fn a_variable_of_a_terminal_is_obeyed_in_full_and_what_is_typed_goes_before_it() {
+    let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "12").env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo '<promise>COMPLETE</promise>'");
+    sandbox.crew(&["run", "Build it now"]).success();
+    sandbox.crew(&["run", "Build it now", "-n", "3"]).success();
+    let told = sandbox.crew(&["history", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let loops = told["loops"].as_array().unwrap().iter();
+    let limits: Vec<&Value> = loops.map(|it| &it["limits"]["max_iterations"]).collect();
+    assert_eq!(limits, [3, 12], "{told:#}");
+}
+
+#[test]
+fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
+    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo working");
+    project(&sandbox, "[procedures.nightly]\nact = \"act.md\"\n");
+    std::fs::write(sandbox.home().join("secret"), "a secret\n").unwrap();
+    let link = sandbox.file(".claude/act.md");
+    std::os::unix::fs::symlink(sandbox.home().join("secret"), link).unwrap();
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["run", "nightly"])), @"
+    exit 1
+    crew: /repo/.claude/act.md leads out of the checkout, to /home/secret
+    hint: put the text there, or name the file in your own settings
+    ");
+}
+
+#[test]
+fn an_agent_that_mends_its_judge_instead_is_told_which_paths_to_put_back() {
+    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo true > tests/a; echo '<promise>COMPLETE</promise>'");
+    user(&sandbox, "[loop]\nprotect = [\"tests\"]\n[agents.fake]\ncommand = [\"fake\"]\n");
+    sandbox.write("tests/a", "false\n");
+    sandbox.git(&["add", "tests/a"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Add a test"]);
+    let ran = sandbox.crew(&["run", "Make it pass", "-n", "2", "--verify", "sh tests/a"]);
+    assert_eq!(ran.code(), 10, "{ran:?}");
+    let prompt = std::fs::read_to_string(sandbox.home().join("prompt")).unwrap();
+    assert!(prompt.contains("protected paths were changed: `tests/a`"), "{prompt}");
+}
