@@ -113,11 +113,7 @@ pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Resul
         return Ok(Attempt::Over(Box::new(record)));
     }
     store::order_cancel(home, id, by, reason)?;
-    let why = match reason {
-        Some(reason) => format!("cancelled by the {by}: {}", reason.trim()),
-        None => format!("cancelled by the {by}"),
-    };
-    end(home, id, Ending { outcome: Outcome::Cancelled, proof: None, why }, LOCK_WAIT)
+    end(home, id, Ending::cancelled(by, reason), LOCK_WAIT)
 }
 
 /// Ends a loop whose owner is gone.

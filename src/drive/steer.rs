@@ -7,7 +7,7 @@ use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, Status};
-use crate::parse::changes::{Changes, only_narrows};
+use crate::parse::changes::Changes;
 use crate::world::home::Home;
 use crate::world::store::{self, LOCK_WAIT};
 use crate::world::{clock, view, wakes};
@@ -106,7 +106,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
         );
     }
     let limits = changes.apply(&record.contract.limits);
-    if by == By::Agent && !only_narrows(&record.contract.limits, &limits) {
+    if by == By::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
             "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"
         );

@@ -14,12 +14,13 @@ use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
+use crate::engine::protect;
 use crate::engine::run::{On, Run};
 use crate::engine::size::Size;
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
-use crate::world::{clock, logs};
+use crate::world::{clock, git, logs};
 
 /// What a try came to.
 #[derive(Debug)]
@@ -128,12 +129,23 @@ impl Runner<'_> {
         &self.record.place.folder
     }
 
+    /// What stands at the protected paths; `None` where nothing is protected.
+    fn protected(&self) -> Option<protect::Marks> {
+        let any = !self.record.contract.protect.is_empty();
+        any.then(|| git::protected(&self.record)).flatten()
+    }
+
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
     fn rebase(&mut self, onto: &str) -> Result<bool> {
+        let before = self.protected();
         match self.steps(|steps| steps.rebase(onto)) {
             None | Some(Ok(Rebased::NothingNew)) => Ok(true),
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
+                if let (Some(before), Some(after)) = (before, self.protected()) {
+                    let state = &mut self.record.state;
+                    state.protected = protect::moved(&state.protected, &before, after);
+                }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
                 Ok(true)
             }

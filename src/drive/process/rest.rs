@@ -11,7 +11,7 @@ use crate::drive::steer;
 use crate::engine::facts::Order;
 use crate::engine::looped::Status;
 use crate::engine::news::News;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ending, Outcome};
 use crate::world::{clock, store};
 
 /// Between two looks at signals, orders and the clock.
@@ -80,8 +80,8 @@ impl Runner<'_> {
         }
         match store::order(self.home, &self.record.id)? {
             Some(Order::Cancel { by, reason }) => {
-                let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                self.end(Outcome::Cancelled, &format!("cancelled by the {by}{why}"))
+                let ending = Ending::cancelled(&by, reason.as_deref());
+                self.end(ending.outcome, &ending.why)
             }
             Some(Order::Pause) if self.unsaved => {
                 self.record.state.status = Status::Paused;

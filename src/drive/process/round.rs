@@ -201,6 +201,7 @@ impl Runner<'_> {
             .and_then(|held| {
                 let mut found = held.load()?;
                 found.state.tree.clone_from(&record.state.tree);
+                found.state.protected.clone_from(&record.state.protected);
                 Ok(held.record(found, |next| Event::changed(what, next))?)
             });
         match recorded {
