@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 
 use super::evidence::{CheckEvidence, Evidence, Standing};
+use super::limits::going_on;
 use super::looped::Loop;
 use super::prompt::clip;
 
@@ -146,11 +147,12 @@ fn context(subject: &Loop) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
     format!(
-        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n",
+        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{}`\n",
         subject.id,
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
+        going_on(subject),
     )
 }
 
@@ -235,6 +237,7 @@ mod tests {
         - Promise: COMPLETE
         - Folder of the checks: /repo
         - Record: `crew status haaaaaaa`
+        - Go on: `/crew:resume haaaaaaa -n +10`
         ");
     }
 

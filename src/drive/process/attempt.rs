@@ -64,8 +64,7 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let handoff = self.handoff.take();
-        let asked = prompt::assemble(self.home, &self.record, handoff.as_deref())?;
+        let asked = prompt::assemble(self.home, &self.record, self.handoff.as_deref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });

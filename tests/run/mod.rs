@@ -1,0 +1,4 @@
+//! `crew run` through the built binary.
+
+mod client;
+mod moves;
