@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::{assert_ended, the_loop};
+use crate::client::request::Request;
 use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
 use crate::sandbox::{Sandbox, checkout, poll_until};
 
@@ -116,7 +117,7 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
         (&15.into(), &json!("exhausted"))
     );
     assert_used(&ended, api.main_requests().len() as u64 / 2 - 1);
-    let asked: Vec<String> = api.main_requests().iter().map(|it| it.newest()).collect();
+    let asked: Vec<String> = api.main_requests().iter().map(Request::newest).collect();
     let fresh: Vec<&String> = asked.iter().filter(|it| it.contains("# Loop Iteration")).collect();
     assert!(fresh[0].contains(&format!("This is iteration {} of 15.", done + 1)), "{}", fresh[0]);
     assert!(fresh[0].contains(&format!("# Handoff: loop {id}\n")), "{}", fresh[0]);
@@ -177,7 +178,7 @@ fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Insta
         (&6.into(), &json!("exhausted"))
     );
     assert_used(&ended, api.main_requests().len() as u64 / 2);
-    let asked: Vec<String> = api.main_requests().iter().map(|it| it.newest()).collect();
+    let asked: Vec<String> = api.main_requests().iter().map(Request::newest).collect();
     let first = asked.iter().find(|it| it.contains("crew loop ")).unwrap();
     let told = format!("crew loop {id}: iteration {} of 6.", done + 1);
     assert!(first.contains(&told), "{first}");
