@@ -162,8 +162,12 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "ended")
 }
 
-/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended.
+/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
+/// paused run needs no process.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
+    if record.driver() == Driver::Process && record.state.status == Status::Paused {
+        return false;
+    }
     let gone = || !unix::is_alive(&record.state.owner.process);
     record.is_live() && (disk::exists(&end_mark(home, &record.id)) || gone())
 }

@@ -11,6 +11,7 @@ use crate::engine::handoff::Since;
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
+use crate::engine::owner::Driver;
 use crate::engine::prompt::clip;
 use crate::engine::times::spread;
 
@@ -24,7 +25,7 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     row(&mut text, "time", &time(subject));
     each(&mut text, subject);
     cost(&mut text, subject);
-    let summary = since.diffstat.lines().last().unwrap_or("no file changed").trim();
+    let summary = since.diffstat.lines().last().unwrap_or("no tracked file changed").trim();
     let commits = count(since.commits.len() as u64, "commit");
     if subject.place.head.is_some() {
         row(&mut text, "changes", &format!("{commits} · {summary}"));
@@ -117,7 +118,11 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     }
     let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
     if owner_is_gone {
-        row(&mut text, "owner", "gone: its client has ended, and the loop with it");
+        let owner = match subject.driver() {
+            Driver::Session => "client",
+            Driver::Process => "crew",
+        };
+        row(&mut text, "owner", &format!("gone: its {owner} has ended, and the loop with it"));
     }
     row(&mut text, "task", &clip(&subject.contract.task, 100));
     row(&mut text, "time", &time(subject));
@@ -197,7 +202,7 @@ mod tests {
         loop haaaaaaa: exhausted after 1 iteration
           why      the limit of 1 iteration is reached
           time     1m awake (last iterations: 1m)
-          changes  0 commits · no file changed
+          changes  0 commits · no tracked file changed
           verify   `cargo test` failed (exit 1)
                    | output of cargo test
           handoff  /repo/.claude/branches/main/handoffs/exhausted.md
@@ -220,7 +225,7 @@ mod tests {
           why      the cost limit of $1.50 is reached: $1.84
           time     1m awake (last iterations: 1m)
           cost     $1.84 · 123k tokens
-          changes  0 commits · no file changed
+          changes  0 commits · no tracked file changed
           verify   `cargo test` passed
           next     /crew:resume haaaaaaa --max-cost +5
         ");

@@ -66,6 +66,7 @@ impl Runner<'_> {
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
         let handoff = self.handoff.take();
         let asked = prompt::assemble(self.home, &self.record, handoff.as_deref())?;
+        self.mark_as_told();
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
