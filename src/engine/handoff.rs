@@ -175,8 +175,7 @@ mod tests {
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
         let judged = judge(&subject, &refused);
-        let decision = decide(&judged, &refused);
-        let ended = settle(judged, &decision);
+        let ended = settle(judged.clone(), &decide(&judged, &refused));
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),

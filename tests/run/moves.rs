@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::{assert_ended, the_loop};
-use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
+use crate::client::{Api, Client, Installed, Reply, Request, on_both_clients, on_both_terminals};
 use crate::sandbox::{Sandbox, checkout, poll_until};
 
 on_both_terminals!(a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes);
@@ -91,6 +91,8 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     await_state(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     let paused = the_loop(&sandbox);
     let done = paused["completed_iterations"].as_u64().unwrap();
+    // A session's stop that pauses is no iteration: the fourth is begun anew. What it used is counted.
+    assert_eq!((done, &paused["iteration"]), (3, &json!(4)));
     assert_used(&paused, 4);
 
     let running = crew.start_crew(&["resume", "--permissions", "bypass"]);
@@ -116,7 +118,7 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
         (&15.into(), &json!("exhausted"))
     );
     assert_used(&ended, api.main_requests().len() as u64 / 2 - 1);
-    let asked: Vec<String> = api.main_requests().iter().map(|it| it.newest()).collect();
+    let asked: Vec<String> = api.main_requests().iter().map(Request::newest).collect();
     let fresh: Vec<&String> = asked.iter().filter(|it| it.contains("# Loop Iteration")).collect();
     assert!(fresh[0].contains(&format!("This is iteration {} of 15.", done + 1)), "{}", fresh[0]);
     assert!(fresh[0].contains(&format!("# Handoff: loop {id}\n")), "{}", fresh[0]);
@@ -168,6 +170,7 @@ fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Insta
     let another = client(installed, &sandbox, &api).crew(&["run", "Something else"]);
     assert!(another.stderr.contains(&format!("loop {id} is paused here")), "{another:#?}");
     let done = paused["completed_iterations"].as_u64().unwrap();
+    assert_eq!(done, 3);
     assert_used(&paused, 3);
 
     let session = resume();
@@ -177,7 +180,7 @@ fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Insta
         (&6.into(), &json!("exhausted"))
     );
     assert_used(&ended, api.main_requests().len() as u64 / 2);
-    let asked: Vec<String> = api.main_requests().iter().map(|it| it.newest()).collect();
+    let asked: Vec<String> = api.main_requests().iter().map(Request::newest).collect();
     let first = asked.iter().find(|it| it.contains("crew loop ")).unwrap();
     let told = format!("crew loop {id}: iteration {} of 6.", done + 1);
     assert!(first.contains(&told), "{first}");

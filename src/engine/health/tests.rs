@@ -114,11 +114,11 @@ const FAULTS: [Fault; 32] = [
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
     ("loop-ownerless", "crew resume haaaaaaa goes on", |it| {
-        it.loops.push(subject(Trouble::OwnerGone))
+        it.loops.push(subject(Trouble::OwnerGone));
     }),
     ("loop-quiet", "crew cancel", |it| it.loops.push(subject(Trouble::Quiet { hours: 30 }))),
     ("loop-interrupted", "crew resume haaaaaaa goes on", |it| {
-        it.loops.push(subject(Trouble::Interrupted))
+        it.loops.push(subject(Trouble::Interrupted));
     }),
     ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),
 ];
