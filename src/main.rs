@@ -1,5 +1,4 @@
 //! crew keeps a coding agent working until the job is proved done.
-#![expect(dead_code, reason = "a few parts of the process driver are not wired yet")]
 
 mod agents;
 mod cli;

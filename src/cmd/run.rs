@@ -69,11 +69,13 @@ pub fn go(
         let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
         let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
         let id = &record.id;
-        print::out(&format!(
+        let told = format!(
             "loop {id} runs on in process {pid}; what it says is in {}\n\
              watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",
             output.display()
-        ));
+        );
+        let say = if options.json { print::err } else { print::out };
+        say(&told);
         return Ok(Exit::Success);
     }
     let end = drive(home, record, signals, voice);
@@ -83,7 +85,7 @@ pub fn go(
             (Some(outcome), _) => Exit::of(outcome),
             (None, _) => Exit::Error,
         },
-        End::Paused(_) => Exit::Interrupted,
+        End::Paused => Exit::Interrupted,
         End::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
     })
 }

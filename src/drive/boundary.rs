@@ -144,7 +144,7 @@ impl Open {
     }
 
     /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
-    /// memory, with what stood against it (spec 000: state is best effort, limits are not).
+    /// memory, with what stood against it: state is best effort, limits are not.
     pub fn record_or_remember(
         self,
         mut facts: Facts,

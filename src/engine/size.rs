@@ -1,8 +1,6 @@
 //! How big a prompt is, about: no agent tells its tokens beforehand, so a token is taken for four characters.
 //! Too big is worth a warning and nothing more.
 
-/// The tokens a prompt may have before it is worth a warning (spec 000).
-pub const TOKEN_BUDGET: u64 = 100_000;
 const CHARS_PER_TOKEN: u64 = 4;
 
 /// A prompt's size against its budget.

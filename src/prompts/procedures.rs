@@ -21,7 +21,7 @@ pub struct Procedure {
     pub claims: bool,
 }
 
-/// Name, what it does, iterations (spec 001), and whether a claim can complete it.
+/// Name, what it does, iterations, and whether a claim can complete it.
 const BUILT_IN: [(&str, &str, u32, bool); 5] = [
     ("build", "take the next task of the plan, build it whole, run the checks", 5, true),
     ("plan", "compare what is wanted with what is there and write PLAN.md; no code", 5, true),

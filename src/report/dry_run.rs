@@ -1,5 +1,5 @@
 //! What `crew run --dry-run` shows: to whom the prompt would go, how big it is, and the prompt itself, byte
-//! for byte (spec 000).
+//! for byte.
 
 use crate::engine::looped::Loop;
 use crate::engine::prompt::clip;
@@ -34,17 +34,6 @@ pub fn page(
         "[DRY RUN] {what}\n[DRY RUN] Would execute with: {}\n[DRY RUN] Token count: {count}\n\n{prompt}\n",
         command(program, arguments, prompt),
     )
-}
-
-/// The warning of a prompt over its budget; the run goes on.
-pub fn over_budget(size: Size) -> Option<String> {
-    size.is_over().then(|| {
-        format!(
-            "the prompt has about {} tokens, over the budget of {}; it is sent all the same",
-            grouped(size.tokens),
-            grouped(size.budget),
-        )
-    })
 }
 
 /// The command line, as a shell would take it.
@@ -92,12 +81,5 @@ mod tests {
             shown.contains("[DRY RUN] Token count: 4,235 / 1,000 budget (over the budget)\n\n# ")
         );
         assert!(shown.ends_with(&format!("\n\n{prompt}\n")));
-    }
-
-    #[test]
-    fn a_prompt_over_its_budget_is_worth_a_warning() {
-        let size = Size { tokens: 120_000, budget: 100_000 };
-        assert_snapshot!(over_budget(size).unwrap(), @"the prompt has about 120,000 tokens, over the budget of 100,000; it is sent all the same");
-        assert_eq!(over_budget(Size { budget: 0, ..size }), None);
     }
 }

@@ -136,7 +136,7 @@ fn started(record: &Loop) -> String {
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
     let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
-    // The last one that was counted, as spec 000 has it; the line of the next one follows by itself.
+    // The last one that was counted; the line of the next one follows by itself.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };
     let done = count(u64::from(record.state.completed), "iteration");

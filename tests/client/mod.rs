@@ -13,7 +13,7 @@ mod http;
 mod plugin;
 mod probe;
 mod reply;
-pub mod request;
+mod request;
 mod run;
 mod terminal;
 

@@ -28,7 +28,7 @@ use crate::world::{descendants, git, store, view};
 #[derive(Debug)]
 pub enum End {
     Finished(Box<Ended>),
-    Paused(Box<Loop>),
+    Paused,
     /// Another owner has it.
     Taken(LoopId),
 }
@@ -79,7 +79,7 @@ impl Runner<'_> {
                 Status::Finished => return End::Finished(Box::new(self.finished())),
                 Status::Paused => {
                     self.tell(&News::Paused(&self.record));
-                    return End::Paused(Box::new(self.record.clone()));
+                    return End::Paused;
                 }
                 Status::Waiting => self.wait(),
                 Status::Running => self.round(),

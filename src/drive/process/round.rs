@@ -1,5 +1,5 @@
 //! One round: an iteration, then its boundary, then what follows from that. A boundary that cannot be
-//! recorded is remembered, said once, and its limits hold all the same (spec 000).
+//! recorded is remembered, said once, and its limits hold all the same.
 
 use serde_json::Map;
 
@@ -17,7 +17,7 @@ use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::run::On;
 use crate::world::git::steps::Steps;
-use crate::world::{env, git, store};
+use crate::world::{env, git, store, view};
 
 impl Runner<'_> {
     /// Tries once, judges, and does what was decided.
@@ -91,6 +91,7 @@ impl Runner<'_> {
         let Boundary { after, decision } = boundary;
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
+        let _ = view::write(&self.record);
         if counted {
             self.handoff = None;
             let exit = match facts.seen.agent.process {
