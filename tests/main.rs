@@ -13,6 +13,7 @@ mod install;
 mod launcher;
 mod loops;
 mod nights;
+mod run;
 mod sandbox;
 mod settings;
 mod show;
