@@ -113,11 +113,7 @@ pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Resul
         return Ok(Attempt::Over(Box::new(record)));
     }
     store::order_cancel(home, id, by, reason)?;
-    let why = match reason {
-        Some(reason) => format!("cancelled by the {by}: {}", reason.trim()),
-        None => format!("cancelled by the {by}"),
-    };
-    end(home, id, Ending { outcome: Outcome::Cancelled, proof: None, why }, LOCK_WAIT)
+    end(home, id, Ending::cancelled(by, reason), LOCK_WAIT)
 }
 
 /// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
@@ -172,10 +168,12 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "ended")
 }
 
-/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended.
+/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
+/// paused run has none to lose: its crew has ended in good order, and the loop stays paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
     let gone = || !unix::is_alive(&record.state.owner.process);
-    record.is_live() && (disk::exists(&end_mark(home, &record.id)) || gone())
+    let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
 }
 
 /// The reason an ownerless loop is ended with.

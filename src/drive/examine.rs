@@ -11,6 +11,7 @@ use crate::engine::health::{
     Client, Facts, Folder, Home as HomeFact, LoopFact, NAME, PLUGIN, Plugin, Program, Settings,
     Trouble,
 };
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::parse::plugin::{
@@ -20,8 +21,6 @@ use crate::world::disk::{self, Durability};
 use crate::world::home::Home;
 use crate::world::{client, clock, env, git, store, tree, unix};
 
-/// The most loops that are looked at.
-const LOOPS_MAX: usize = 100_000;
 /// The most files of a loop's folder, or of a home, that are looked at.
 const FILES_MAX: usize = 100_000;
 /// The largest settings file, manifest or hooks file that is read.
@@ -189,8 +188,7 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
     let mut troubled = Vec::new();
     let mut unreadable = Vec::new();
     let mut interrupted: Option<Loop> = None;
-    for name in disk::names(&home.loops(), LOOPS_MAX) {
-        let Ok(id) = name.parse::<LoopId>() else { continue };
+    for id in store::ids(home) {
         match store::load(home, &id) {
             Err(error) => unreadable.push((id, error.to_string())),
             Ok(record) => {
@@ -209,7 +207,12 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
 }
 
 fn fact(record: &Loop, trouble: Trouble) -> LoopFact {
-    LoopFact { id: record.id.clone(), checkout: record.place.checkout.clone(), trouble }
+    LoopFact {
+        id: record.id.clone(),
+        checkout: record.place.checkout.clone(),
+        going_on: going_on(record),
+        trouble,
+    }
 }
 
 fn trouble(home: &Home, record: &Loop) -> Option<Trouble> {

@@ -9,9 +9,6 @@ use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, StoreError};
 use crate::world::{disk, git};
 
-/// The most loops that are looked through when none is named.
-const LOOPS_MAX: usize = 100_000;
-
 /// What a search came to.
 #[derive(Debug)]
 pub enum Found {
@@ -30,7 +27,7 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     if let Some(record) = of_working_tree(home, folder)? {
         return Ok(Found::One(Box::new(record)));
     }
-    let mut live = store::load_all(home, LOOPS_MAX);
+    let mut live = store::load_all(home);
     live.retain(Loop::is_live);
     Ok(match live.len() {
         0 => Found::None,
@@ -47,9 +44,8 @@ fn by_name(home: &Home, name: &str) -> Result<Found> {
             Err(error) => Err(error.into()),
         };
     }
-    let names = disk::names(&home.loops(), LOOPS_MAX);
-    let ids = names.iter().filter(|candidate| candidate.starts_with(name));
-    let mut matching: Vec<LoopId> = ids.filter_map(|name| name.parse().ok()).collect();
+    let mut matching: Vec<LoopId> =
+        store::ids(home).filter(|id| id.as_str().starts_with(name)).collect();
     match matching.len() {
         0 => bail!("no loop's id begins with {name:?}\nhint: crew status --all"),
         1 => Ok(Found::One(Box::new(store::load(home, &matching.remove(0))?))),

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 
 use super::evidence::{CheckEvidence, Evidence, Standing};
+use super::limits::going_on;
 use super::looped::Loop;
 use super::prompt::clip;
 
@@ -22,7 +23,12 @@ pub struct Since {
 
 /// A handoff's file name: `<type>-<UTC time>.md`.
 pub fn file_name(kind: &str, at: DateTime<Utc>) -> String {
-    format!("{kind}-{}.md", at.format("%Y%m%dT%H%M%SZ"))
+    format!("{kind}-{}.md", file_time(at))
+}
+
+/// A time as part of a file's name: `20261118T110640Z`.
+pub fn file_time(at: DateTime<Utc>) -> String {
+    at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
 /// The line that says which loop a page is about.
@@ -141,11 +147,12 @@ fn context(subject: &Loop) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
     format!(
-        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n",
+        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{}`\n",
         subject.id,
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
+        going_on(subject),
     )
 }
 
@@ -168,12 +175,11 @@ mod tests {
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
         let judged = judge(&subject, &refused);
-        let decision = decide(&judged, &refused);
-        let ended = settle(judged, &decision);
+        let ended = settle(judged.clone(), &decide(&judged, &refused));
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
-            ..Since::default()
+            told: String::new(),
         };
         assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
         ---
@@ -230,6 +236,7 @@ mod tests {
         - Promise: COMPLETE
         - Folder of the checks: /repo
         - Record: `crew status haaaaaaa`
+        - Go on: `/crew:resume haaaaaaa -n +10`
         ");
     }
 

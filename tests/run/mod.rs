@@ -3,7 +3,9 @@
 
 mod children;
 mod claude;
+mod client;
 mod kills;
+mod moves;
 mod reactions;
 mod signals;
 mod state;

@@ -13,12 +13,13 @@ use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
+use crate::engine::protect;
 use crate::engine::run::{On, Run};
 use crate::engine::size::Size;
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
-use crate::world::{clock, logs};
+use crate::world::{clock, git, logs};
 
 /// What a try came to.
 #[derive(Debug)]
@@ -63,8 +64,7 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let handoff = self.handoff.take();
-        let asked = prompt::assemble(self.home, &self.record, handoff.as_deref())?;
+        let asked = prompt::assemble(self.home, &self.record, self.handoff.as_deref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
@@ -151,12 +151,23 @@ impl Runner<'_> {
         &self.record.place.folder
     }
 
+    /// What stands at the protected paths; `None` where nothing is protected.
+    fn protected(&self) -> Option<protect::Marks> {
+        let any = !self.record.contract.protect.is_empty();
+        any.then(|| git::protected(&self.record)).flatten()
+    }
+
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
     fn rebase(&mut self, onto: &str) -> bool {
+        let before = self.protected();
         match self.steps(|steps| steps.rebase(onto)) {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
+                if let (Some(before), Some(after)) = (before, self.protected()) {
+                    let state = &mut self.record.state;
+                    state.protected = protect::moved(&state.protected, &before, after);
+                }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
                 true
             }

@@ -120,8 +120,8 @@ impl Runner<'_> {
         }
         match store::order(self.home, &self.record.id).ok().flatten() {
             Some(Order::Cancel { by, reason }) => {
-                let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-                self.end(Outcome::Cancelled, &format!("cancelled by the {by}{why}"));
+                let ending = Ending::cancelled(&by, reason.as_deref());
+                self.end(ending.outcome, &ending.why);
             }
             Some(Order::Pause) if self.record.state.status != Status::Paused => self.pause(),
             Some(Order::Pause) | None => {}

@@ -95,6 +95,7 @@ impl Runner<'_> {
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
         if counted {
+            self.handoff = None;
             let exit = match facts.seen.agent.process {
                 Some(ProcessEnd::Exit(code)) => Some(code),
                 _ => None,
@@ -201,6 +202,7 @@ impl Runner<'_> {
             .and_then(|held| {
                 let mut found = held.load()?;
                 found.state.tree.clone_from(&record.state.tree);
+                found.state.protected.clone_from(&record.state.protected);
                 Ok(held.record(found, |next| Event::changed(what, next))?)
             });
         match recorded {
