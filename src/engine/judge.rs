@@ -48,6 +48,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
         evidence.words = std::mem::take(&mut state.words);
+        evidence.words.drain(..std::mem::take(&mut state.told).min(evidence.words.len()));
         state.completed += 1;
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures =

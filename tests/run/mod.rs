@@ -4,8 +4,13 @@
 mod children;
 mod claude;
 mod client;
+mod examples;
+mod exits;
+mod git;
 mod kills;
 mod moves;
+mod owners;
+mod prompts;
 mod reactions;
 mod signals;
 mod state;
