@@ -1,13 +1,20 @@
 //! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
 //! test has written down for it, and keeps what it was asked.
 
+mod children;
+mod claude;
 mod client;
 mod examples;
 mod exits;
 mod git;
+mod kills;
 mod moves;
 mod owners;
 mod prompts;
+mod reactions;
+mod signals;
+mod state;
+mod waits;
 
 use std::path::{Path, PathBuf};
 

@@ -13,8 +13,9 @@ mod watch;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use super::ending::Ended;
+use super::ending::{self, Ended};
 use super::resume::myself;
+use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
 use crate::engine::outcome::Outcome;
@@ -75,6 +76,9 @@ impl Runner<'_> {
             if !self.look() {
                 return End::Taken(self.record.id.clone());
             }
+            if matches!(self.record.state.status, Status::Finished | Status::Paused) {
+                self.save();
+            }
             match self.record.state.status {
                 Status::Finished => return End::Finished(Box::new(self.finished())),
                 Status::Paused => {
@@ -107,6 +111,22 @@ impl Runner<'_> {
             self.unsaved = true;
             self.tell(&News::Unsaved { why: &format!("{why:#}") });
         }
+    }
+
+    /// Records what only memory has, if the disk takes it by now: the last chance before this process goes.
+    fn save(&mut self) {
+        if !self.unsaved {
+            return;
+        }
+        let held = store::hold(self.home, &self.record.id, store::LOCK_WAIT);
+        let recorded = held.map_err(anyhow::Error::from).and_then(|held| {
+            let record = self.record.clone();
+            Ok(held.record(record, |next| Event::changed("recorded after all", next))?)
+        });
+        let Ok(record) = recorded else { return };
+        self.unsaved = false;
+        self.record = record;
+        ending::complete(self.home, &self.record);
     }
 
     fn run(&self) -> Run {

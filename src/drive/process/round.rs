@@ -38,13 +38,16 @@ impl Runner<'_> {
         if self.unsaved {
             return Some(boundary::open_remembered(self.home, self.record.clone()));
         }
-        match boundary::open(self.home, &self.record.id) {
-            Ok(open) => open,
-            Err(error) => {
-                self.remember(&error);
-                Some(boundary::open_remembered(self.home, self.record.clone()))
-            }
-        }
+        let id = &self.record.id;
+        let opened = boundary::open(self.home, id).and_then(|open| match open {
+            Some(open) => Ok(Some(open)),
+            // Nobody's boundary: the loop is over, or its record is gone.
+            None => Ok(store::load(self.home, id).map(|_| None)?),
+        });
+        opened.unwrap_or_else(|error| {
+            self.remember(&error);
+            Some(boundary::open_remembered(self.home, self.record.clone()))
+        })
     }
 
     /// Judges and records. `None` when the record is another's to write by now.

@@ -117,6 +117,8 @@ pub fn run(
     note: Option<&File>,
     watch: &mut dyn Watch,
 ) -> io::Result<AgentEnded> {
+    // Before it is there: it may stop crew with its first breath.
+    let time = Watched::start();
     let (child, pipes) = start(order, note)?;
     let group = child.id().cast_signed();
     let mut running = Running {
@@ -124,7 +126,7 @@ pub fn run(
         group,
         pipes,
         feed: Feed::new(order.log),
-        time: Watched::start(),
+        time,
         last_output: Duration::ZERO,
         out_closed: None,
         asked: None,

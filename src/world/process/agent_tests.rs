@@ -222,6 +222,7 @@ fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
         let terms = Terms { timeout_ms: Some(3000), idle_ms: Some(3000), ..Terms::default() };
         let (ended, seen, _) = child("stops_everyone.sh", terms);
         assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "good morning"));
+        assert!((2000..4000).contains(&ended.missed_ms), "{}", ended.missed_ms);
     });
 }
 

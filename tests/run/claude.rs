@@ -1,0 +1,54 @@
+//! Steps of an agent that speaks as Claude Code does: the few events of its stream that crew reads, in the
+//! shape of those recorded in tests/fixtures/claude.
+
+use super::World;
+use crate::sandbox::Sandbox;
+
+/// What one answer costs, in dollars, and the tokens it says it used.
+pub(crate) const COST: f64 = 0.01;
+pub(crate) const TOKENS: u64 = 110;
+
+impl World {
+    /// A world whose agent's output is read as Claude Code's; `settings` are the user's others.
+    pub(crate) fn claude(steps: &[&str], settings: &str) -> Self {
+        Self::of(Sandbox::new(), steps).speaks_claude(settings)
+    }
+
+    /// Has the agent's output read as Claude Code's.
+    pub(crate) fn speaks_claude(self, settings: &str) -> Self {
+        self.settings(&format!("agents.fake.output = \"claude\"\n{settings}"));
+        self
+    }
+}
+
+/// The agent says `text` and ends.
+pub(crate) fn answer(text: &str) -> String {
+    let model_use = format!(
+        r#"{{"claude-sonnet-5-5":{{"inputTokens":100,"outputTokens":10,"costUSD":{COST},"costBasis":"list"}}}}"#
+    );
+    let said = format!(
+        r#"{{"type":"assistant","message":{{"id":"m1","role":"assistant","content":[{{"type":"text","text":"{text}"}}]}}}}"#
+    );
+    let result = format!(
+        r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}","num_turns":1,"modelUsage":{model_use}}}"#
+    );
+    format!("printf '%s\\n' '{said}' '{result}'")
+}
+
+/// The model's service refuses for a limit that is over `seconds` from now, and the client ends with 1.
+pub(crate) fn limited(seconds: i64) -> String {
+    let limit = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":%s}}"#;
+    format!("printf '{limit}\\n' $(($(date +%s) + {seconds})); {}", failed("rate_limit", 429))
+}
+
+/// The model's service fails with an error of this kind, and the client ends with 1.
+pub(crate) fn failed(kind: &str, status: u16) -> String {
+    let words = format!("It did not answer ({kind})");
+    let said = format!(
+        r#"{{"type":"assistant","error":"{kind}","message":{{"id":"m1","role":"assistant","content":[{{"type":"text","text":"{words}"}}]}}}}"#
+    );
+    let result = format!(
+        r#"{{"type":"result","subtype":"success","is_error":true,"result":"{words}","terminal_reason":"api_error","api_error_status":{status},"num_turns":1,"modelUsage":{{}}}}"#
+    );
+    format!("printf '%s\\n' '{said}' '{result}'; exit 1")
+}

@@ -1,0 +1,120 @@
+//! `kill -9` of crew, wherever it is: what was counted stays counted, at most the running iteration is lost,
+//! and no agent works beside another.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::World;
+use super::claude::{COST, TOKENS, answer};
+use crate::sandbox::DEADLINE;
+
+const KILLS: usize = 50;
+const ITERATIONS: usize = 20;
+
+/// Holds the checkout for itself, as its process in a session of its own does after it; works, and answers.
+fn step() -> String {
+    format!(
+        "exec 9>> .git/agent.lock\n\
+         flock -n 9 || echo \"call $call\" >> \"$notes/violations\"\n\
+         setsid sleep 600 & echo $! >> \"$notes/children\"\n\
+         echo \"call $call\" >> work.txt\n\
+         sleep 0.$((call % 3))\n\
+         {}\n",
+        answer("Wrote a line.")
+    )
+}
+
+/// Numbers that spread well enough; the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+/// What the records of all loops say.
+#[derive(Debug)]
+struct Told {
+    loops: Vec<Value>,
+}
+
+impl Told {
+    fn of(world: &World) -> Self {
+        Self { loops: world.loops() }
+    }
+
+    fn sum(&self, key: &str) -> u64 {
+        self.loops.iter().map(|it| it[key].as_u64().unwrap()).sum()
+    }
+
+    fn completed(&self) -> usize {
+        usize::try_from(self.sum("completed_iterations")).unwrap()
+    }
+
+    /// Never more iterations than were asked for, each with its time and its cost.
+    #[track_caller]
+    fn check(&self) {
+        for it in &self.loops {
+            let completed = it["completed_iterations"].as_u64().unwrap();
+            assert!(completed <= ITERATIONS as u64, "{it:#}");
+            let cost = it["usage"]["cost_usd"].as_f64().unwrap();
+            let expected = COST * f64::from(u32::try_from(completed).unwrap());
+            assert!((cost - expected).abs() < 1e-9, "{it:#}");
+            assert_eq!(it["usage"]["total_tokens"], TOKENS * completed, "{it:#}");
+            let times = it["iterations_ms"].as_array().unwrap();
+            let times: u64 = times.iter().map(|time| time.as_u64().unwrap()).sum();
+            assert!(it["awake_ms"].as_u64().unwrap() >= times, "{it:#}");
+        }
+    }
+}
+
+#[test]
+fn fifty_kills_lose_at_most_the_running_iteration_and_never_let_two_agents_work() {
+    let world = World::claude(&[&step()], "");
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    println!("seed {seed}");
+    let mut dice = Dice(u64::from(seed));
+    let iterations = ITERATIONS.to_string();
+    let anew = ["run", "Write lines", "-n", &iterations, "--stall", "0"];
+    let (mut live, mut kills, mut awake) = (None::<String>, 0, 0);
+    while kills < KILLS || live.is_some() {
+        let arguments: Vec<&str> = match &live {
+            Some(id) => vec!["resume", id],
+            None => anew.to_vec(),
+        };
+        let running = world.sandbox.start_crew(&arguments);
+        if kills < KILLS {
+            std::thread::sleep(Duration::from_millis(dice.below(900)));
+            running.signal(Signal::KILL);
+        }
+        let ran = running.wait(DEADLINE * 3);
+        assert!(ran.status.code().is_none_or(|code| code == 10), "{ran:#?}");
+        kills += usize::from(ran.status.code().is_none());
+        let told = Told::of(&world);
+        told.check();
+        assert!(told.sum("awake_ms") >= awake, "{told:#?}");
+        awake = told.sum("awake_ms");
+        let lost = world.calls() - told.completed();
+        assert!(lost <= kills, "{lost} iterations lost by {kills} kills\n{ran:#?}");
+        let unfinished = told.loops.iter().find(|it| it["outcome"] != "exhausted");
+        live = unfinished.map(|it| it["id"].as_str().unwrap().to_owned());
+    }
+    let told = Told::of(&world);
+    println!("{} iterations of {} loops", told.completed(), told.loops.len());
+    assert_eq!(told.completed(), ITERATIONS * told.loops.len());
+    let violations = std::fs::read_to_string(world.note("violations")).unwrap_or_default();
+    assert_eq!(violations, "", "two agents in one checkout");
+    let children = std::fs::read_to_string(world.note("children")).unwrap();
+    let left: Vec<&str> = children.lines().filter(|id| lives(id)).collect();
+    assert_eq!(left, [""; 0], "processes of killed agents are left");
+}
+
+/// Whether the process that an agent left is there: its id may be another's by now.
+fn lives(id: &str) -> bool {
+    let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    command == b"sleep\x00600\x00"
+}

@@ -1,0 +1,134 @@
+//! What stands around an iteration: the user's reactions, the delay, the bound on turns, and the logs that are
+//! kept.
+
+use std::time::{Duration, SystemTime};
+
+use super::claude::{answer, limited};
+use super::{CLAIM, HANG, WORK, World};
+use crate::child::Ran;
+use crate::sandbox::{DEADLINE, poll_until};
+
+/// A world whose user reacts with these lines of settings; `NOTES` in them is the folder of notes.
+fn world(steps: &[&str], on: &str) -> World {
+    let world = World::new(steps);
+    react(&world, "", on);
+    world
+}
+
+fn react(world: &World, more: &str, on: &str) {
+    let notes = world.note("").display().to_string();
+    world.settings(&format!("{more}[on]\n{}\n", on.replace("NOTES", notes.trim_end_matches('/'))));
+}
+
+const NOTE_FINISH: &str = "finish = \"echo $CREW_OUTCOME $CREW_ITERATION >> 'NOTES/finish'\"";
+
+#[track_caller]
+fn finishes(world: &World) -> String {
+    std::fs::read_to_string(world.note("finish")).unwrap_or_default()
+}
+
+#[test]
+fn a_failing_start_skips_the_iteration_and_the_skipped_ones_are_bounded() {
+    let world = world(&[WORK], "iteration_start = \"echo not now; exit 3\"");
+    let ran = world.crew(&["run", "Do it", "-n", "3"]);
+    assert_eq!((ran.code(), world.calls()), (10, 0), "{ran:#?}");
+    let line = "WARNING: Iteration 2/3 skipped: iteration_start `echo not now; exit 3` failed (exit 3): not now";
+    assert!(ran.stdout.contains(line), "{ran:#?}");
+    let told = world.the_loop();
+    assert_eq!(told["completed_iterations"], 3, "{told:#}");
+    assert_eq!(told["consecutive_failures"], 0, "{told:#}");
+    let why = "iteration_start `echo not now; exit 3` failed (exit 3): not now";
+    assert_eq!(told["evidence"]["skipped"], why);
+    let ran = world.crew(&["run", "Do it", "-n", "0", "--stall", "4"]);
+    assert_eq!((ran.code(), world.calls()), (12, 0), "{ran:#?}");
+}
+
+#[test]
+fn a_failing_end_makes_the_iteration_a_failure() {
+    let world = world(&[WORK], "iteration_end = \"exit 1\"");
+    let ran = world.crew(&["run", "Do it", "-n", "9"]);
+    assert_eq!((ran.code(), world.calls()), (11, 3), "{ran:#?}");
+    let why = "3 failures in a row, the last: iteration_end `exit 1` failed (exit 1)";
+    assert_eq!(world.the_loop()["why"], why);
+}
+
+#[test]
+fn a_finish_is_told_once_of_every_kind_of_ending() {
+    let table: [(&str, &[&str], i32, &str); 6] = [
+        (CLAIM, &[], 0, "completed 1\n"),
+        (WORK, &["-n", "2"], 10, "exhausted 2\n"),
+        ("exit 1", &[], 11, "aborted 3\n"),
+        ("true", &["--stall", "2"], 12, "stalled 2\n"),
+        ("echo '<promise>BLOCKED: no key</promise>'", &[], 13, "blocked 1\n"),
+        (WORK, &["-n", "1", "--no-promise"], 0, "completed 1\n"),
+    ];
+    for (step, options, exit, told) in table {
+        let world = world(&[step], NOTE_FINISH);
+        let ran = world.crew(&[&["run", "Do it"], options].concat());
+        assert_eq!((ran.code(), finishes(&world).as_str()), (exit, told), "{ran:#?}");
+    }
+}
+
+#[test]
+fn a_finish_is_told_once_of_a_cancel_from_another_terminal_and_of_ctrl_c() {
+    let cancelled = world(&[HANG], NOTE_FINISH);
+    let running = cancelled.hanging(&["run", "Do it"]);
+    cancelled.crew(&["cancel"]).success();
+    assert_eq!(running.wait(DEADLINE).code(), 14);
+    assert_eq!(finishes(&cancelled), "cancelled 0\n");
+    let interrupted = world(&[HANG], NOTE_FINISH);
+    assert_eq!(interrupted.interrupted(&["run", "Do it"]).code(), 130);
+    assert_eq!(finishes(&interrupted), "interrupted 1\n");
+}
+
+#[test]
+fn a_wait_and_half_a_stall_are_told_when_they_begin() {
+    let world = World::new(&[&limited(600)]);
+    let on = "wait = \"echo $CREW_WHY $CREW_ITERATION >> 'NOTES/wait'\"";
+    react(&world, "agents.fake.output = \"claude\"\n", on);
+    let running = world.sandbox.start_crew(&["run", "Do it"]);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+    let told = std::fs::read_to_string(world.note("wait")).unwrap();
+    assert_eq!(told, "It did not answer (rate_limit) 1\n");
+
+    let world = self::world(&["true"], "stall = \"echo $CREW_ITERATION >> 'NOTES/stall'\"");
+    assert_eq!(world.crew(&["run", "Do it", "--stall", "4"]).code(), 12);
+    assert_eq!(std::fs::read_to_string(world.note("stall")).unwrap(), "2\n");
+}
+
+#[test]
+fn a_bound_on_turns_reaches_the_agent() {
+    let world = World::new(&["echo \"$*\" > \"$notes/arguments\""]);
+    world.settings("agents.fake.max_turns = \"--max-turns\"\n");
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1", "--max-turns", "7"]).code(), 10);
+    let arguments = std::fs::read_to_string(world.note("arguments")).unwrap();
+    assert!(arguments.contains("--max-turns 7"), "{arguments}");
+}
+
+#[test]
+fn a_delay_stands_between_two_iterations_and_not_before_the_first() {
+    let world = World::new(&[&answer("Nothing.")]);
+    let ran: Ran = world.crew(&["run", "Do it", "-n", "3", "--delay", "1s"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    let delays: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("starts at")).collect();
+    assert_eq!(delays.len(), 2, "{delays:#?}");
+    assert!(delays[0].contains("Iteration 2 starts at"), "{delays:#?}");
+}
+
+#[test]
+fn a_start_throws_logs_away_that_are_too_old() {
+    let world = World::new(&["echo said; true"]);
+    assert_eq!(world.crew(&["run", "Do it", "-n", "2"]).code(), 10);
+    let logs = world.sandbox.crew_home().join("loops").join(world.id()).join("iterations");
+    let old = std::fs::File::options().append(true).open(logs.join("0001.log")).unwrap();
+    old.set_modified(SystemTime::now() - Duration::from_hours(91 * 24)).unwrap();
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
+    assert!(!logs.join("0001.log").exists() && logs.join("0002.log").exists());
+    world.settings("keep.logs = \"1KiB\"\n");
+    std::fs::write(logs.join("0002.log"), "x".repeat(2000)).unwrap();
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
+    assert!(!logs.join("0002.log").exists());
+    assert_eq!(world.loops().len(), 3, "records stay");
+}

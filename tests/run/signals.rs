@@ -1,0 +1,132 @@
+//! Ctrl-C, TERM and a reader that goes away, at every moment of a run: it ends in order, tells how to go on,
+//! and leaves nothing running.
+
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::{HANG, WORK, World};
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+
+/// Starts crew, and sends it a signal when the note `ready` is there.
+#[track_caller]
+fn signalled(world: &World, arguments: &[&str], ready: &str, signal: Signal) -> Ran {
+    let running = world.sandbox.start_crew(arguments);
+    poll_until(ready, || world.note(ready).exists());
+    running.signal(signal);
+    running.wait(DEADLINE)
+}
+
+/// What every run that was interrupted leaves: the record, the result, the handoff, and a line to go on by.
+#[track_caller]
+fn assert_interrupted(world: &World, ran: &Ran, completed: u64) {
+    let told = world.the_loop();
+    assert_eq!(told["outcome"], "interrupted", "{told:#}\n{ran:#?}");
+    assert_eq!(told["completed_iterations"], completed, "{told:#}");
+    let id = world.id();
+    let line = format!("Interrupted. State saved. Resume with: crew resume {id}");
+    assert!(ran.stdout.contains(&line), "{ran:#?}");
+    let folder = world.sandbox.crew_home().join("loops").join(&id);
+    let result: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("result.json")).unwrap()).unwrap();
+    assert_eq!(result["outcome"], "interrupted");
+    let page = ran.stdout.lines().find_map(|line| line.strip_prefix("  handoff  ")).unwrap();
+    let handoff = std::fs::read_to_string(page).unwrap();
+    assert!(handoff.contains("status: interrupted"), "{handoff}");
+}
+
+#[test]
+fn the_first_ctrl_c_ends_the_agent_in_order_and_the_run_as_interrupted() {
+    let in_order =
+        "trap 'touch \"$notes/in_order\"; exit 0' TERM; touch \"$notes/ready\"; sleep 600 & wait";
+    let world = World::new(&[WORK, in_order]);
+    let ran = signalled(&world, &["run", "Do it"], "ready", Signal::INT);
+    assert_eq!(ran.code(), 130, "{ran:#?}");
+    assert!(world.note("in_order").exists());
+    assert_interrupted(&world, &ran, 2);
+    let resumed = world.crew(&["resume", &world.id(), "-n", "2", "--agent-cmd", "true"]);
+    assert_eq!(resumed.code(), 1, "its two iterations are spent: {resumed:#?}");
+}
+
+#[test]
+fn a_second_ctrl_c_kills_at_once() {
+    let deaf =
+        "trap '' TERM INT; touch \"$notes/ready\"; sleep 600 & echo $! > \"$notes/child\"; wait";
+    // Far beyond what this test waits for: only the second one can end it.
+    let world = World::of(Sandbox::new().env("CREW_GRACE_MS", "600000"), &[deaf]);
+    let running = world.sandbox.start_crew(&["run", "Do it"]);
+    poll_until("child", || std::fs::read(world.note("child")).is_ok_and(|id| !id.is_empty()));
+    running.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    running.signal(Signal::INT);
+    let ran = running.wait(DEADLINE);
+    assert_eq!(ran.code(), 130, "{ran:#?}");
+    assert_interrupted(&world, &ran, 1);
+    let child: i32 = std::fs::read_to_string(world.note("child")).unwrap().trim().parse().unwrap();
+    let child = rustix::process::Pid::from_raw(child).unwrap();
+    assert!(rustix::process::test_kill_process(child).is_err(), "its child is left");
+}
+
+#[test]
+fn term_ends_it_the_same_way_with_its_own_code() {
+    let world = World::new(&[HANG]);
+    let ran = signalled(&world, &["run", "Do it"], "hangs", Signal::TERM);
+    assert_eq!(ran.code(), 143, "{ran:#?}");
+    assert_interrupted(&world, &ran, 1);
+}
+
+#[test]
+fn ctrl_c_during_a_check_ends_the_check_and_the_run() {
+    let world = World::new(&[WORK]);
+    let check = format!("touch '{}'; sleep 600", world.note("ready").display());
+    let ran = signalled(&world, &["run", "Do it", "--gate", &check], "ready", Signal::INT);
+    assert_eq!((ran.code(), world.calls()), (130, 1), "{ran:#?}");
+    assert_interrupted(&world, &ran, 1);
+}
+
+#[test]
+fn ctrl_c_during_the_baseline_starts_no_agent() {
+    let world = World::new(&[WORK]);
+    let check = format!("touch '{}'; sleep 600", world.note("ready").display());
+    let ran = signalled(&world, &["run", "Do it", "--verify", &check], "ready", Signal::INT);
+    assert_eq!((ran.code(), world.calls()), (130, 0), "{ran:#?}");
+    assert_interrupted(&world, &ran, 0);
+}
+
+#[test]
+fn ctrl_c_during_the_delay_ends_the_run_between_two_iterations() {
+    let work = format!("{WORK}; touch \"$notes/ready\"");
+    let world = World::new(&[&work]);
+    let running = world.sandbox.start_crew(&["run", "Do it", "--delay", "10m"]);
+    poll_until("the delay", || running.stdout().contains("Iteration 2 starts at"));
+    running.signal(Signal::INT);
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (130, 1), "{ran:#?}");
+    assert_interrupted(&world, &ran, 1);
+}
+
+#[test]
+fn ctrl_c_during_a_wait_ends_the_run_where_it_waits() {
+    let world = World::claude(&[&super::claude::limited(600)], "");
+    let running = world.sandbox.start_crew(&["run", "Do it"]);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    running.signal(Signal::INT);
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (130, 1), "{ran:#?}");
+    assert_interrupted(&world, &ran, 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_does_not_lose_the_run() {
+    let world = World::new(&[WORK]);
+    let mut command: Command = world.sandbox.command("sh");
+    let line = format!("'{}' run 'Do it' -n 3 | head -1; exit 0", crew().display());
+    command.args(["-c", &line]);
+    let ran = Running::start(command, None).wait(DEADLINE);
+    assert_eq!(world.same(&ran.stdout), "[10:00:00] Starting: \"Do it\" (max 3 iterations)\n");
+    poll_until("the end of the run", || world.the_loop()["outcome"] == "exhausted");
+    assert_eq!(world.calls(), 3);
+}

@@ -1,0 +1,129 @@
+//! State that cannot be written: a run says so once and keeps its limits from memory to its end, and what
+//! cannot even begin its record is not begun.
+
+use serde_json::Value;
+
+use super::{CLAIM, WORK, World};
+use crate::sandbox::Sandbox;
+
+/// Puts a file in the place of the loop's folder.
+const LOSE: &str = "mv \"$CREW_HOME/loops/$CREW_LOOP\" \"$notes/lost\"\n\
+                    touch \"$CREW_HOME/loops/$CREW_LOOP\"\n";
+/// Puts the folder back.
+const FIND: &str = "rm \"$CREW_HOME/loops/$CREW_LOOP\"\n\
+                    mv \"$notes/lost\" \"$CREW_HOME/loops/$CREW_LOOP\"\n";
+
+fn losing_at_the_second(then: &[&str]) -> World {
+    let lose = format!("{LOSE}{WORK}");
+    World::new(&[&[WORK, &lose], then].concat())
+}
+
+#[track_caller]
+fn said_once(text: &str) {
+    assert_eq!(text.matches("State cannot be written").count(), 1, "{text}");
+}
+
+#[test]
+fn a_run_whose_state_is_lost_says_so_once_and_ends_at_its_limit() {
+    let world = losing_at_the_second(&[WORK]);
+    let ran = world.crew(&["run", "Do it", "-n", "5"]);
+    assert_eq!((ran.code(), world.calls()), (10, 5), "{ran:#?}");
+    said_once(&ran.stdout);
+    insta::assert_snapshot!(world.lines(&ran), @r#"
+    [10:00:00] Starting: "Do it" (max 5 iterations)
+    [10:00:00] Iteration 1/5 starting...
+    [10:00:00] Iteration 1/5 completed in 1.0s
+    [10:00:00] Iteration 2/5 starting...
+    [10:00:00] ERROR: State cannot be written: there is no loop ID. The run goes on with its limits; this is said once
+    [10:00:00] Iteration 2/5 completed in 1.0s
+    [10:00:00] Iteration 3/5 starting...
+    [10:00:00] Iteration 3/5 completed in 1.0s
+    [10:00:00] Iteration 4/5 starting...
+    [10:00:00] Iteration 4/5 completed in 1.0s
+    [10:00:00] Iteration 5/5 starting...
+    [10:00:00] Iteration 5/5 completed in 1.0s
+    [10:00:00] Reached max iterations: 5 (total: 1.0s)
+    "#);
+}
+
+#[test]
+fn failures_are_counted_from_memory() {
+    let world = losing_at_the_second(&["exit 1"]);
+    let ran = world.crew(&["run", "Do it", "-n", "9"]);
+    assert_eq!((ran.code(), world.calls()), (11, 5), "{ran:#?}");
+    said_once(&ran.stdout);
+}
+
+#[test]
+fn a_claim_is_held_to_its_checks_from_memory() {
+    let claim_done = format!("touch done\n{CLAIM}");
+    let world = losing_at_the_second(&[CLAIM, &claim_done]);
+    let ran = world.crew(&["run", "Do it", "-n", "9", "--verify", "test -e done"]);
+    assert_eq!((ran.code(), world.calls()), (0, 4), "{ran:#?}");
+    said_once(&ran.stdout);
+}
+
+#[test]
+fn a_disk_that_recovers_gets_the_record_again() {
+    let find = format!("{FIND}{WORK}");
+    let world = losing_at_the_second(&[WORK, &find, WORK]);
+    let ran = world.crew(&["run", "Do it", "-n", "5"]);
+    assert_eq!((ran.code(), world.calls()), (10, 5), "{ran:#?}");
+    said_once(&ran.stdout);
+    let told = world.the_loop();
+    let ended = (&told["outcome"], &told["completed_iterations"]);
+    assert_eq!(ended, (&"exhausted".into(), &5.into()), "{told:#}");
+    assert_eq!(told["iterations_ms"].as_array().unwrap().len(), 5);
+}
+
+/// Each point of a write fails once, at an early, a middle and the last boundary of a run of three: `write` is
+/// passed four times and the others once before the first iteration.
+#[test]
+fn every_write_may_fail_once_and_the_run_ends_as_ever() {
+    let journal = ["journal.open", "journal.write", "journal.sync", "record.between"];
+    let state = ["write.open", "write.data", "write.sync", "write.rename", "write.folder"];
+    let faults = journal.iter().flat_map(|point| [2, 3, 4].map(|nth| (point, nth)));
+    let faults = faults.chain(state.iter().flat_map(|point| [5, 6, 7, 8].map(|nth| (point, nth))));
+    for (point, nth) in faults {
+        let fault = format!("{point}#{nth}=28");
+        let world = World::of(Sandbox::new().env("CREW_FAULT", &fault), &[WORK]);
+        let ran = world.crew(&["run", "Do it", "-n", "3"]);
+        assert_eq!((ran.code(), world.calls()), (10, 3), "{fault}: {ran:#?}");
+        let said = ran.stdout.matches("State cannot be written").count();
+        assert!(said <= 1, "{fault}: {ran:#?}");
+        let told = world.the_loop();
+        let ended = (&told["outcome"], &told["completed_iterations"]);
+        assert_eq!(ended, (&"exhausted".into(), &3.into()), "{fault}: {told:#}");
+    }
+}
+
+#[test]
+fn a_run_whose_first_write_fails_is_refused() {
+    for point in ["journal.open", "journal.write", "journal.sync", "write.open", "write.rename"] {
+        let fault = format!("{point}=28");
+        let world = World::of(Sandbox::new().env("CREW_FAULT", &fault), &[WORK]);
+        let ran = world.crew(&["run", "Do it", "-n", "3"]);
+        assert_eq!((ran.code(), world.calls()), (1, 0), "{fault}: {ran:#?}");
+        assert!(ran.stderr.contains("No space left on device"), "{fault}: {ran:#?}");
+        assert_eq!(world.loops(), Vec::<Value>::new(), "{fault}");
+    }
+}
+
+#[test]
+fn a_home_that_cannot_be_made_starts_nothing() {
+    let world = World::new(&[WORK]);
+    let home = world.sandbox.crew_home();
+    std::fs::create_dir_all(home.parent().unwrap()).unwrap();
+    std::fs::write(&home, "a file").unwrap();
+    let ran = world.crew(&["run", "Do it", "-n", "3"]);
+    assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+    assert!(ran.stderr.contains("cannot keep loops in"), "{ran:#?}");
+}
+
+#[test]
+fn ctrl_c_ends_a_run_in_order_whose_state_is_lost() {
+    let world = losing_at_the_second(&[super::HANG]);
+    let ran = world.interrupted(&["run", "Do it", "-n", "9"]);
+    assert_eq!(ran.code(), 130, "{ran:#?}");
+    assert!(ran.stdout.contains("Interrupted. State could not be saved"), "{ran:#?}");
+}

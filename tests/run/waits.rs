@@ -1,0 +1,130 @@
+//! Waits for the model's service: the same iteration comes again, a person's orders end them at once, and none
+//! outlasts what the loop allows.
+
+use rustix::process::Signal;
+
+use super::claude::{answer, failed, limited};
+use super::{HANG, World};
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, poll_until};
+
+/// Starts a run and gives it when it waits.
+#[track_caller]
+fn waiting(world: &World, arguments: &[&str]) -> Running {
+    let running = world.sandbox.start_crew(arguments);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    running
+}
+
+#[test]
+fn a_limit_with_a_reset_is_waited_for_and_the_same_iteration_comes_again() {
+    let work = format!("echo line >> work.txt; {}", answer("Wrote a line."));
+    let world = World::claude(&[&work, &limited(3), &work], "");
+    let ran = world.crew(&["run", "Do it", "-n", "3"]);
+    assert_eq!((ran.code(), world.calls()), (10, 4), "{ran:#?}");
+    let iteration = |call| world.prompt(call).lines().next().unwrap_or_default().to_owned();
+    assert_eq!(iteration(2), iteration(3));
+    let told = world.the_loop();
+    assert_eq!(told["completed_iterations"], 3, "{told:#}");
+    assert_eq!(told["consecutive_failures"], 0);
+    let lines = world.lines(&ran);
+    let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ration 2")).collect();
+    assert_eq!(lines.len(), 4, "{lines:#?}");
+    assert!(lines[1].contains("(It did not answer (rate_limit)), then iteration 2 again"));
+}
+
+#[test]
+fn a_cancel_from_another_terminal_ends_a_wait() {
+    let world = World::claude(&[&limited(600)], "");
+    let running = waiting(&world, &["run", "Do it"]);
+    world.crew(&["cancel", "--reason", "enough"]).success();
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (14, 1), "{ran:#?}");
+    assert_eq!(world.the_loop()["why"], "cancelled by the user: enough");
+}
+
+#[test]
+fn a_pause_ends_a_wait_and_a_resume_tries_again_at_once() {
+    let world = World::claude(&[&limited(600), &answer("<promise>COMPLETE</promise>")], "");
+    let running = waiting(&world, &["run", "Do it"]);
+    world.crew(&["pause"]).success();
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (130, 1), "{ran:#?}");
+    assert_eq!(world.the_loop()["status"], "paused");
+    let resumed = world.crew(&["resume"]);
+    assert_eq!((resumed.code(), world.calls()), (0, 2), "{resumed:#?}");
+    assert_eq!(world.the_loop()["completed_iterations"], 1);
+}
+
+#[test]
+fn a_wait_past_the_loops_time_ends_it_and_names_the_reset() {
+    let world = World::claude(&[&limited(7200)], "");
+    let ran = world.crew(&["run", "Do it", "--max-duration", "1h"]);
+    assert_eq!((ran.code(), world.calls()), (130, 1), "{ran:#?}");
+    let told = world.the_loop();
+    assert_eq!(
+        (&told["outcome"], &told["completed_iterations"]),
+        (&"interrupted".into(), &0.into())
+    );
+    let why = told["why"].as_str().unwrap();
+    let (before, after) = why.split_once("; the wait until ").unwrap();
+    assert_eq!(before, "It did not answer (rate_limit)");
+    assert!(after.ends_with(" UTC would outlast the loop's time limit"), "{why}");
+    assert!(ran.stdout.contains(&format!("crew resume {}", world.id())), "{ran:#?}");
+}
+
+/// The eleven waits before it are from a minute to half an hour: each is made to be over.
+#[test]
+fn the_twelfth_failure_in_a_row_asks_a_person() {
+    let world = World::claude(&[&limited(0)], "");
+    let ran = world.crew(&["run", "Do it"]);
+    assert_eq!((ran.code(), world.calls()), (13, 12), "{ran:#?}");
+    let told = world.the_loop();
+    assert_eq!(told["completed_iterations"], 0, "{told:#}");
+    let why = "the model's service failed 12 times in a row: It did not answer (rate_limit)";
+    assert_eq!(told["why"], why);
+}
+
+#[test]
+fn an_error_that_only_a_person_can_mend_ends_the_loop_at_once() {
+    let world = World::claude(&[&failed("authentication_failed", 401)], "");
+    let ran = world.crew(&["run", "Do it"]);
+    assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
+    let why = "It did not answer (authentication_failed); log in again, or mend the API key";
+    assert_eq!(world.the_loop()["why"], why);
+}
+
+#[test]
+fn a_cancel_kills_the_agent_and_a_pause_lets_it_end_unless_it_is_to_be_now() {
+    let world = World::new(&[HANG]);
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["cancel"]).success();
+    let ran = running.wait(DEADLINE);
+    assert_eq!(ran.code(), 14, "{ran:#?}");
+
+    let slow = "touch \"$notes/hangs\"; while ! [ -e \"$notes/go\" ]; do sleep 0.05; done";
+    let world = World::new(&[slow]);
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["pause"]).success();
+    std::fs::write(world.note("go"), "").unwrap();
+    let ran = running.wait(DEADLINE);
+    let told = world.the_loop();
+    assert_eq!((ran.code(), told["completed_iterations"].as_u64()), (130, Some(1)), "{ran:#?}");
+
+    let world = World::new(&[HANG]);
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["pause", "--now"]).success();
+    let ran = running.wait(DEADLINE);
+    let told = world.the_loop();
+    assert_eq!((ran.code(), told["completed_iterations"].as_u64()), (130, Some(0)), "{ran:#?}");
+    assert_eq!(told["status"], "paused");
+}
+
+#[test]
+fn a_signal_while_an_order_is_obeyed_changes_nothing() {
+    let world = World::claude(&[&limited(600)], "");
+    let running = waiting(&world, &["run", "Do it"]);
+    world.crew(&["cancel"]).success();
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(DEADLINE).code(), 14);
+}
