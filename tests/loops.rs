@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{
     Api, Client, Installed, Reply, Terminal, on_both_clients, on_both_terminals, with_terminal,
 };
-use crate::sandbox::{Sandbox, checkout, poll_until};
+use crate::sandbox::{Sandbox, poll_until};
 
 on_both_clients!(
     twelve_tool_less_iterations_all_run_and_the_cap_is_never_met,
@@ -25,14 +25,6 @@ on_both_terminals!(a_loop_typed_in_a_terminal_runs_to_its_end);
 #[test]
 fn a_command_pasted_whole_starts_a_loop_on_2_1_330() {
     with_terminal("2.1.330", a_command_pasted_whole_starts_a_loop);
-}
-
-fn client<'world>(
-    installed: &'world Installed,
-    sandbox: &'world Sandbox,
-    api: &Api,
-) -> Client<'world> {
-    Client::new(installed, sandbox, api).plugin(checkout())
 }
 
 /// Every loop of the sandbox, the newest first.
@@ -68,7 +60,7 @@ fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(installed: &Inst
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(20));
     let prompt = "/crew:loop \"Build the todo API\" --max-iterations 12 --stall 0";
-    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_ended(&sandbox, "exhausted", 12);
     assert_eq!(api.main_requests().len(), 12);
     assert!(session.plugins().contains(&"crew") && session.plugin_errors().is_empty());
@@ -79,7 +71,7 @@ fn twelve_tool_less_iterations_all_run_and_the_cap_is_never_met(installed: &Inst
 fn an_idle_agent_ends_stalled_at_five(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(20));
-    client(installed, &sandbox, &api).prompt("/crew:loop Build the todo API").run();
+    Client::new(installed, &sandbox, &api).prompt("/crew:loop Build the todo API").run();
     assert_ended(&sandbox, "stalled", 5);
     assert_eq!(api.main_requests().len(), 5);
 }
@@ -92,7 +84,7 @@ fn fifteen_iterations_with_a_tool_call_each_end_exhausted_at_fifteen(installed: 
     };
     let api = Api::scripted((1..=20).map(work));
     let prompt = "/crew:loop \"Write lines\" --max-iterations 15";
-    client(installed, &sandbox, &api).prompt(prompt).run();
+    Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_ended(&sandbox, "exhausted", 15);
     assert_eq!(api.main_requests().len(), 30);
     let lines = std::fs::read_to_string(sandbox.file("work.txt")).unwrap();
@@ -112,7 +104,7 @@ fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes
     );
     let prompt = "/crew:loop \"Build the todo API\" --max-iterations 15 \
                   --completion-promise \"API COMPLETE\" --verify \"sh check.sh\"";
-    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     let ended = assert_ended(&sandbox, "completed", 5);
     assert_eq!(ended["proof"], "checked");
     let requests = api.main_requests();
@@ -130,7 +122,7 @@ fn a_usage_error_costs_no_request_and_reaches_the_user(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(3));
     let prompt = "/crew:loop \"Build it\" --max-iteration 5";
-    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     assert_eq!(api.main_requests().len(), 0);
     let told = session.result();
     let expected = "crew: unknown option `--max-iteration`: did you mean `--max-iterations`?";
@@ -147,7 +139,7 @@ fn status_help_and_cancel_are_answered_without_the_model(installed: &Installed) 
         ("/crew:loop", "--failure-threshold N"),
         ("/crew:cancel-loop \"wrong branch\"", "no loop belongs to this session or folder"),
     ] {
-        let session = client(installed, &sandbox, &api).prompt(prompt).run();
+        let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
         assert!(session.result().contains(expected), "{prompt}: {}", session.result());
     }
     assert_eq!(api.main_requests().len(), 0);
@@ -167,11 +159,11 @@ fn a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_t
         })
     });
     let prompt = "/crew:loop \"Build for ever\" --max-iterations 0 --stall 0";
-    let first = client(installed, &sandbox, &api).prompt(prompt).start();
+    let first = Client::new(installed, &sandbox, &api).prompt(prompt).start();
     poll_until("the first loop is in its third iteration", || {
         loops(&sandbox).first().is_some_and(|it| it["iteration"].as_u64() >= Some(3))
     });
-    let greeting = client(installed, &sandbox, &api).prompt("Say hello.").run();
+    let greeting = Client::new(installed, &sandbox, &api).prompt("Say hello.").run();
     assert_eq!(greeting.result(), "Hello.");
     let others = || {
         let requests = api.main_requests();
@@ -206,7 +198,7 @@ fn tasks_come_through_byte_for_byte_and_nothing_in_them_runs(installed: &Install
         long.trim(),
     ];
     let api = Api::answering(|_| Some(Reply::text("One iteration is enough.")));
-    let mut asking = client(installed, &sandbox, &api);
+    let mut asking = Client::new(installed, &sandbox, &api);
     for task in tasks {
         asking = asking.prompt(&if task.contains('"') {
             format!("/crew:loop -n 1 --stall 0 -- {task}")
@@ -235,7 +227,7 @@ fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed)
         [Reply::bash(&plant).then(Reply::text("Planted."))].into_iter().chain(idle(20)),
     );
     let prompt = "/crew:loop \"Build it\" --max-iterations 4 --stall 0";
-    client(installed, &sandbox, &api).prompt(prompt).run();
+    Client::new(installed, &sandbox, &api).prompt(prompt).run();
     let ended = assert_ended(&sandbox, "exhausted", 4);
     assert!(!elsewhere.exists());
     let journal = sandbox.crew_home().join("loops").join(ended["id"].as_str().unwrap());
@@ -250,7 +242,7 @@ fn an_api_error_is_no_iteration_and_the_record_says_how_it_ended(installed: &Ins
     let refused = Reply::error(401, "authentication_error", "invalid x-api-key").no_retry();
     let api = Api::scripted(idle(2).chain([refused]));
     let prompt = "/crew:loop \"Build it\" --stall 0";
-    client(installed, &sandbox, &api).env("CLAUDE_CODE_MAX_RETRIES", "0").prompt(prompt).run();
+    Client::new(installed, &sandbox, &api).env("CLAUDE_CODE_MAX_RETRIES", "0").prompt(prompt).run();
     let ended = the_loop(&sandbox);
     let outcome = ended["outcome"].as_str().unwrap();
     // In `-p` the client does not wait for the hook that would tell why; the session's end is told.
@@ -261,7 +253,7 @@ fn an_api_error_is_no_iteration_and_the_record_says_how_it_ended(installed: &Ins
 fn a_loop_typed_in_a_terminal_runs_to_its_end(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(9).chain([Reply::text("Done.\n<promise>COMPLETE</promise>")]));
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 15");
     terminal.enter();
     poll_until("the loop is over", || {
@@ -276,7 +268,7 @@ fn a_loop_typed_in_a_terminal_runs_to_its_end(installed: &Installed) {
 fn a_command_pasted_whole_starts_a_loop(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted(idle(9));
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.paste("/crew:loop \"Build it\nin three\nor four\nor five lines\" --stall 0\n-n 2");
     terminal.enter();
     poll_until("the loop is over", || {

@@ -27,12 +27,12 @@ fn a_loop_typed_in_a_terminal_is_told_where_to_go() {
     insta::assert_snapshot!(shown(&ran, "k3v9abcd"), @r#"
     exit 1
     crew: a terminal has no session to loop in
-    hint: in Claude Code: /crew:loop "build the todo API" -n 5 --verify "cargo test"
+    hint: crew run 'build the todo API' -n 5 --verify 'cargo test'; or, in Claude Code: /crew:loop "build the todo API" -n 5 --verify "cargo test"
     "#);
     insta::assert_snapshot!(shown(&sandbox.crew(&["loop"]), "k3v9abcd"), @r#"
     exit 1
     crew: a terminal has no session to loop in
-    hint: in Claude Code: /crew:loop "task"
+    hint: crew run "task"; or, in Claude Code: /crew:loop "task"
     "#);
     assert!(!sandbox.crew(&["--help"]).success().contains("\n  loop"));
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::client::{Api, Client, Installed, Reply, on_both_clients};
-use crate::sandbox::{Sandbox, checkout};
+use crate::sandbox::Sandbox;
 
 on_both_clients!(
     five_iterations_cost_what_the_client_says_and_use_what_the_script_says,
@@ -11,14 +11,6 @@ on_both_clients!(
     the_work_of_the_clients_own_agents_is_counted,
     every_price_is_the_clients_own,
 );
-
-fn client<'world>(
-    installed: &'world Installed,
-    sandbox: &'world Sandbox,
-    api: &Api,
-) -> Client<'world> {
-    Client::new(installed, sandbox, api).plugin(checkout())
-}
 
 fn the_loop(sandbox: &Sandbox) -> Value {
     let told = sandbox.crew(&["status", "--all", "--json"]).success();
@@ -58,7 +50,7 @@ fn five_iterations_cost_what_the_client_says_and_use_what_the_script_says(instal
     let sandbox = Sandbox::new();
     let before = Reply::text("Hello.").usage(90_000, 9_000);
     let api = Api::scripted([before].into_iter().chain((1..=9).map(mixed)));
-    let session = client(installed, &sandbox, &api)
+    let session = Client::new(installed, &sandbox, &api)
         .prompt("hello")
         .prompt("/crew:loop \"Write lines\" --max-iterations 5")
         .run();
@@ -88,7 +80,7 @@ fn a_limit_on_cost_ends_a_loop_at_the_first_boundary_past_it(installed: &Install
     };
     let api = Api::scripted((1..=9).map(work));
     let prompt = "/crew:loop \"Write lines\" --max-cost 0.75";
-    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     let ended = the_loop(&sandbox);
     let outcome = (&ended["outcome"], &ended["completed_iterations"]);
     assert_eq!(outcome, (&"exhausted".into(), &2.into()), "{ended:#}");
@@ -112,7 +104,7 @@ fn the_work_of_the_clients_own_agents_is_counted(installed: &Installed) {
         })
     });
     let prompt = "/crew:loop \"Have it done\" --max-iterations 3 --stall 0";
-    let session = client(installed, &sandbox, &api).prompt(prompt).run();
+    let session = Client::new(installed, &sandbox, &api).prompt(prompt).run();
     let ended = the_loop(&sandbox);
     let said = session.results().len();
     assert_eq!(ended["completed_iterations"], 3, "{ended:#}");
@@ -186,7 +178,7 @@ fn every_price_is_the_clients_own(installed: &Installed) {
     for model in BOTH.iter().chain(newer) {
         let sandbox = Sandbox::new();
         let api = Api::scripted([of_every_kind(is_newer)]);
-        let session = client(installed, &sandbox, &api)
+        let session = Client::new(installed, &sandbox, &api)
             .prompt("/crew:loop \"Count\" --max-iterations 1 --stall 0")
             // Else the client answers for the oldest models with its newest.
             .env("CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP", "1")

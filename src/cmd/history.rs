@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 
-use super::status::LIST_MAX;
 use super::{checkout, home, print};
 use crate::cli::History;
 use crate::engine::looped::Loop;
@@ -13,7 +12,7 @@ use crate::world::{clock, store};
 /// Lists what ended in this working tree, or on this machine.
 pub fn history(arguments: &History) -> Result<Exit> {
     let here = if arguments.all { None } else { Some(checkout()?) };
-    let mut loops = store::load_all(&home()?, LIST_MAX);
+    let mut loops = store::load_all(&home()?);
     loops.retain(|record| {
         !record.is_live() && here.as_ref().is_none_or(|here| *here == record.place.checkout)
     });

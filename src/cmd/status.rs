@@ -13,9 +13,6 @@ use crate::report::{json, line, page};
 use crate::world::home::Home;
 use crate::world::{clock, env, git, store};
 
-/// The most loops a list shows.
-pub const LIST_MAX: usize = 100_000;
-
 /// Shows one loop or all of them.
 pub fn status(arguments: &Status) -> Result<Exit> {
     let home = home()?;
@@ -23,7 +20,7 @@ pub fn status(arguments: &Status) -> Result<Exit> {
         return show_line(&home, arguments.name.as_deref());
     }
     if arguments.all {
-        show_list(&home, store::load_all(&home, LIST_MAX), arguments.json);
+        show_list(&home, store::load_all(&home), arguments.json);
         return Ok(Exit::Success);
     }
     match find(&home, arguments.name.as_deref(), &env::current_folder()?)? {

@@ -61,6 +61,12 @@ pub fn establish(
     };
     record.state.session = beginning.memory;
     record.state.tree = if stall { git::fingerprint(&record) } else { None };
+    if !record.contract.protect.is_empty() {
+        match git::protected(&record) {
+            Some(marks) => record.state.protected = marks,
+            None => notes.push("nothing is protected here: that takes git".to_owned()),
+        }
+    }
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
@@ -118,7 +124,7 @@ fn vacate(
         bail!(occupied(&record, beginning.owner.session_id.as_deref()));
     };
     match attempt {
-        Attempt::LeftToTheBoundary => bail!("loop {id} is busy; try again in a moment"),
+        Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
         Attempt::Over(_) => Ok(Vacancy::Free(None)),
         Attempt::Ended(ended) => {
             let outcome = ended.record.standing();

@@ -20,8 +20,6 @@ use crate::world::disk::{self, Durability};
 use crate::world::home::Home;
 use crate::world::{client, clock, env, git, store, tree, unix};
 
-/// The most loops that are looked at.
-const LOOPS_MAX: usize = 100_000;
 /// The most files of a loop's folder, or of a home, that are looked at.
 const FILES_MAX: usize = 100_000;
 /// The largest settings file, manifest or hooks file that is read.
@@ -189,8 +187,7 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
     let mut troubled = Vec::new();
     let mut unreadable = Vec::new();
     let mut interrupted: Option<Loop> = None;
-    for name in disk::names(&home.loops(), LOOPS_MAX) {
-        let Ok(id) = name.parse::<LoopId>() else { continue };
+    for id in store::ids(home) {
         match store::load(home, &id) {
             Err(error) => unreadable.push((id, error.to_string())),
             Ok(record) => {

@@ -10,9 +10,6 @@ use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, StoreError};
 use crate::world::{disk, git};
 
-/// The most loops that are looked through when none is named.
-const LOOPS_MAX: usize = 100_000;
-
 /// What a search came to.
 #[derive(Debug)]
 pub enum Found {
@@ -31,7 +28,7 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     if let Some(record) = of_working_tree(home, folder)? {
         return Ok(Found::One(Box::new(record)));
     }
-    let mut live = store::load_all(home, LOOPS_MAX);
+    let mut live = store::load_all(home);
     live.retain(Loop::is_live);
     Ok(match live.len() {
         0 => Found::None,
@@ -52,9 +49,8 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
     if let Some(found) = by_procedure(home, name, folder) {
         return Ok(found);
     }
-    let names = disk::names(&home.loops(), LOOPS_MAX);
-    let ids = names.iter().filter(|candidate| candidate.starts_with(name));
-    let mut matching: Vec<LoopId> = ids.filter_map(|name| name.parse().ok()).collect();
+    let mut matching: Vec<LoopId> =
+        store::ids(home).filter(|id| id.as_str().starts_with(name)).collect();
     match matching.len() {
         0 => bail!(
             "no loop has an id that begins with {name:?}, and none runs a procedure of that name\n\
@@ -71,7 +67,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
 /// The newest loop of that procedure in this working tree, else the only live one of the machine, else the
 /// only one. `None` when no loop runs or ran it.
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
-    let mut loops = store::load_all(home, LOOPS_MAX);
+    let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
     let roots = roots(folder);
     if let Some(here) = loops.iter().position(|it| roots.contains(&it.place.checkout)) {

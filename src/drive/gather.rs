@@ -31,6 +31,8 @@ pub fn gather(
     let mut wanted = wants(subject, &seen, &done);
     let look = |wanted: bool| wanted.then(|| git::fingerprint(subject)).flatten();
     let tree = look(wanted.tree);
+    // Before the checks, which may write where the agent must not.
+    let protected = if wanted.protected { git::protected(subject) } else { None };
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {
             done.push(told(home, subject, check, deadline, stop, tell)?);
@@ -38,7 +40,15 @@ pub fn gather(
         wanted = wants(subject, &seen, &done);
     }
     let tree_checked = if done.is_empty() { tree.clone() } else { look(wanted.tree) };
-    Some(Facts { seen, now: clock::now(), checks: done, tree, tree_checked, usage: None })
+    Some(Facts {
+        seen,
+        now: clock::now(),
+        checks: done,
+        tree,
+        tree_checked,
+        protected,
+        usage: None,
+    })
 }
 
 /// Runs the checks of one role, each command once. `None` when one was ended by `stop`.

@@ -16,7 +16,7 @@ use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, groups, unix, view, wakes};
+use crate::world::{clock, disk, env, git, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub fn resume(
     adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
     hand_over(&mut record, taker);
-    groups::end_leftovers(home, id);
+    ending::end_leftovers(home, id);
     store::clear_orders(home, id)?;
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
-use crate::parse::changes::{Changes, only_narrows};
+use crate::parse::changes::Changes;
 use crate::world::home::Home;
 use crate::world::store::{self, LOCK_WAIT};
 use crate::world::{clock, view, wakes};
@@ -104,7 +104,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
         );
     }
     let limits = changes.apply(&record.contract.limits);
-    if by == By::Agent && !only_narrows(&record.contract.limits, &limits) {
+    if by == By::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
             "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"
         );

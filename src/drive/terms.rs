@@ -82,7 +82,8 @@ pub fn contract(
     let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd)? };
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
-    let contract = Contract { task, promise, checks, limits: settings.limits(), run };
+    let protect = settings.protected();
+    let contract = Contract { task, promise, checks, limits: settings.limits(), protect, run };
     let limits = &contract.limits;
     let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
     if !bounded && !contract.can_complete() {

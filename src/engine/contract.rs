@@ -19,6 +19,9 @@ pub struct Contract {
     /// In the order given; a command may stand under several roles and still runs once a boundary.
     pub checks: Vec<Check>,
     pub limits: Limits,
+    /// Globs of paths that the agent must not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
     /// How iterations are run as fresh processes; `None` for a loop that no process has driven yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,

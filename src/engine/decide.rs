@@ -68,13 +68,7 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 /// take its way out from it: it only stands before the next one.
 fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
-        Order::Cancel { by, reason } => {
-            let why = match reason {
-                Some(reason) => format!("cancelled by the {by}: {reason}"),
-                None => format!("cancelled by the {by}"),
-            };
-            finish(Outcome::Cancelled, None, why)
-        }
+        Order::Cancel { by, reason } => Decision::Finish(Ending::cancelled(by, reason.as_deref())),
         Order::Pause if judged.counted => return None,
         Order::Pause => Decision::Hold(Hold::Paused),
     })

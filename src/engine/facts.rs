@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
+use super::protect::Marks;
 use super::usage::Usage;
 
 /// One instant on both clocks.
@@ -80,6 +81,11 @@ pub struct AgentEnd {
     pub background: Option<String>,
     /// The answer was cut by the token limit: whatever it says is no claim, and how it ended is no failure.
     pub cut: bool,
+    /// The last lines its process wrote to standard error, bounded.
+    pub errors: String,
+    /// Milliseconds of its time in which crew itself was stopped, so that nobody watched: they count for
+    /// neither the iteration nor the loop.
+    pub missed_ms: u64,
 }
 
 /// The cheap look: enough to know which checks and which diffs are worth their cost.
@@ -150,6 +156,8 @@ pub struct Facts {
     pub tree: Option<String>,
     /// The same after the checks, whose own files are no progress of the agent's.
     pub tree_checked: Option<String>,
+    /// What stands at protected paths; `None` outside git, or when not looked at.
+    pub protected: Option<Marks>,
     /// Used since the last boundary; `None` where nothing tells.
     pub usage: Option<Usage>,
 }

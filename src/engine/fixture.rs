@@ -39,6 +39,7 @@ pub fn a_loop() -> Loop {
             promise: Some(Promise::default()),
             checks: Vec::new(),
             limits: Limits::default(),
+            protect: Vec::new(),
             run: None,
         },
         place: Place {
@@ -81,6 +82,7 @@ pub fn facts(claim: Claim) -> Facts {
         checks: Vec::new(),
         tree: Some("another tree".to_owned()),
         tree_checked: Some("another tree".to_owned()),
+        protected: None,
         usage: None,
     }
 }

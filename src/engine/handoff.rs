@@ -22,7 +22,12 @@ pub struct Since {
 
 /// A handoff's file name: `<type>-<UTC time>.md`.
 pub fn file_name(kind: &str, at: DateTime<Utc>) -> String {
-    format!("{kind}-{}.md", at.format("%Y%m%dT%H%M%SZ"))
+    format!("{kind}-{}.md", file_time(at))
+}
+
+/// A time as part of a file's name: `20261118T110640Z`.
+pub fn file_time(at: DateTime<Utc>) -> String {
+    at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
 /// The line that says which loop a page is about.

@@ -10,6 +10,7 @@ use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop};
 use super::outcome::Proof;
 use super::progress::progress;
+use super::protect::{changed, complaint};
 use super::wants::{breaks_off, passed, ran_an_iteration};
 
 /// A judged boundary.
@@ -31,7 +32,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proved = proof(before, facts).filter(|_| counted);
     let failure = failure(before, facts);
     let progress = progress(before, facts);
-    let spent = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
     let state = &mut after.state;
     state.boundaries += 1;
@@ -82,7 +84,7 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let reached = any_until && passed(subject, &facts.checks, Role::Until);
     let sound =
         passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
-    if !((said || reached) && sound) {
+    if !((said || reached) && sound) || !tampered(subject, facts).is_empty() {
         return None;
     }
     let mut passing =
@@ -96,7 +98,8 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     Some(if mended { Proof::Checked } else { Proof::Unbroken })
 }
 
-/// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, or a request the
+/// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, a protected path that
+/// is not as it was, or a request the
 /// model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
 /// exit nor the error it ended with is a failure.
 fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
@@ -118,10 +121,19 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
         return Some(failure);
     }
+    if let Some(complaint) = complaint(&tampered(subject, facts)) {
+        return Some(complaint);
+    }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
     Some(format!("gate `{}` failed", failed_gate.run))
+}
+
+/// The protected paths that are not as the loop found them.
+fn tampered(subject: &Loop, facts: &Facts) -> Vec<String> {
+    let now = facts.protected.as_ref();
+    now.map_or_else(Vec::new, |now| changed(&subject.state.protected, now))
 }
 
 fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
@@ -186,8 +198,9 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(facts.seen.heard(), proved, &checks),
+        claim: standing(facts.seen.heard(), proved, &checks, complaint(&tampered(before, facts))),
         checks,
+        errors: errors(facts, failure.as_deref()),
         failure,
         skipped: skipped(facts),
         progress,
@@ -198,6 +211,14 @@ fn evidence(
     }
 }
 
+/// What the agent's process complained of, where its end was the failure.
+fn errors(facts: &Facts, failure: Option<&str>) -> String {
+    let agent = &facts.seen.agent;
+    let end = agent.process.as_ref().and_then(|end| process_failure(end, facts.seen.heard()));
+    let is_told = failure.is_some() && end.as_deref() == failure;
+    if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
+}
+
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
@@ -206,7 +227,12 @@ fn skipped(facts: &Facts) -> Option<String> {
     }
 }
 
-fn standing(claim: &Claim, proved: Option<Proof>, checks: &[CheckEvidence]) -> Standing {
+fn standing(
+    claim: &Claim,
+    proved: Option<Proof>,
+    checks: &[CheckEvidence],
+    tampered: Option<String>,
+) -> Standing {
     match claim {
         Claim::None => Standing::None,
         Claim::Success if proved.is_some() => Standing::Accepted,
@@ -216,6 +242,7 @@ fn standing(claim: &Claim, proved: Option<Proof>, checks: &[CheckEvidence]) -> S
                 .filter(|check| check.verdict != Verdict::Passed)
                 .filter(|check| check.roles.iter().any(|role| *role != Role::Until))
                 .map(|check| format!("`{}` {}", check.run, check.what_happened()))
+                .chain(tampered)
                 .collect();
             Standing::Refused(against.join("; "))
         }

@@ -216,3 +216,28 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
     red.checks = vec![result("lint", Verdict::Failed)];
     assert_eq!(judge(&subject, &red).after.state.consecutive_failures, 3);
 }
+
+#[test]
+fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
+    let mut subject = a_loop();
+    let mark = |path: &str| (path.to_owned(), "1".to_owned());
+    subject.state.protected = [mark("mine")].into();
+    let table = [
+        (None, None),
+        (Some(vec!["mine"]), None),
+        (Some(vec!["mine", "tests/a.rs"]), Some("tests/a.rs")),
+        (Some(vec![]), Some("mine")),
+    ];
+    for (now, named) in table {
+        let mut facts = facts(Claim::Success);
+        facts.protected = now.map(|paths| paths.into_iter().map(mark).collect());
+        let judged = judge(&subject, &facts);
+        let evidence = judged.after.state.evidence.unwrap();
+        let complaint = named.map(|path| {
+            format!("protected paths were changed: `{path}`; put them back as the loop found them")
+        });
+        let claim = complaint.clone().map_or(Standing::Accepted, Standing::Refused);
+        assert_eq!((evidence.failure, evidence.claim), (complaint, claim));
+        assert_eq!(judged.proved.is_none(), named.is_some());
+    }
+}

@@ -31,6 +31,18 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Whether these allow no more than `other` in any of them; 0 allows everything.
+    pub fn are_within(&self, other: &Self) -> bool {
+        let narrower = |other: u64, own: u64| other == 0 || (own != 0 && own <= other);
+        narrower(u64::from(other.max_iterations), u64::from(self.max_iterations))
+            && narrower(u64::from(other.failure_threshold), u64::from(self.failure_threshold))
+            && narrower(u64::from(other.stall), u64::from(self.stall))
+            && narrower(other.max_duration_s, self.max_duration_s)
+            && narrower(other.max_wait_s, self.max_wait_s)
+            && narrower(other.max_cost_micros, self.max_cost_micros)
+            && narrower(other.max_tokens, self.max_tokens)
+    }
+
     /// Whether a limit rests on what the loop used.
     pub fn bound_usage(&self) -> bool {
         self.max_cost_micros > 0 || self.max_tokens > 0
@@ -47,6 +59,47 @@ impl Default for Limits {
             max_wait_s: 12 * 3600,
             max_cost_micros: 0,
             max_tokens: 0,
+        }
+    }
+}
+
+/// A limit's new value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    To(u64),
+    By(u64),
+}
+
+/// Changes of limits; what is `None` stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub max_iterations: Option<Change>,
+    pub failure_threshold: Option<Change>,
+    pub stall: Option<Change>,
+    pub max_duration_s: Option<Change>,
+    pub max_cost_micros: Option<Change>,
+    pub max_tokens: Option<Change>,
+}
+
+impl Changes {
+    /// The limits after the changes. "By" on a limit that is none leaves it none.
+    pub fn apply(&self, limits: &Limits) -> Limits {
+        let moved = |limit: u64, change: Option<Change>| match change {
+            None => limit,
+            Some(Change::To(value)) => value,
+            Some(Change::By(_)) if limit == 0 => 0,
+            Some(Change::By(value)) => limit.saturating_add(value),
+        };
+        let small =
+            |limit: u32, change| u32::try_from(moved(u64::from(limit), change)).unwrap_or(u32::MAX);
+        Limits {
+            max_iterations: small(limits.max_iterations, self.max_iterations),
+            failure_threshold: small(limits.failure_threshold, self.failure_threshold),
+            stall: small(limits.stall, self.stall),
+            max_duration_s: moved(limits.max_duration_s, self.max_duration_s),
+            max_wait_s: limits.max_wait_s,
+            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros),
+            max_tokens: moved(limits.max_tokens, self.max_tokens),
         }
     }
 }

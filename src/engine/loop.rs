@@ -14,6 +14,7 @@ use super::evidence::Evidence;
 use super::facts::{Moment, Verdict};
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
+use super::protect::Marks;
 use super::usage::Usage;
 
 /// The format this crew reads and writes.
@@ -143,6 +144,9 @@ pub struct State {
     pub last_iteration_at: Option<DateTime<Utc>>,
     /// Hash of the working tree at the last boundary.
     pub tree: Option<String>,
+    /// What protected paths are held to.
+    #[serde(default, skip_serializing_if = "Marks::is_empty")]
+    pub protected: Marks,
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     pub evidence: Option<Evidence>,
@@ -178,6 +182,7 @@ impl State {
             began: now,
             last_iteration_at: None,
             tree: None,
+            protected: Marks::new(),
             checks: BTreeMap::new(),
             evidence: None,
             usage: Usage::default(),

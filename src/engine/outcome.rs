@@ -69,6 +69,15 @@ impl Proof {
     }
 }
 
+impl Ending {
+    /// By an order; `by` is who gave it, the user or the agent.
+    pub fn cancelled(by: &str, reason: Option<&str>) -> Self {
+        let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
+        let why = format!("cancelled by the {by}{reason}");
+        Self { outcome: Outcome::Cancelled, proof: None, why }
+    }
+}
+
 /// An outcome with its reason, ready to be recorded and shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {

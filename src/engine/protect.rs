@@ -1,5 +1,8 @@
 //! The paths that the agent must not change, such as the tests that judge it. crew cannot hold its hand: an
-//! iteration after which such a path differs from what it was is a failure, and the next prompt says which.
+//! iteration after which such a path is not as it was when the loop began is a failure, no claim is believed
+//! then, and the next prompt says which paths to put back. It rests on git: what git ignores is not seen.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -26,6 +29,44 @@ pub fn covered<'path>(globs: &[String], paths: &[&'path str]) -> Vec<&'path str>
         }
     }
     covered
+}
+
+/// What stands at protected paths that differ from the commit the loop began at: a mark of its content for each.
+pub type Marks = BTreeMap<String, String>;
+
+/// The paths that are not as they were when the loop began.
+pub fn changed(began: &Marks, now: &Marks) -> Vec<String> {
+    let either: BTreeSet<&String> = began.keys().chain(now.keys()).collect();
+    let changed = either.into_iter().filter(|path| began.get(*path) != now.get(*path));
+    changed.cloned().collect()
+}
+
+/// What the paths are held to after crew itself moved the working tree, as by a rebase: to what is there now,
+/// but for those that were changed `before`.
+pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
+    let mut held = after;
+    for path in changed(began, before) {
+        match began.get(&path) {
+            Some(mark) => held.insert(path, mark.clone()),
+            None => held.remove(&path),
+        };
+    }
+    held
+}
+
+/// What is wrong, and what to do about it; `None` when nothing was changed.
+pub fn complaint(changed: &[String]) -> Option<String> {
+    const NAMED_MAX: usize = 5;
+    let named: Vec<String> =
+        changed.iter().take(NAMED_MAX).map(|path| format!("`{path}`")).collect();
+    let more = match changed.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = format!("{}{more}", named.join(", "));
+    (!changed.is_empty()).then(|| {
+        format!("protected paths were changed: {named}; put them back as the loop found them")
+    })
 }
 
 #[cfg(test)]
@@ -56,5 +97,43 @@ mod tests {
             assert_eq!(glob(text).unwrap_err(), "paths from the root of the checkout");
         }
         assert!(glob("a[").unwrap_err().starts_with("a glob (unclosed"));
+    }
+
+    fn marks(marks: &[(&str, &str)]) -> Marks {
+        marks.iter().map(|(path, mark)| ((*path).to_owned(), (*mark).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_path_is_changed_that_is_not_as_the_loop_found_it() {
+        let began = marks(&[("mine", "1"), ("old", "1")]);
+        let table = [
+            (marks(&[("mine", "1"), ("old", "1")]), ""),
+            (marks(&[("mine", "2"), ("old", "1")]), "mine"),
+            (marks(&[("mine", "1")]), "old"),
+            (marks(&[("mine", "1"), ("new", "1"), ("old", "1")]), "new"),
+        ];
+        for (now, expected) in table {
+            assert_eq!(changed(&began, &now).join(" "), expected, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn what_crew_itself_moves_is_nobodys_fault_and_excuses_nothing_from_before() {
+        let began = marks(&[("mine", "1")]);
+        let before = marks(&[("mine", "2"), ("planted", "1")]);
+        let after = marks(&[("mine", "2"), ("planted", "1"), ("theirs", "1")]);
+        let held = moved(&began, &before, after.clone());
+        assert_eq!(held, marks(&[("mine", "1"), ("theirs", "1")]));
+        assert_eq!(changed(&held, &after), ["mine", "planted"]);
+    }
+
+    #[test]
+    fn a_complaint_names_five_and_counts_the_rest() {
+        let paths = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned);
+        assert_eq!(complaint(&[]), None);
+        assert_eq!(
+            complaint(&paths).unwrap(),
+            "protected paths were changed: `a`, `b`, `c`, `d`, `e` and 2 more; put them back as the loop found them"
+        );
     }
 }

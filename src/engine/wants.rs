@@ -13,6 +13,8 @@ pub struct Wants {
     pub checks: Vec<Check>,
     /// Whether the state of the working tree is worth reading.
     pub tree: bool,
+    /// Whether that of the protected paths is.
+    pub protected: bool,
 }
 
 /// Every `gate`; then every `verify` if there is a success claim; `until` if no claim was accepted; and
@@ -57,7 +59,7 @@ pub fn wants(subject: &Loop, seen: &Seen, done: &[CheckResult]) -> Wants {
             checks = left(Role::Verify);
         }
     }
-    Wants { checks, tree }
+    Wants { checks, tree, protected: !contract.protect.is_empty() }
 }
 
 /// Whether every check of a role passed.

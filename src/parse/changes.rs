@@ -2,65 +2,25 @@
 //! `--max-cost +5`.
 
 use super::{amounts, duration};
-use crate::engine::limits::Limits;
-
-/// A limit's new value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    To(u64),
-    By(u64),
-}
+use crate::engine::limits::{self, Change, Limits};
 
 /// What is typed after `resume` or `set`: a loop's name, and changes of its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     pub name: Option<String>,
-    max_iterations: Option<Change>,
-    failure_threshold: Option<Change>,
-    stall: Option<Change>,
-    max_duration_s: Option<Change>,
-    max_cost_micros: Option<Change>,
-    max_tokens: Option<Change>,
+    pub limits: limits::Changes,
 }
 
 impl Changes {
     /// Whether no limit is moved.
     pub fn is_empty(&self) -> bool {
-        Self { name: None, ..self.clone() } == Self::default()
+        self.limits == limits::Changes::default()
     }
 
-    /// The limits after the changes. "By" on a limit that is none leaves it none.
+    /// The limits after the changes.
     pub fn apply(&self, limits: &Limits) -> Limits {
-        let moved = |limit: u64, change: Option<Change>| match change {
-            None => limit,
-            Some(Change::To(value)) => value,
-            Some(Change::By(_)) if limit == 0 => 0,
-            Some(Change::By(value)) => limit.saturating_add(value),
-        };
-        let small =
-            |limit: u32, change| u32::try_from(moved(u64::from(limit), change)).unwrap_or(u32::MAX);
-        Limits {
-            max_iterations: small(limits.max_iterations, self.max_iterations),
-            failure_threshold: small(limits.failure_threshold, self.failure_threshold),
-            stall: small(limits.stall, self.stall),
-            max_duration_s: moved(limits.max_duration_s, self.max_duration_s),
-            max_wait_s: limits.max_wait_s,
-            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros),
-            max_tokens: moved(limits.max_tokens, self.max_tokens),
-        }
+        self.limits.apply(limits)
     }
-}
-
-/// Whether `new` allows no more than `old` in any of its limits; 0 allows everything.
-pub fn only_narrows(old: &Limits, new: &Limits) -> bool {
-    let narrower = |old: u64, new: u64| old == 0 || (new != 0 && new <= old);
-    narrower(u64::from(old.max_iterations), u64::from(new.max_iterations))
-        && narrower(u64::from(old.failure_threshold), u64::from(new.failure_threshold))
-        && narrower(u64::from(old.stall), u64::from(new.stall))
-        && narrower(old.max_duration_s, new.max_duration_s)
-        && narrower(old.max_wait_s, new.max_wait_s)
-        && narrower(old.max_cost_micros, new.max_cost_micros)
-        && narrower(old.max_tokens, new.max_tokens)
 }
 
 /// Reads the words; the error is one line and says the way out.
@@ -80,12 +40,12 @@ pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Changes, St
             _ => (word, None),
         };
         let place = match flag {
-            "-n" | "--max-iterations" => &mut changes.max_iterations,
-            "--failure-threshold" => &mut changes.failure_threshold,
-            "--stall" => &mut changes.stall,
-            "--max-duration" => &mut changes.max_duration_s,
-            "--max-cost" => &mut changes.max_cost_micros,
-            "--max-tokens" => &mut changes.max_tokens,
+            "-n" | "--max-iterations" => &mut changes.limits.max_iterations,
+            "--failure-threshold" => &mut changes.limits.failure_threshold,
+            "--stall" => &mut changes.limits.stall,
+            "--max-duration" => &mut changes.limits.max_duration_s,
+            "--max-cost" => &mut changes.limits.max_cost_micros,
+            "--max-tokens" => &mut changes.limits.max_tokens,
             _ => {
                 return Err(format!(
                     "unknown option `{flag}`: the limits are --max-iterations, --max-duration, \
@@ -185,7 +145,7 @@ mod tests {
             ("--max-cost 5", true),
             ("--max-tokens 1M -n 11", false),
         ] {
-            assert_eq!(only_narrows(&limits, &with(words)), expected, "{words}");
+            assert_eq!(with(words).are_within(&limits), expected, "{words}");
         }
         let priced = Limits { max_cost_micros: 5_000_000, max_tokens: 9, ..Limits::default() };
         for (words, expected) in [
@@ -195,7 +155,7 @@ mod tests {
             ("--max-tokens 10", false),
         ] {
             let moved = parse(words.split_whitespace()).unwrap().apply(&priced);
-            assert_eq!(only_narrows(&priced, &moved), expected, "{words}");
+            assert_eq!(moved.are_within(&priced), expected, "{words}");
         }
     }
 }

@@ -31,6 +31,7 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
         row(&mut text, "changes", &format!("{commits} · {summary}"));
     }
     checks(&mut text, subject);
+    errors(&mut text, subject);
     if let Some(handoff) = handoff {
         row(&mut text, "handoff", &handoff.display().to_string());
     }
@@ -90,6 +91,15 @@ fn checks(text: &mut String, subject: &Loop) {
     let failed = subject.state.evidence.iter().flat_map(Evidence::failing);
     if let Some(failed) = failed.into_iter().find(|check| check.verdict != Verdict::Passed) {
         tail(text, &tail_of(&failed.tail, 600));
+    }
+}
+
+/// What the agent last complained of, where that was the failure the loop ended with.
+fn errors(text: &mut String, subject: &Loop) {
+    let last = subject.state.evidence.as_ref().map_or("", |evidence| &evidence.errors);
+    if !last.is_empty() {
+        row(text, "agent", "its last lines on standard error:");
+        tail(text, &tail_of(last, 600));
     }
 }
 

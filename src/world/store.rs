@@ -14,12 +14,15 @@ use super::fault;
 use super::home::Home;
 use super::journal;
 use crate::engine::facts::{Moment, Order};
+use crate::engine::handoff::file_time;
 use crate::engine::journal::{Entry, Event, SCHEMA, replay};
 use crate::engine::looped::{Loop, LoopId, VERSION};
 use crate::parse::order;
 
 /// The longest wait for a loop's lock.
 pub const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// The most loops of a home that are looked at.
+const LOOPS_MAX: usize = 100_000;
 /// The largest record that is read.
 const RECORD_BYTES: u64 = 32 << 20;
 /// The largest order file that is read.
@@ -110,9 +113,14 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     Ok(record)
 }
 
-/// Every loop of this home, at most `limit`; broken and newer ones are left out.
-pub fn load_all(home: &Home, limit: usize) -> Vec<Loop> {
-    let ids = disk::names(&home.loops(), limit).into_iter().filter_map(|name| name.parse().ok());
+/// Every loop's name of this home, at most `LOOPS_MAX`.
+pub fn ids(home: &Home) -> impl Iterator<Item = LoopId> {
+    disk::names(&home.loops(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
+}
+
+/// Every loop of this home; broken and newer ones are left out.
+pub fn load_all(home: &Home) -> Vec<Loop> {
+    let ids = ids(home);
     let mut loops: Vec<Loop> = ids.filter_map(|id| load(home, &id).ok()).collect();
     loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
     loops
@@ -188,7 +196,7 @@ impl Held {
 
     fn rebuild(&self, why: String) -> Result<Loop, StoreError> {
         let now = clock::now();
-        let name = format!("loop.json.corrupt-{}", now.wall.format("%Y%m%dT%H%M%SZ"));
+        let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
         let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
         let Some(record) = replay(&entries) else {

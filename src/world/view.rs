@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::clock;
 use super::disk::{self, Durability};
-use crate::engine::handoff::title;
+use crate::engine::handoff::{file_time, title};
 use crate::engine::looped::Loop;
 use crate::engine::view::{Edit, VERSION, compare, merged};
 
@@ -64,7 +64,7 @@ pub fn write(subject: &Loop) -> io::Result<()> {
             return Err(io::Error::other(complaint));
         }
         Err(Broken::Junk) => {
-            let time = clock::now().wall.format("%Y%m%dT%H%M%SZ");
+            let time = file_time(clock::now().wall);
             disk::move_aside(&file, &format!("state.json.corrupt-{time}"))?;
             None
         }

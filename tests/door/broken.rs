@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::crashes::POINTS;
+use super::crashes::points;
 use super::{Answer, Door};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
@@ -79,7 +79,7 @@ fn a_home_file_of_the_client_that_cannot_be_read_lets_the_stop_through() {
 
 /// The first passings of every point, each failing as a disk that is full or may only be read does.
 fn every_fault() -> impl Iterator<Item = String> {
-    let faults = POINTS.iter().flat_map(|point| (1..=4).map(move |nth| (point, nth)));
+    let faults = points().into_iter().flat_map(|point| (1..=4).map(move |nth| (point, nth)));
     faults.flat_map(|(point, nth)| [28, 30].map(|error| format!("{point}#{nth}={error}")))
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{await_loop, await_outcome, client, newest, said, work};
-use crate::client::{Api, Installed, Reply, on_both_clients, on_both_terminals};
+use super::{await_loop, await_outcome, newest, said, work};
+use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
 use crate::sandbox::{Sandbox, crew};
 
 on_both_clients!(
@@ -28,11 +28,11 @@ fn a_fork_of_a_looped_session_is_not_looped(installed: &Installed) {
         })
     });
     let prompt = "/crew:loop \"Build it\" --stall 0 -n 9";
-    let first = client(installed, &sandbox, &api).prompt(prompt).start();
+    let first = Client::new(installed, &sandbox, &api).prompt(prompt).start();
     let running = await_loop(&sandbox, "the second iteration runs", |it| it["iteration"] == 2);
     let session = running["owner"]["session_id"].as_str().unwrap().to_owned();
     let fork_and_greet = || {
-        let fork = client(installed, &sandbox, &api).prompt("how are you?");
+        let fork = Client::new(installed, &sandbox, &api).prompt("how are you?");
         let fork = fork.arguments(&["--resume", &session, "--fork-session"]).run();
         assert_eq!(fork.result(), "Well, thank you.", "{fork:#?}");
         assert_ne!(fork.id(), session);
@@ -63,7 +63,7 @@ fn a_subagent_that_ends_neither_hangs_the_loop_nor_counts_as_an_iteration(instal
             number => said(number),
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 3");
     terminal.enter();
     // The older client's agent waits for its subagent, the newer one's stops meanwhile.
@@ -100,7 +100,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
         Reply::bash("crew cancel --reason 'out of ideas'").then(said(2)),
     ]);
     let prompt = "/crew:loop \"Build it\" -n 9";
-    client(installed, &sandbox, &api).prompt(prompt).run();
+    Client::new(installed, &sandbox, &api).prompt(prompt).run();
     let requests = api.main_requests();
     assert_eq!((requests.len(), api.overruns()), (4, 0));
     let told = requests[1].newest();

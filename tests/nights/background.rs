@@ -1,7 +1,7 @@
 //! Work the client runs in the background: one that ends, one that never does.
 
-use super::{await_loop, await_outcome, client, said, work};
-use crate::client::{Api, Installed, Reply, on_both_terminals};
+use super::{await_loop, await_outcome, said, work};
+use crate::client::{Api, Client, Installed, Reply, on_both_terminals};
 use crate::sandbox::{Sandbox, poll_until};
 
 on_both_terminals!(
@@ -25,7 +25,7 @@ fn a_background_command_that_ends_is_waited_for_and_its_wait_is_no_iteration(
             said(asked)
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 5");
     terminal.enter();
     terminal.wait_for_text("waits for background work");
@@ -47,7 +47,7 @@ fn a_server_the_agent_worked_beside_holds_nothing(installed: &Installed) {
             number => work(number),
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 4");
     terminal.enter();
     terminal.wait_for_text("waits for background work");

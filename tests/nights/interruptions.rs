@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 
-use super::{await_loop, await_outcome, client, newest, said, work};
-use crate::client::{Api, Installed, Reply, on_both_terminals, with_terminal};
+use super::{await_loop, await_outcome, newest, said, work};
+use crate::client::{Api, Client, Installed, Reply, on_both_terminals, with_terminal};
 use crate::sandbox::{Sandbox, poll_until};
 
 on_both_terminals!(
@@ -39,7 +39,7 @@ fn escape_and_a_question_pause_the_loop_and_resume_goes_on(installed: &Installed
             work(1)
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 4");
     terminal.enter();
     terminal.wait_for_text(ENDLESS);
@@ -74,7 +74,7 @@ fn a_compaction_in_mid_loop_reminds_the_agent_of_task_and_rules(installed: &Inst
             number => work(number),
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build the todo API\" --stall 0 -n 5");
     terminal.enter();
     await_loop(&sandbox, "the loop waits", |it| it["status"] == "waiting");
@@ -102,14 +102,14 @@ fn a_killed_client_is_not_fed_again_and_its_loop_is_told_once(installed: &Instal
             work(1)
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 9");
     terminal.enter();
     terminal.wait_for_text(ENDLESS);
     let session = newest(&sandbox)["owner"]["session_id"].as_str().unwrap().to_owned();
     kill_process(terminal.pid(), Signal::KILL).unwrap();
     drop(terminal);
-    let terminal = client(installed, &sandbox, &api).arguments(&["--resume", &session]).open();
+    let terminal = Client::new(installed, &sandbox, &api).arguments(&["--resume", &session]).open();
     terminal.wait_for_text("was interrupted after 1 iteration");
     let asked = api.main_requests().len();
     terminal.type_text("hello");
@@ -117,7 +117,7 @@ fn a_killed_client_is_not_fed_again_and_its_loop_is_told_once(installed: &Instal
     terminal.wait_for_text("Hello again.");
     assert_eq!(newest(&sandbox)["outcome"], "interrupted");
     drop(terminal);
-    let terminal = client(installed, &sandbox, &api).arguments(&["--resume", &session]).open();
+    let terminal = Client::new(installed, &sandbox, &api).arguments(&["--resume", &session]).open();
     terminal.type_text("hello");
     terminal.enter();
     poll_until("the second hello was answered", || api.main_requests().len() == asked + 2);
@@ -134,7 +134,7 @@ fn a_cleared_session_resumes_with_its_counters(installed: &Installed) {
             work(1)
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 9");
     terminal.enter();
     terminal.wait_for_text(ENDLESS);
@@ -158,7 +158,7 @@ fn a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration(installed: &Ins
         asked += 1;
         Some(slow(asked))
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 9");
     terminal.enter();
     await_loop(&sandbox, "the second iteration runs", |it| it["iteration"] == 2);

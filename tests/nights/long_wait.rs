@@ -4,8 +4,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::waits::limit;
-use super::{await_loop, client, newest, said};
-use crate::client::{Api, Installed, say, with_terminal};
+use super::{await_loop, newest, said};
+use crate::client::{Api, Client, Installed, say, with_terminal};
 use crate::sandbox::Sandbox;
 
 /// How far ahead the limit's reset is.
@@ -41,7 +41,7 @@ fn eleven_minutes_are_waited_for_and_the_same_iteration_is_repeated(installed: &
         sender.send((asked, request.newest())).ok();
         Some(if asked == 2 { limit(WAIT.as_secs()) } else { said(asked) })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 4");
     terminal.enter();
     tell(begun, "the loop is typed");

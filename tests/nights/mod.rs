@@ -9,16 +9,8 @@ mod waits;
 
 use serde_json::{Value, json};
 
-use crate::client::{Api, Client, Installed, Reply};
-use crate::sandbox::{Sandbox, checkout, poll_until};
-
-fn client<'world>(
-    installed: &'world Installed,
-    sandbox: &'world Sandbox,
-    api: &Api,
-) -> Client<'world> {
-    Client::new(installed, sandbox, api).plugin(checkout())
-}
+use crate::client::Reply;
+use crate::sandbox::{Sandbox, poll_until};
 
 /// The newest loop of the sandbox; null before there is one.
 fn newest(sandbox: &Sandbox) -> Value {

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{await_loop, await_outcome, client, newest, said};
-use crate::client::{Api, Installed, Reply, on_both_terminals};
+use super::{await_loop, await_outcome, newest, said};
+use crate::client::{Api, Client, Installed, Reply, on_both_terminals};
 use crate::sandbox::{Sandbox, poll_until};
 
 on_both_terminals!(
@@ -32,7 +32,7 @@ fn a_rate_limit_wakes_by_itself_and_repeats_the_same_iteration(installed: &Insta
             number => said(number),
         })
     });
-    let terminal = client(installed, &sandbox, &api).open();
+    let terminal = Client::new(installed, &sandbox, &api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 4");
     terminal.enter();
     let waiting = await_loop(&sandbox, "the loop waits", |it| it["status"] == "waiting");
@@ -47,7 +47,7 @@ fn a_wait<'world>(
     sandbox: &'world Sandbox,
     api: &Api,
 ) -> crate::client::Terminal<'world> {
-    let terminal = client(installed, sandbox, api).open();
+    let terminal = Client::new(installed, sandbox, api).open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 4");
     terminal.enter();
     await_loop(sandbox, "the loop waits", |it| it["status"] == "waiting");
@@ -143,7 +143,7 @@ fn forty_tool_less_iterations_lose_no_wake_and_double_none(installed: &Installed
         asked += 1;
         Some(said(asked))
     });
-    let terminal = client(installed, &sandbox, &api).env("CREW_DELAY_MS", "300").open();
+    let terminal = Client::new(installed, &sandbox, &api).env("CREW_DELAY_MS", "300").open();
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 40");
     terminal.enter();
     let within = SystemTime::now();

@@ -1,7 +1,6 @@
 //! One round: an iteration, then its boundary, then what follows from that. A boundary that cannot be
 //! recorded is remembered, said once, and its limits hold all the same (spec 000).
 
-use anyhow::Result;
 use serde_json::Map;
 
 use super::Runner;
@@ -22,17 +21,16 @@ use crate::world::{env, git, store};
 
 impl Runner<'_> {
     /// Tries once, judges, and does what was decided.
-    pub(super) fn round(&mut self) -> Result<()> {
+    pub(super) fn round(&mut self) {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
         }
-        let Some(attempt) = self.attempt()? else { return Ok(()) };
+        let Some(attempt) = self.attempt() else { return };
         self.is_first = false;
-        let Some(open) = self.open() else { return Ok(()) };
+        let Some(open) = self.open() else { return };
         if let Some((boundary, facts)) = self.judge(open, attempt) {
             self.follow(boundary, &facts);
         }
-        Ok(())
     }
 
     /// Opens the boundary; `None` when somebody ended the loop meanwhile.
@@ -191,7 +189,11 @@ impl Runner<'_> {
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let stalls = self.record.contract.limits.stall > 0;
         let tree = if stalls { git::fingerprint(&self.record) } else { None };
-        self.amend(what, |record| record.state.tree.clone_from(&tree));
+        let protected = self.record.state.protected.clone();
+        self.amend(what, |record| {
+            record.state.tree.clone_from(&tree);
+            record.state.protected.clone_from(&protected);
+        });
     }
 
     /// The user's words that wait are in the prompt of the iteration that begins.

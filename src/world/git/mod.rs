@@ -18,10 +18,13 @@ use super::disk;
 use super::home::hash;
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
+use crate::engine::protect::{Marks, covered};
 use crate::parse::git::{Status, status};
 
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
+/// The largest file whose content is compared.
+const MARKED_BYTES: u64 = 16 << 20;
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
 
@@ -83,6 +86,31 @@ pub fn since(subject: &Loop) -> Since {
 }
 
 const OURS: &str = ":(exclude,top).claude/branches";
+
+/// A mark of what stands at each protected path that differs from the commit a loop began at; where it began
+/// without one, at each that is there. `None` outside git, or when it took too long or printed too much.
+pub fn protected(subject: &Loop) -> Option<Marks> {
+    let git = Git::of(subject);
+    let diff = ["diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"];
+    let tracked = match &subject.place.head {
+        Some(start) => git.run_on_files(&[&diff[..], &[NO_SUBMODULES, start, "--"]].concat())?,
+        None => git.run(&["ls-files", "-z"])?,
+    };
+    let untracked = git.run(&["ls-files", "-z", "--others", "--exclude-standard"])?;
+    let paths: Vec<&str> = tracked.split('\0').chain(untracked.split('\0')).collect();
+    let covered = covered(&subject.contract.protect, &paths).into_iter();
+    let covered = covered.filter(|path| !path.is_empty());
+    Some(covered.map(|path| (path.to_owned(), mark(&git.folder.join(path)))).collect())
+}
+
+fn mark(path: &Path) -> String {
+    match disk::read(path, MARKED_BYTES) {
+        Ok(Some(bytes)) => hash(&bytes),
+        Ok(None) => "gone".to_owned(),
+        // A folder, a link to one, or a file too large to be read at every boundary.
+        Err(_) => format!("{:?}", disk::stamp(path)),
+    }
+}
 
 /// `git status --porcelain`, for a prompt.
 pub fn status_text(top: &Path) -> Option<String> {

@@ -10,7 +10,7 @@ use super::Soak;
 use super::model::Standing;
 use crate::child::Running;
 use crate::door::OTHER_SESSION;
-use crate::door::crashes::POINTS;
+use crate::door::crashes::points;
 use crate::sandbox::DEADLINE;
 
 type Fault = (&'static str, fn(&mut Soak));
@@ -99,7 +99,8 @@ impl Soak {
     }
 
     fn fail_a_write(&mut self) {
-        let point = POINTS[usize::try_from(self.dice.below(POINTS.len() as u64)).unwrap()];
+        let points = points();
+        let point = points[usize::try_from(self.dice.below(points.len() as u64)).unwrap()];
         let error = ["28", "5", "30"][usize::try_from(self.dice.below(3)).unwrap()];
         let fault = format!("{point}#{}={error}", 1 + self.dice.below(3));
         let turn = self.turn();

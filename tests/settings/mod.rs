@@ -1,6 +1,8 @@
 //! The settings a loop starts with, through the built binary: which tier wins, what a project's file may
 //! not decide alone, and what an agent may not do about it.
 
+mod runs;
+
 use serde_json::{Value, json};
 
 use crate::child::Ran;
@@ -261,101 +263,6 @@ fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
     crew: /repo/.claude/crew.toml is there already
     hint: edit it, or remove it first; `crew config` shows what it says
     ");
-}
-
-#[test]
-fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
-    let sandbox = Sandbox::new().env("CREW_AGENT", "codex").env("CREW_PERMISSIONS", "bypass");
-    user(&sandbox, "[keep]\ndays = 30\n[procedures.build]\nact = \"act.md\"\n");
-    project(
-        &sandbox,
-        "[loop]\ntimeout = \"2h\"\npush = true\nprotect = [\"tests\"]\n\
-         [agents.mine]\nlike = \"claude\"\nargs = [\"--model\", \"opus\"]\n\
-         [procedures.nightly]\ndescription = \"Mend what broke\"\nact = \"Mend it\"\n\
-         max_iterations = 3\ngate = [\"make lint\"]\n\
-         [on]\nfinish = \"notify\"\n[keep]\ndays = 1\n",
-    );
-    let config = sandbox.crew(&["config"]);
-    let ours = |line: &&str| !line.ends_with("built-in");
-    let shown = shown(&sandbox, &config);
-    let shown: Vec<&str> = shown.lines().filter(ours).collect();
-    insta::assert_snapshot!(shown.join("\n"), @r#"
-    exit 0
-    loop.timeout                       2h                                        /repo/.claude/crew.toml:2
-    keep.days                          30                                        /home/.config/crew/config.toml:2
-    agent.name                         codex                                     $CREW_AGENT
-    agent.permissions                  bypass                                    $CREW_PERMISSIONS
-    loop.push                          true                                      /repo/.claude/crew.toml:3
-    loop.protect                       tests                                     /repo/.claude/crew.toml:4
-    on.finish                          notify                                    /repo/.claude/crew.toml:14
-    agents.mine                        like = "claude", args = ["--model", "opus"]  /repo/.claude/crew.toml:5
-    procedures.build                   take the next task of the plan, build it whole, run the checks  /home/.config/crew/config.toml:3
-    procedures.build.observe           builtin:build/observe                     /home/.config/crew/config.toml:3
-    procedures.build.orient            builtin:build/orient                      /home/.config/crew/config.toml:3
-    procedures.build.decide            builtin:build/decide                      /home/.config/crew/config.toml:3
-    procedures.build.act               /home/.config/crew/act.md  /home/.config/crew/config.toml:3
-    procedures.nightly                 Mend what broke                           /repo/.claude/crew.toml:8
-    procedures.nightly.act             Mend it                                   /repo/.claude/crew.toml:8
-    procedures.nightly.max_iterations  3                                         /repo/.claude/crew.toml:11
-    procedures.nightly.gate            make lint                                 /repo/.claude/crew.toml:12
-
-    user file: /home/.config/crew/config.toml
-    project file: /repo/.claude/crew.toml
-    crew: /repo/.claude/crew.toml:16: [keep] counts only in your own settings file, ignored
-    crew: not trusted, so a loop does not start with these:
-      /repo/.claude/crew.toml:2: [loop] timeout = "2h"
-      /repo/.claude/crew.toml:3: [loop] push = true
-      /repo/.claude/crew.toml:5: [agents.mine] like = "claude", args = ["--model", "opus"]
-      /repo/.claude/crew.toml:14: on finish (within 60s): notify
-      /repo/.claude/crew.toml:12: gate (within 600s, passes with 0): make lint
-    hint: read them, then run `crew trust`
-    "#);
-    let told = sandbox.crew(&["config", "--json"]).success();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let values = told["settings"].as_array().unwrap();
-    let value = |key: &str| &values.iter().find(|it| it["key"] == key).unwrap()["value"];
-    assert_eq!(value("on.finish"), &json!({"run": "notify", "timeout_s": 60}));
-    assert_eq!(value("keep.logs"), 2_u64 << 30);
-    assert_eq!(value("loop.push"), true);
-}
-
-#[test]
-fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
-    let sandbox = Sandbox::new();
-    project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch x\"\n");
-    insta::assert_snapshot!(start(&sandbox, "Build it").replace(&sandbox.root().display().to_string(), ""), @"
-    crew: the project's settings want what nobody on this machine has trusted:
-      /repo/.claude/crew.toml:2: [loop] commit = true
-      /repo/.claude/crew.toml:4: on finish (within 60s): touch x
-    hint: read them, then run `crew trust` in a terminal here; or start with --no-project
-    ");
-    sandbox.crew(&["trust"]).success();
-    assert!(start(&sandbox, "Build it").starts_with("loop "));
-    project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch y\"\n");
-    let refused = start(&sandbox, "Build it --replace");
-    assert!(refused.contains("touch y") && !refused.contains("commit"), "{refused}");
-}
-
-#[test]
-fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
-    let sandbox = Sandbox::new();
-    sandbox.crew(&["init"]).success();
-    let file = sandbox.file(".claude/crew.toml");
-    let text = std::fs::read_to_string(&file).unwrap();
-    let is_key = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    let is_setting = |line: &str| {
-        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key))
-    };
-    let lines = text.lines().map(|line| match line.strip_prefix("# ") {
-        Some(line) if is_setting(line) => line,
-        _ => line,
-    });
-    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    let config = sandbox.crew(&["config"]);
-    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "agent.args"] {
-        assert!(config.stdout.contains(shown), "{config:?}");
-    }
-    assert!(!config.stderr.contains("unknown key"), "{config:?}");
 }
 
 #[test]

@@ -1,0 +1,205 @@
+//! What settings say of runs of fresh processes, and of the paths an agent must not change, through the built
+//! binary.
+
+use serde_json::{Value, json};
+
+use super::{project, shown, start, user};
+use crate::sandbox::Sandbox;
+
+#[test]
+fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
+    let sandbox = Sandbox::new().env("CREW_AGENT", "codex").env("CREW_PERMISSIONS", "bypass");
+    user(&sandbox, "[keep]\ndays = 30\n[procedures.build]\nact = \"act.md\"\n");
+    project(
+        &sandbox,
+        "[loop]\ntimeout = \"2h\"\npush = true\nprotect = [\"tests\"]\n\
+         [agents.mine]\nlike = \"claude\"\nargs = [\"--model\", \"opus\"]\n\
+         [procedures.nightly]\ndescription = \"Mend what broke\"\nact = \"Mend it\"\n\
+         max_iterations = 3\ngate = [\"make lint\"]\n\
+         [on]\nfinish = \"notify\"\n[keep]\ndays = 1\n",
+    );
+    let config = sandbox.crew(&["config"]);
+    let ours = |line: &&str| !line.ends_with("built-in");
+    let shown = shown(&sandbox, &config);
+    let shown: Vec<&str> = shown.lines().filter(ours).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    loop.timeout                       2h                                        /repo/.claude/crew.toml:2
+    keep.days                          30                                        /home/.config/crew/config.toml:2
+    agent.name                         codex                                     $CREW_AGENT
+    agent.permissions                  bypass                                    $CREW_PERMISSIONS
+    loop.push                          true                                      /repo/.claude/crew.toml:3
+    loop.protect                       tests                                     /repo/.claude/crew.toml:4
+    on.finish                          notify                                    /repo/.claude/crew.toml:14
+    agents.mine                        like = "claude", args = ["--model", "opus"]  /repo/.claude/crew.toml:5
+    procedures.build                   take the next task of the plan, build it whole, run the checks  /home/.config/crew/config.toml:3
+    procedures.build.observe           builtin:build/observe                     /home/.config/crew/config.toml:3
+    procedures.build.orient            builtin:build/orient                      /home/.config/crew/config.toml:3
+    procedures.build.decide            builtin:build/decide                      /home/.config/crew/config.toml:3
+    procedures.build.act               /home/.config/crew/act.md  /home/.config/crew/config.toml:3
+    procedures.nightly                 Mend what broke                           /repo/.claude/crew.toml:8
+    procedures.nightly.act             Mend it                                   /repo/.claude/crew.toml:8
+    procedures.nightly.max_iterations  3                                         /repo/.claude/crew.toml:11
+    procedures.nightly.gate            make lint                                 /repo/.claude/crew.toml:12
+
+    user file: /home/.config/crew/config.toml
+    project file: /repo/.claude/crew.toml
+    crew: /repo/.claude/crew.toml:16: [keep] counts only in your own settings file, ignored
+    crew: not trusted, so a loop does not start with these:
+      /repo/.claude/crew.toml:2: [loop] timeout = "2h"
+      /repo/.claude/crew.toml:3: [loop] push = true
+      /repo/.claude/crew.toml:5: [agents.mine] like = "claude", args = ["--model", "opus"]
+      /repo/.claude/crew.toml:14: on finish (within 60s): notify
+      /repo/.claude/crew.toml:12: gate (within 600s, passes with 0): make lint
+    hint: read them, then run `crew trust`
+    "#);
+    let told = sandbox.crew(&["config", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let values = told["settings"].as_array().unwrap();
+    let value = |key: &str| &values.iter().find(|it| it["key"] == key).unwrap()["value"];
+    assert_eq!(value("on.finish"), &json!({"run": "notify", "timeout_s": 60}));
+    assert_eq!(value("keep.logs"), 2_u64 << 30);
+    assert_eq!(value("loop.push"), true);
+}
+
+#[test]
+fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch x\"\n");
+    insta::assert_snapshot!(start(&sandbox, "Build it").replace(&sandbox.root().display().to_string(), ""), @"
+    crew: the project's settings want what nobody on this machine has trusted:
+      /repo/.claude/crew.toml:2: [loop] commit = true
+      /repo/.claude/crew.toml:4: on finish (within 60s): touch x
+    hint: read them, then run `crew trust` in a terminal here; or start with --no-project
+    ");
+    sandbox.crew(&["trust"]).success();
+    assert!(start(&sandbox, "Build it").starts_with("loop "));
+    project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch y\"\n");
+    let refused = start(&sandbox, "Build it --replace");
+    assert!(refused.contains("touch y") && !refused.contains("commit"), "{refused}");
+}
+
+#[test]
+fn a_claim_over_changed_protected_paths_is_refused_until_they_are_put_back() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, "[loop]\nprotect = [\"tests\"]\n");
+    sandbox.write("tests/a", "as it was\n");
+    sandbox.write("tests/mine", "not committed yet\n");
+    sandbox.git(&["add", "tests/a"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Add a test"]);
+    start(&sandbox, "\"Build it\" --stall 0");
+    let claim = || {
+        let message = "Done.\n\n<promise>COMPLETE</promise>";
+        sandbox
+            .hook(json!({"hook_event_name": "Stop", "last_assistant_message": message}))
+            .success()
+    };
+    sandbox.write("tests/a", "easier\n");
+    sandbox.git(&["commit", "--quiet", "--all", "--message", "Make it easier"]);
+    sandbox.write("tests/mine", "easier\n");
+    sandbox.write("tests/new", "true\n");
+    let refused = claim();
+    let named = "protected paths were changed: `tests/a`, `tests/mine`, `tests/new`";
+    assert!(refused.contains(named), "{refused}");
+    sandbox.write("tests/a", "as it was\n");
+    sandbox.write("tests/mine", "not committed yet\n");
+    std::fs::remove_file(sandbox.file("tests/new")).unwrap();
+    let believed = claim();
+    assert!(believed.contains("completed"), "{believed}");
+}
+
+#[test]
+fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
+    let sandbox = Sandbox::new();
+    sandbox.crew(&["init"]).success();
+    let file = sandbox.file(".claude/crew.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let is_key = |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let is_setting = |line: &str| {
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key))
+    };
+    let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+        Some(line) if is_setting(line) => line,
+        _ => line,
+    });
+    std::fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let config = sandbox.crew(&["config"]);
+    for shown in ["procedures.nightly.observe", "on.finish", "agents.mine", "agent.args"] {
+        assert!(config.stdout.contains(shown), "{config:?}");
+    }
+    assert!(!config.stderr.contains("unknown key"), "{config:?}");
+}
+
+/// What a fake agent is told by, and what it says and does: `script`, after it has read its prompt.
+fn agent(sandbox: &Sandbox, script: &str) {
+    sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));
+    user(sandbox, "[agents.fake]\ncommand = [\"fake\", \"--old\"]\n");
+}
+
+#[test]
+fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipeline() {
+    let text = "[agent]\nname = \"quick\"\nargs = [\"--b\"]\n\
+        [agents.quick]\nlike = \"fake\"\nargs = [\"--a\"]\n\
+        [procedures.nightly]\nobserve = \"prompts/look.md\"\nact = \"Mend it\"\n\
+        completion_promise = false\nmax_iterations = 2\n";
+    let world = |sandbox: Sandbox| {
+        agent(&sandbox, "echo \"$@\" >> \"$HOME/calls\"; echo working");
+        project(&sandbox, text);
+        sandbox.write(".claude/prompts/look.md", "Read the log of today.\n");
+        sandbox
+    };
+    let careful = world(Sandbox::new());
+    let refused = careful.crew(&["run", "nightly"]);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.stderr.contains("nobody on this machine has trusted"), "{refused:?}");
+    assert!(!careful.home().join("calls").exists());
+    let pipeline = world(Sandbox::new().env("CREW_TRUST", "1"));
+    let ran = pipeline.crew(&["run", "nightly"]);
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let read = |name: &str| std::fs::read_to_string(pipeline.home().join(name)).unwrap();
+    assert_eq!(read("calls"), "--old --a --b\n--old --a --b\n");
+    let prompt = read("prompt");
+    assert!(prompt.contains("Read the log of today.") && prompt.contains("Mend it"), "{prompt}");
+}
+
+#[test]
+fn a_variable_of_a_terminal_is_obeyed_in_full_and_what_is_typed_goes_before_it() {
+    let sandbox = Sandbox::new().env("CREW_MAX_ITERATIONS", "12").env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo '<promise>COMPLETE</promise>'");
+    sandbox.crew(&["run", "Build it now"]).success();
+    sandbox.crew(&["run", "Build it now", "-n", "3"]).success();
+    let told = sandbox.crew(&["history", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let loops = told["loops"].as_array().unwrap().iter();
+    let limits: Vec<&Value> = loops.map(|it| &it["limits"]["max_iterations"]).collect();
+    assert_eq!(limits, [3, 12], "{told:#}");
+}
+
+#[test]
+fn a_prompt_that_leads_out_of_the_checkout_by_a_link_is_refused() {
+    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo working");
+    project(&sandbox, "[procedures.nightly]\nact = \"act.md\"\n");
+    std::fs::write(sandbox.home().join("secret"), "a secret\n").unwrap();
+    let link = sandbox.file(".claude/act.md");
+    std::os::unix::fs::symlink(sandbox.home().join("secret"), link).unwrap();
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["run", "nightly"])), @"
+    exit 1
+    crew: /repo/.claude/act.md leads out of the checkout, to /home/secret
+    hint: put the text there, or name the file in your own settings
+    ");
+}
+
+#[test]
+fn an_agent_that_mends_its_judge_instead_is_told_which_paths_to_put_back() {
+    let sandbox = Sandbox::new().env("CREW_AGENT", "fake");
+    agent(&sandbox, "echo true > tests/a; echo '<promise>COMPLETE</promise>'");
+    user(&sandbox, "[loop]\nprotect = [\"tests\"]\n[agents.fake]\ncommand = [\"fake\"]\n");
+    sandbox.write("tests/a", "false\n");
+    sandbox.git(&["add", "tests/a"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Add a test"]);
+    let ran = sandbox.crew(&["run", "Make it pass", "-n", "2", "--verify", "sh tests/a"]);
+    assert_eq!(ran.code(), 10, "{ran:?}");
+    let prompt = std::fs::read_to_string(sandbox.home().join("prompt")).unwrap();
+    assert!(prompt.contains("protected paths were changed: `tests/a`"), "{prompt}");
+}

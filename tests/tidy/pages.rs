@@ -1,0 +1,175 @@
+//! The pages, and the plugin's own files, against what the code knows: none of them names what is not there,
+//! and none leaves out what a person can type.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{ARROWS, File, between, found, none, pattern, read, source, tree};
+
+#[test]
+fn the_plugin_and_the_changelog_name_the_version_of_the_crate() {
+    let version = env!("CARGO_PKG_VERSION");
+    let plugin: Value = serde_json::from_str(&read(".claude-plugin/plugin.json")).unwrap();
+    assert_eq!(plugin["version"], version, "plugin.json and Cargo.toml name two versions");
+    let changelog = read("CHANGELOG.md");
+    let told =
+        changelog.contains(&format!("\n## [{version}]")) || changelog.contains("\n## [Unreleased]");
+    assert!(told, "CHANGELOG.md has neither {version} nor Unreleased");
+}
+
+#[test]
+fn every_event_the_door_answers_is_hooked_and_every_hook_is_answered() {
+    let hooks: Value = serde_json::from_str(&read("hooks/hooks.json")).unwrap();
+    let hooked: BTreeSet<&str> =
+        hooks["hooks"].as_object().unwrap().keys().map(String::as_str).collect();
+    let session = read("src/drive/session.rs");
+    let arms = between(&session, "match payload.event.as_str() {", "_ =>");
+    let answered = found(r#""([A-Z]\w+)"(?: =>| \|)"#, arms);
+    assert_eq!(hooked, answered, "hooks.json (left) and drive/session.rs (right) differ");
+    for file in source("src/drive/").into_iter().chain(source("src/cmd/")) {
+        let compared = found(r#"event [!=]= "(\w+)""#, &file.text);
+        let strange: Vec<_> = compared.difference(&hooked).collect();
+        assert!(strange.is_empty(), "{} asks for {strange:?}, which no hook sends", file.path);
+    }
+}
+
+#[test]
+fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_readme() {
+    let files = tree();
+    let in_folder = files.iter().filter_map(|file| file.path.strip_prefix("commands/"));
+    let commands: BTreeSet<&str> = in_folder.map(|name| name.trim_end_matches(".md")).collect();
+    let session = read("src/drive/session.rs");
+    let known = found(r#"\n\s+"([a-z-]+)" =>"#, between(&session, "match name {", "_ =>"));
+    assert_eq!(commands, known, "commands/ (left) and drive/session.rs (right) differ");
+    let help = read("src/report/help.rs");
+    let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
+    assert_eq!(commands, told, "commands/ (left) and report/help.rs (right) differ");
+    let readme = read("README.md");
+    let told = found(r"(?m)^\| `/crew:([a-z-]+)[ `]", &readme);
+    assert_eq!(commands, told, "commands/ (left) and README.md (right) differ");
+}
+
+#[test]
+fn no_command_file_lets_a_shell_or_the_model_start_anything() {
+    let mut complaints = Vec::new();
+    for file in tree().iter().filter(|file| file.path.starts_with("commands/")) {
+        for shell in ["!`", "```", "$ARGUMENTS", "allowed-tools"] {
+            if file.text.contains(shell) {
+                complaints.push(format!("{} holds {shell}", file.path));
+            }
+        }
+        if !file.text.contains("\ndisable-model-invocation: true\n") {
+            complaints.push(format!("{} can be started by the model", file.path));
+        }
+    }
+    none(&complaints, "commands are answered by the hook, which no shell stands before");
+}
+
+#[test]
+fn the_readme_names_every_option_of_the_help_and_the_grammar_knows_it() {
+    let help = read("src/report/help.rs");
+    let options = found(r"(--?[a-z][a-z-]*)\b", between(&help, "TASK is one", "Example:"));
+    assert!(options.len() > 10, "the help page names only {options:?}");
+    let readme = read("README.md");
+    let grammar = read("src/parse/arguments/flags.rs");
+    for option in options {
+        let told = pattern(&format!(r"`{option}[ `]")).is_match(&readme);
+        assert!(told, "README.md does not name {option}");
+        assert!(grammar.contains(&format!("\"{option}\"")), "the grammar does not know {option}");
+    }
+}
+
+#[test]
+fn the_page_of_runs_names_every_option_of_its_help_and_the_grammar_knows_it() {
+    let help = read("src/report/help.rs");
+    let help = between(&help, "pub const RUN: &str", "Examples:");
+    let options = found(r"(?m)(?:^|[ (])(--?[a-z][a-z-]*)\b", help);
+    assert!(options.len() > 35, "the help page names only {options:?}");
+    let pages = [read("README.md"), read("docs/run.md")].concat();
+    let files = ["flags.rs", "run.rs"].map(|file| read(&format!("src/parse/arguments/{file}")));
+    let grammar = files.concat();
+    for option in options {
+        let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} ")).is_match(&pages);
+        assert!(told, "neither README.md nor docs/run.md names {option}");
+        assert!(grammar.contains(&format!("\"{option}\"")), "the grammar does not know {option}");
+    }
+}
+
+#[test]
+fn every_crate_has_its_line_in_the_architecture() {
+    let manifest = read("Cargo.toml");
+    let dependencies = between(&manifest, "[dependencies]", "[profile");
+    let crates = found(r"(?m)^([a-z0-9_-]+) = ", dependencies);
+    let architecture = read("ARCHITECTURE.md");
+    let (_, page) = architecture.split_once("## The crates").unwrap();
+    let explained = found(r"(?m)^\| `([a-z0-9_-]+)` \|", page);
+    assert_eq!(crates, explained, "Cargo.toml (left) and ARCHITECTURE.md (right) differ");
+}
+
+#[test]
+fn pages_stay_short_enough_to_be_read() {
+    for (page, lines) in [("README.md", 200), ("ARCHITECTURE.md", 120), ("CONTRIBUTING.md", 60)] {
+        let length = read(page).lines().count();
+        assert!(length <= lines, "{page} has {length} lines, at most {lines} are read");
+    }
+}
+
+#[test]
+fn the_readme_has_each_command_that_ci_takes_from_it() {
+    let (readme, script) = (read("README.md"), read(".ci/run"));
+    let starts = found(r#"=\$\(readme "([^"]+)"\)"#, &script);
+    assert!(!starts.is_empty(), ".ci/run takes no command from README.md");
+    let blocks = found(r"(?ms)^```sh\n(.*?)^```", &readme);
+    for start in starts {
+        let lines = blocks.iter().flat_map(|block| block.lines());
+        let count = lines.filter(|line| line.starts_with(start)).count();
+        assert_eq!(count, 1, "commands in README.md that begin with {start:?}");
+    }
+}
+
+/// Where a test named in `FAULTS.md` must stand: `engine::judge::tests` is `src/engine/judge…`,
+/// `loops` is `tests/loops…`.
+fn file_of(modules: &str) -> String {
+    let mut folders: Vec<&str> = modules.split("::").collect();
+    let is_unit = ARROWS.iter().any(|(room, _)| *room == folders[0]) && folders.len() > 1;
+    if is_unit && folders.last() == Some(&"tests") {
+        folders.pop();
+    }
+    format!("{}/{}", if is_unit { "src" } else { "tests" }, folders.join("/"))
+}
+
+#[test]
+fn every_known_fault_has_its_row_and_every_test_named_there_exists() {
+    let faults = read("tests/FAULTS.md");
+    let expected = [("C", 30), ("B", 20), ("I", 12)];
+    let expected: Vec<String> = expected
+        .into_iter()
+        .flat_map(|(kind, count)| (1..=count).map(move |n| format!("{kind}{n}")))
+        .collect();
+    let rows: Vec<regex::Captures<'_>> =
+        pattern(r"(?m)^\| ([CBI]\d+) \| [^|]+ \| ([^|]+) \|$").captures_iter(&faults).collect();
+    let names: Vec<&str> = rows.iter().map(|row| row.get(1).unwrap().as_str()).collect();
+    assert_eq!(names, expected, "the rows of tests/FAULTS.md");
+    let files = source("");
+    let named = pattern(r"`((?:\w+::)+)(\w+)`");
+    let mut complaints = Vec::new();
+    for row in rows {
+        let (name, cover) = (&row[1], &row[2]);
+        let tests: Vec<_> = named.captures_iter(cover).collect();
+        let excused = cover.contains("by construction: ") || cover.contains("later: ");
+        if tests.is_empty() && !excused {
+            complaints.push(format!("{name} names no test, no reason and no later work"));
+        }
+        for test in tests {
+            let place = file_of(test[1].trim_end_matches("::"));
+            let function = format!("fn {}(", &test[2]);
+            let stands =
+                |file: &File| file.path.starts_with(&place) && file.text.contains(&function);
+            if !files.iter().any(stands) {
+                complaints.push(format!("{name}: there is no {function}…) in {place}*"));
+            }
+        }
+    }
+    none(&complaints, "tests/FAULTS.md and the tests differ");
+}
