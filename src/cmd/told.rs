@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::drive::ending::Attempt;
 use crate::drive::steer::Paused;
+use crate::engine::limits::going_on;
 use crate::engine::looped::Loop;
-use crate::engine::owner::Driver;
 use crate::report::{line, page};
 
 /// What became of a cancel.
@@ -25,13 +25,13 @@ pub fn cancelled(attempt: &Attempt) -> String {
 pub fn paused(paused: &Paused) -> String {
     match paused {
         Paused::Now(record) => {
-            format!("loop {}: {} · {}", record.id, line::standing(record), goes_on(record))
+            format!("loop {}: {} · {} goes on", record.id, line::standing(record), going_on(record))
         }
         Paused::AfterIteration(record) => format!(
-            "loop {}: pauses when iteration {} ends · {}",
+            "loop {}: pauses when iteration {} ends · {} goes on",
             record.id,
             record.iteration(),
-            goes_on(record)
+            going_on(record)
         ),
         Paused::Already(record) => {
             format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
@@ -42,13 +42,6 @@ pub fn paused(paused: &Paused) -> String {
 
 fn over(record: &Loop) -> String {
     format!("loop {} is over already: {}", record.id, line::standing(record))
-}
-
-fn goes_on(record: &Loop) -> String {
-    match record.driver() {
-        Driver::Session => "/crew:resume goes on".to_owned(),
-        Driver::Process => format!("crew resume {} goes on", record.id),
-    }
 }
 
 /// Where a handoff is.

@@ -169,13 +169,11 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
 }
 
 /// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
-/// paused run needs no process.
+/// paused run has none to lose: its crew has ended in good order, and the loop stays paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
-    if record.driver() == Driver::Process && record.state.status == Status::Paused {
-        return false;
-    }
     let gone = || !unix::is_alive(&record.state.owner.process);
-    record.is_live() && (disk::exists(&end_mark(home, &record.id)) || gone())
+    let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
 }
 
 /// The reason an ownerless loop is ended with.

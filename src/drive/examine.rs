@@ -11,6 +11,7 @@ use crate::engine::health::{
     Client, Facts, Folder, Home as HomeFact, LoopFact, NAME, PLUGIN, Plugin, Program, Settings,
     Trouble,
 };
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::parse::plugin::{
@@ -206,7 +207,12 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
 }
 
 fn fact(record: &Loop, trouble: Trouble) -> LoopFact {
-    LoopFact { id: record.id.clone(), checkout: record.place.checkout.clone(), trouble }
+    LoopFact {
+        id: record.id.clone(),
+        checkout: record.place.checkout.clone(),
+        going_on: going_on(record),
+        trouble,
+    }
 }
 
 fn trouble(home: &Home, record: &Loop) -> Option<Trouble> {

@@ -1,16 +1,18 @@
-//! A handoff in the middle of a loop: the page with every fact crew has, and the words of whoever hands on.
+//! A handoff in the middle of a loop: the page with every fact crew has, and the words of whoever hands on. A loop
+//! that ends gets its page there.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use chrono::DateTime;
 
 use super::steer::By;
 use crate::engine::handoff::{Since, file_name, page};
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status};
 use crate::parse::handoff_words::is_kind;
 use crate::world::home::Home;
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, git, view};
+use crate::world::{clock, disk, git, view};
 
 /// Writes a handoff page of the given type, journals whose it is, and gives its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Result<PathBuf> {
@@ -30,4 +32,24 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Resu
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
     Ok(page)
+}
+
+/// The page a new owner reads of a loop that did not end: made now, unless somebody wrote one since its last
+/// iteration. Best effort: `None` where there is none to make, or it cannot be written.
+pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
+    if !record.is_live() {
+        return None;
+    }
+    let since = record.state.last_iteration_at.unwrap_or(record.started_at);
+    let is_current = |page: &PathBuf| {
+        let changed = disk::stamp(page).and_then(|(_, nanos)| i64::try_from(nanos).ok());
+        changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
+    };
+    if let Some(page) = view::newest_handoff(record).filter(is_current) {
+        return Some(page);
+    }
+    let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
+    let now = clock::now().wall;
+    let text = page(record, &git::since(record), kind, now);
+    view::write_handoff(record, &file_name(kind, now), &text).ok()
 }

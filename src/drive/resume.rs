@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
-use super::meter;
+use super::{handoff, meter};
 use crate::engine::journal::Event;
 use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
@@ -95,6 +95,8 @@ pub fn resume(
     }
     adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
+    let is_another = former.is_none() || former.as_deref() != taker.session_id();
+    let made = if is_another { handoff::for_the_next(&record) } else { None };
     hand_over(&mut record, taker);
     ending::end_leftovers(home, id);
     store::clear_orders(home, id)?;
@@ -117,7 +119,7 @@ pub fn resume(
         (_, None) => {}
     }
     let _ = view::write(&record);
-    let handoff = view::newest_handoff(&record);
+    let handoff = made.or_else(|| view::newest_handoff(&record));
     Ok(Resumed { record, handoff })
 }
 
@@ -151,7 +153,11 @@ fn hand_over(record: &mut Loop, taker: Taker) {
 fn refuse(home: &Home, record: &Loop, session_id: Option<&str>) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
-        bail!("loop {id} is completed\nhint: start a new one with /crew:loop");
+        let start = match record.driver() {
+            Driver::Session => "/crew:loop",
+            Driver::Process => "crew run",
+        };
+        bail!("loop {id} is completed\nhint: start a new one with {start}");
     }
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);
     if !runs || ending::owner_is_gone(home, record) {

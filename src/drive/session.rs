@@ -179,7 +179,19 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     };
     let session_id = payload.session_id.as_deref().context("the client names no session")?;
     let taker = Taker::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
-    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker, |_| Ok(()))?)))
+    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
+}
+
+/// A procedure is a recipe for the prompts of fresh processes: a session could not be told what to do.
+fn has_a_task(record: &mut Loop) -> Result<()> {
+    if record.contract.task.is_empty() {
+        let id = &record.id;
+        bail!(
+            "loop {id} runs a procedure, which only fresh processes can be told\n\
+             hint: crew resume {id}, in a terminal"
+        );
+    }
+    Ok(())
 }
 
 fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {

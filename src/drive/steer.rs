@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 
 use super::meter;
 use crate::engine::journal::Event;
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::parse::changes::Changes;
 use crate::world::home::Home;
@@ -98,9 +99,10 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     if !record.is_live() {
-        let word = record.standing();
         bail!(
-            "loop {id} is {word}\nhint: /crew:resume {id} -n +10 goes on with it and moves its limits"
+            "loop {id} is {}\nhint: {} goes on with it; limits are moved in the same breath",
+            record.standing(),
+            going_on(&record)
         );
     }
     let limits = changes.apply(&record.contract.limits);
@@ -137,7 +139,8 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     if !record.is_live() {
-        bail!("loop {id} is {}\nhint: /crew:resume {id} goes on with it", record.standing());
+        let goes_on = going_on(&record);
+        bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.standing());
     }
     if record.state.words.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 
 use super::evidence::{CheckEvidence, Evidence, Standing};
+use super::limits::going_on;
 use super::looped::Loop;
 use super::prompt::clip;
 
@@ -146,11 +147,12 @@ fn context(subject: &Loop) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
     format!(
-        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n",
+        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{}`\n",
         subject.id,
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
+        going_on(subject),
     )
 }
 
@@ -173,12 +175,11 @@ mod tests {
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
         let judged = judge(&subject, &refused);
-        let decision = decide(&judged, &refused);
-        let ended = settle(judged, &decision);
+        let ended = settle(judged.clone(), &decide(&judged, &refused));
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
-            ..Since::default()
+            told: String::new(),
         };
         assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
         ---
@@ -235,6 +236,7 @@ mod tests {
         - Promise: COMPLETE
         - Folder of the checks: /repo
         - Record: `crew status haaaaaaa`
+        - Go on: `/crew:resume haaaaaaa -n +10`
         ");
     }
 

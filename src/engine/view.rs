@@ -30,7 +30,7 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
         "elapsedPerIteration": times,
         "consecutiveFailures": state.consecutive_failures,
         "failureThreshold": contract.limits.failure_threshold,
-        "procedure": null,
+        "procedure": contract.run.as_ref().and_then(|run| run.procedure.as_ref()),
         "driver": subject.driver(),
         "sessionId": state.owner.session_id,
         "outcome": subject.outcome(),
@@ -98,7 +98,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::fixture::a_loop;
+    use crate::engine::fixture::{a_loop, a_run};
 
     fn object(text: &str) -> Map<String, Value> {
         serde_json::from_str(text).unwrap()
@@ -145,6 +145,13 @@ mod tests {
           "version": 1
         }
         "#);
+    }
+
+    #[test]
+    fn a_run_is_shown_with_its_procedure_its_driver_and_no_session() {
+        let shown = shown(&a_run(Some("build")));
+        let told = ["procedure", "driver", "sessionId"].map(|key| &shown[key]);
+        assert_eq!(told, [&json!("build"), &json!("process"), &Value::Null]);
     }
 
     #[test]

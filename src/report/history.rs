@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use chrono::FixedOffset;
 
-use super::line;
 use super::words::took;
+use super::{line, run};
 use crate::engine::looped::Loop;
 use crate::engine::prompt::clip;
 
@@ -21,7 +21,7 @@ pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {
         let time = took(subject.state.awake_ms);
         let cost = subject.state.usage.spoken_cost(false).unwrap_or_default();
         let cost = clip(&cost, 12);
-        let task = clip(&subject.contract.task, 50);
+        let task = clip(&run::task(subject), 50);
         let _ = writeln!(
             text,
             "{}  {started}  {standing:<42}  {time:>9}  {cost:>8}  {task}",

@@ -18,6 +18,7 @@ pub fn status(loops: &[(Loop, bool)]) -> Value {
 /// One loop, as it stands.
 pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
     let state = &subject.state;
+    let run = subject.contract.run.as_ref();
     json!({
         "id": subject.id,
         "status": state.status,
@@ -32,7 +33,11 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "awake_ms": state.awake_ms,
         "started_at": subject.started_at,
         "last_iteration_at": state.last_iteration_at,
-        "procedure": subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref()),
+        "driver": subject.driver(),
+        "agent": run.map(|run| &run.agent.name),
+        "permissions": run.map(|run| run.permissions),
+        "git": run.map(|run| &run.git),
+        "procedure": run.and_then(|run| run.procedure.as_ref()),
         "task": subject.contract.task,
         "promise": subject.contract.promise,
         "checks": subject.contract.checks,

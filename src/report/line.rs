@@ -8,6 +8,7 @@ use chrono::{DateTime, FixedOffset};
 use super::words::{commands, count, duration, took};
 use crate::engine::contract::Role;
 use crate::engine::evidence::{Evidence, Progress, Standing};
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::prompt::clip;
 use crate::engine::usage::{Money, spoken_tokens};
@@ -104,10 +105,10 @@ pub fn broken_off(subject: &Loop) -> String {
 /// The line a new session opens with.
 pub fn interrupted(subject: &Loop) -> String {
     format!(
-        "crew: loop {} was {} · /crew:resume {} goes on with it",
+        "crew: loop {} was {} · {} goes on with it",
         subject.id,
         standing(subject),
-        subject.id
+        going_on(subject)
     )
 }
 

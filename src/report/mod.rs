@@ -13,6 +13,7 @@ pub mod line;
 pub mod live;
 pub mod page;
 pub mod progress;
+pub mod run;
 pub mod settings;
 pub mod show;
 pub mod template;

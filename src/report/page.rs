@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::line;
 use super::words::{count, duration, took};
+use super::{line, run};
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
@@ -128,13 +128,16 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     }
     let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
     if owner_is_gone {
-        let owner = match subject.driver() {
+        let who = match subject.driver() {
             Driver::Session => "client",
             Driver::Process => "crew",
         };
-        row(&mut text, "owner", &format!("gone: its {owner} has ended, and the loop with it"));
+        row(&mut text, "owner", &format!("gone: its {who} has ended, and the loop with it"));
     }
-    row(&mut text, "task", &clip(&subject.contract.task, 100));
+    row(&mut text, "task", &clip(&run::task(subject), 100));
+    if let Some(worker) = run::worker(subject) {
+        row(&mut text, "worker", &worker);
+    }
     row(&mut text, "time", &time(subject));
     cost(&mut text, subject);
     row(&mut text, "limits", &line::limits(subject));
@@ -155,7 +158,7 @@ pub fn list(loops: &[Loop]) -> String {
     }
     loops.iter().fold(String::new(), |mut text, subject| {
         let started = subject.started_at.format("%Y-%m-%d %H:%M");
-        let task = clip(&subject.contract.task, 50);
+        let task = clip(&run::task(subject), 50);
         let standing = line::standing(subject);
         let _ = writeln!(text, "{}  {started}  {standing:<36}  {task}", subject.id);
         text

@@ -13,7 +13,7 @@ mod http;
 mod plugin;
 mod probe;
 mod reply;
-mod request;
+pub mod request;
 mod run;
 mod terminal;
 

@@ -157,7 +157,8 @@ impl Reply {
         self.header("x-should-retry", "false")
     }
 
-    fn header(mut self, name: &str, value: &str) -> Self {
+    /// One more header of an error.
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         let Says::Fault { headers, .. } = &mut self.says else {
             panic!("only an error carries headers");
         };

@@ -126,12 +126,24 @@ impl<'world> Client<'world> {
     /// Runs the built crew in the client's environment, with the client on its `PATH`.
     #[track_caller]
     pub(crate) fn crew(&self, arguments: &[&str]) -> Ran {
-        self.sandbox.program("claude", &format!("exec '{}' \"$@\"", self.program.display()));
+        self.start_crew(arguments).wait(DEADLINE)
+    }
+
+    /// The same, left running. What the client is started with, and its environment, is left in the sandbox's
+    /// `started` and `environment`, a line each.
+    pub(crate) fn start_crew(&self, arguments: &[&str]) -> Running {
+        let notes = format!("cd '{}' && echo \"$*\" >> started && env >> environment", self.root());
+        let real = self.program.display();
+        self.sandbox.program("claude", &format!("({notes})\nexec '{real}' \"$@\""));
         let mut command = Command::new(crew());
         command.env_clear().current_dir(self.sandbox.repository());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.args(arguments);
-        Running::start(command, None).wait(DEADLINE)
+        Running::start(command, None)
+    }
+
+    fn root(&self) -> String {
+        self.sandbox.root().display().to_string()
     }
 
     /// Opens the client in a terminal of its own, ready for input.

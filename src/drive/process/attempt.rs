@@ -64,9 +64,7 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let handoff = self.handoff.take();
-        let asked = prompt::assemble(self.home, &self.record, handoff.as_deref())?;
-        self.mark_as_told();
+        let asked = prompt::assemble(self.home, &self.record, self.handoff.as_deref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
@@ -74,6 +72,7 @@ impl Runner<'_> {
         let ask =
             Ask { prompt: &asked.text, permissions: run.permissions, max_turns: run.max_turns };
         let launch = agents::launch(&run.agent, &ask)?;
+        self.mark_as_told();
         Ok((asked.text, launch))
     }
 

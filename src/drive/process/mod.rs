@@ -63,16 +63,14 @@ struct Runner<'a> {
     trusted: Option<Trusted>,
     /// Whether the record on disk is behind the one in memory.
     unsaved: bool,
-    /// The page of whoever had the loop before, for the first prompt.
+    /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
     handoff: Option<PathBuf>,
     is_first: bool,
 }
 
 impl Runner<'_> {
     fn go(&mut self) -> End {
-        if self.record.state.completed > 0 {
-            self.handoff = view::newest_handoff(&self.record);
-        }
+        self.handoff = view::newest_handoff(&self.record);
         loop {
             if !self.look() {
                 return End::Taken(self.record.id.clone());

@@ -92,6 +92,7 @@ impl Runner<'_> {
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
         if counted {
+            self.handoff = None;
             let exit = match facts.seen.agent.process {
                 Some(ProcessEnd::Exit(code)) => Some(code),
                 _ => None,

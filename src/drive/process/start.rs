@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, bail};
 
 use super::prompt::{self, Prompt};
+use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
 use crate::drive::resume::myself;
@@ -55,10 +56,11 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     let run = run(&arguments.run, &settings, procedure, folder)?;
     let without_git = without_git(&arguments.run, &run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
+    let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
     Ok(Prepared {
         place,
         contract,
-        notes: made.into_iter().chain(notes).chain(without_git).collect(),
+        notes: made.into_iter().chain(notes).chain(without_git).chain(untried).collect(),
         keep: settings.keep(),
         replace: arguments.replace,
     })
@@ -151,6 +153,14 @@ fn run(
         token_budget: settings.token_budget(),
         git: settings.git(),
         reactions: settings.contract_reactions(),
+    })
+}
+
+/// What is said of an agent that crew knows by its documentation only.
+fn untried(agent: &Agent) -> Option<String> {
+    let name = &agent.name;
+    (!is_tried(name)).then(|| {
+        format!("how crew works with {name} is made from its documentation and was not tried with the real tool")
     })
 }
 

@@ -140,6 +140,8 @@ pub struct Home {
 pub struct LoopFact {
     pub id: LoopId,
     pub checkout: PathBuf,
+    /// The command that goes on with it, in the driver it has.
+    pub going_on: String,
     pub trouble: Trouble,
 }
 

@@ -282,7 +282,7 @@ pub(super) fn loops(facts: &Facts, all: &mut Vec<Finding>) {
         match subject.trouble {
             Trouble::OwnerGone => {
                 let what = format!("the owner of loop {id} ({checkout}) is gone");
-                let fix = format!("/crew:resume {id} goes on with it; {end}");
+                let fix = format!("{} goes on with it; {end}", subject.going_on);
                 add(all, "loop-ownerless", Warning, what, fix);
             }
             Trouble::Quiet { hours } => {
@@ -297,7 +297,7 @@ pub(super) fn loops(facts: &Facts, all: &mut Vec<Finding>) {
                     "loop-interrupted",
                     Note,
                     what,
-                    format!("/crew:resume {id} goes on with it"),
+                    format!("{} goes on with it", subject.going_on),
                 );
             }
         }

@@ -51,7 +51,8 @@ fn disabled() -> Plugin {
 }
 
 fn subject(trouble: Trouble) -> LoopFact {
-    LoopFact { id: LoopId::from_random(7), checkout: "/repo".into(), trouble }
+    let going_on = "crew resume haaaaaaa".to_owned();
+    LoopFact { id: LoopId::from_random(7), checkout: "/repo".into(), going_on, trouble }
 }
 
 fn folder(facts: &mut Facts) -> &mut Folder {
@@ -112,9 +113,13 @@ const FAULTS: [Fault; 32] = [
     }),
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
-    ("loop-ownerless", "/crew:resume", |it| it.loops.push(subject(Trouble::OwnerGone))),
+    ("loop-ownerless", "crew resume haaaaaaa goes on", |it| {
+        it.loops.push(subject(Trouble::OwnerGone));
+    }),
     ("loop-quiet", "crew cancel", |it| it.loops.push(subject(Trouble::Quiet { hours: 30 }))),
-    ("loop-interrupted", "/crew:resume", |it| it.loops.push(subject(Trouble::Interrupted))),
+    ("loop-interrupted", "crew resume haaaaaaa goes on", |it| {
+        it.loops.push(subject(Trouble::Interrupted));
+    }),
     ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),
 ];
 

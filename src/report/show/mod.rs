@@ -9,9 +9,9 @@ use chrono::{DateTime, FixedOffset, Utc};
 use serde_json::{Value, json};
 
 use super::json::{SCHEMA, one};
-use super::line;
 use super::page::{self, row, tail};
 use super::words::{count, took};
+use super::{line, run};
 use crate::engine::evidence::{Evidence, Progress, Standing};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
@@ -67,16 +67,13 @@ impl Known<'_> {
 /// What was asked for, beside the checks.
 fn contract(record: &Loop) -> Vec<(&'static str, String)> {
     let mut rows = vec![
-        ("task", record.contract.task.clone()),
+        ("task", run::task(record).into_owned()),
         ("done", line::done_when(record).trim_start_matches("done ").to_owned()),
         ("limits", line::limits(record)),
         ("folder", record.place.folder.display().to_string()),
     ];
     rows.extend(record.place.branch.clone().map(|branch| ("branch", branch)));
-    if let Some(run) = &record.contract.run {
-        let procedure = run.procedure.as_ref().map(|name| format!(", procedure {name}"));
-        rows.push(("agent", format!("{}{}", run.agent.name, procedure.unwrap_or_default())));
-    }
+    rows.extend(record.contract.run.iter().flat_map(run::rows));
     rows
 }
 

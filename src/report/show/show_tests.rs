@@ -74,7 +74,7 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
       limits   up to 10 iterations, 12h
       folder   /repo
       branch   main
-      agent    claude, procedure build
+      agent    claude, procedure build, permissions accept-edits
       driver   session s-1, then fresh processes of crew 99
 
     story

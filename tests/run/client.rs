@@ -1,0 +1,352 @@
+//! `crew run` with the real client: what it is asked, what that costs, and each way an iteration of its ends.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::child::Ran;
+use crate::client::{Api, Client, Installed, Kind, Reply, on_both_clients};
+use crate::sandbox::{Sandbox, poll_until};
+
+on_both_clients!(
+    five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sums,
+    an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one,
+    a_limit_that_names_its_reset_is_waited_for_and_the_same_iteration_repeated,
+    a_limit_told_in_headers_is_waited_for_as_well,
+    denied_tools_with_nothing_changed_block_the_run_and_are_named,
+    the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop,
+    what_makes_a_nested_session_is_taken_from_the_client_and_crew_inside_it_only_narrows,
+    a_refused_key_blocks_the_run,
+    an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration,
+    the_most_turns_end_an_iteration_and_are_no_failure,
+);
+
+fn client<'world>(
+    installed: &'world Installed,
+    sandbox: &'world Sandbox,
+    api: &Api,
+) -> Client<'world> {
+    let client = Client::new(installed, sandbox, api).installed_plugins();
+    client.env("CLAUDE_CODE_MAX_RETRIES", "0")
+}
+
+/// The only loop of the sandbox.
+#[track_caller]
+pub(super) fn the_loop(sandbox: &Sandbox) -> Value {
+    let told = sandbox.crew(&["status", "--all", "--json"]).success();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["loops"].as_array().map(Vec::len), Some(1), "{told:#}");
+    told["loops"][0].clone()
+}
+
+#[track_caller]
+pub(super) fn assert_ended(sandbox: &Sandbox, ran: &Ran, code: i32, outcome: &str, count: u32) {
+    assert_eq!(ran.code(), code, "{ran:#?}");
+    let ended = the_loop(sandbox);
+    let told = (&ended["outcome"], &ended["completed_iterations"]);
+    assert_eq!(told, (&json!(outcome), &json!(count)), "{ended:#}\n{ran:#?}");
+}
+
+/// What the client printed in one iteration, one value a line.
+fn log(sandbox: &Sandbox, iteration: u32) -> Vec<Value> {
+    let id = the_loop(sandbox)["id"].as_str().unwrap().to_owned();
+    let file = format!("loops/{id}/iterations/{iteration:04}.log");
+    let text = std::fs::read_to_string(sandbox.crew_home().join(file)).unwrap();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// One iteration: a call of a tool and what is said to it, each with numbers of their own.
+fn mixed(number: u64) -> Reply {
+    let hour = json!({
+        "ephemeral_1h_input_tokens": 100 * number, "ephemeral_5m_input_tokens": 30 * number,
+    });
+    let call = Reply::bash("echo line >> work.txt").usage(1_001 * number, 211 * number);
+    let call = call
+        .used("cache_creation_input_tokens", 130 * number)
+        .used("cache_creation", hour)
+        .used("cache_read_input_tokens", 70_000 * number);
+    call.then(Reply::text(&format!("Line {number}.")).usage(3, 17 * number))
+}
+
+fn five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sums(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted((1..=9).map(mixed));
+    let ran = client(installed, &sandbox, &api).crew(&[
+        "run",
+        "Write five lines",
+        "-n5",
+        "--agent",
+        "claude",
+        "--permissions",
+        "bypass",
+    ]);
+    assert_ended(&sandbox, &ran, 10, "exhausted", 5);
+
+    assert!(api.requests().iter().all(|request| request.kind != Kind::Side));
+    let requests = api.main_requests();
+    assert_eq!(requests.len(), 10);
+    for (iteration, pair) in (1..).zip(requests.chunks(2)) {
+        assert_eq!(pair[0].newest(), pair[0].conversation(), "it begins a conversation");
+        assert!(pair[0].newest().contains("Write five lines"));
+        let told = format!("This is iteration {iteration} of 5.");
+        assert!(pair[0].newest().contains(&told), "{}", pair[0].newest());
+        assert!(pair[1].conversation().contains(&told), "the second request goes on with it");
+    }
+    let sessions: std::collections::BTreeSet<String> = (1..=5)
+        .map(|iteration| log(&sandbox, iteration)[0]["session_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(sessions.len(), 5);
+
+    let usage = &the_loop(&sandbox)["usage"];
+    let sum = 15;
+    let tokens = json!({
+        "input": 1_001 * sum + 3 * 5,
+        "output": (211 + 17) * sum,
+        "cache_write": 30 * sum,
+        "cache_write_hour": 100 * sum,
+        "cache_read": 70_000 * sum,
+    });
+    assert_eq!(usage["tokens"], tokens);
+    assert_eq!(usage["is_lower_bound"], false);
+    let costs = (1..=5).map(|iteration| {
+        let lines = log(&sandbox, iteration);
+        lines.iter().find_map(|line| line["total_cost_usd"].as_f64()).unwrap()
+    });
+    let cost: f64 = costs.sum();
+    let ours = usage["cost_usd"].as_f64().unwrap();
+    assert!((ours - cost).abs() < 1e-9, "ours is {ours}, the client's {cost}");
+    let spent = format!("  cost     ${cost:.2} · 1M tokens\n");
+    assert!(ran.stdout.contains(&spent), "{spent}{}", ran.stdout);
+}
+
+fn an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "test -e done || { echo 'missing: the file done'; exit 3; }\n");
+    let claim = "It is all there.\n\n<promise>SHIPPED</promise>";
+    let mut asked = 0;
+    let api = Api::answering(move |request| {
+        asked += 1;
+        Some(match asked {
+            1 => Reply::text(&request.conversation()),
+            2 => Reply::text(claim),
+            _ => Reply::bash("touch done").then(Reply::text(claim)),
+        })
+    });
+    let task = "Ship it. Say <promise>SHIPPED</promise> when it is done.";
+    let arguments = ["run", task, "--verify", "sh check.sh", "--permissions", "bypass", "-n9"];
+    let ran = client(installed, &sandbox, &api).crew(&arguments);
+    assert_ended(&sandbox, &ran, 0, "completed", 3);
+    assert_eq!(the_loop(&sandbox)["proof"], "checked");
+    let requests = api.main_requests();
+    assert_eq!(requests.len(), 4);
+    let told = requests[2].newest();
+    assert!(told.contains("- Its claim was refused.\n- `sh check.sh` (verify) failed"), "{told}");
+    assert!(told.contains("missing: the file done"), "{told}");
+    assert!(ran.stdout.contains("completed, checked after 3 iterations"), "{ran:#?}");
+}
+
+fn soon(seconds: u64) -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
+}
+
+/// Says one thing, is refused once, and goes on; the second iteration is asked twice.
+#[track_caller]
+fn assert_repeated(sandbox: &Sandbox, ran: &Ran, api: &Api) {
+    assert_ended(sandbox, ran, 10, "exhausted", 3);
+    let requests = api.main_requests();
+    let iterations = requests.iter().map(|request| {
+        let told = request.newest();
+        let number = told.split("This is iteration ").nth(1).unwrap();
+        number.chars().next().unwrap()
+    });
+    assert_eq!(iterations.collect::<String>(), "1223");
+    assert!(ran.stdout.to_lowercase().contains("waiting"), "{ran:#?}");
+    assert_eq!(the_loop(sandbox)["consecutive_failures"], 0);
+}
+
+fn a_limit_that_names_its_reset_is_waited_for_and_the_same_iteration_repeated(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    let limit = || {
+        let message = format!("usage limit reached|{}", soon(4));
+        Reply::error(429, "rate_limit_error", &message).no_retry()
+    };
+    let mut asked = 0;
+    let api = Api::answering(move |_| {
+        asked += 1;
+        Some(if asked == 2 { limit() } else { Reply::text("Working on it.") })
+    });
+    let running = client(installed, &sandbox, &api).start_crew(&["run", "Build it", "-n3"]);
+    let mut seen = String::new();
+    poll_until("the status tells of the wait", || {
+        seen = sandbox.crew(&["status"]).stdout;
+        seen.contains("waiting until")
+    });
+    assert!(seen.contains(", then iteration 2 of 3 again"), "{seen}");
+    let ran = running.wait(Duration::from_secs(60));
+    assert_repeated(&sandbox, &ran, &api);
+}
+
+fn a_limit_told_in_headers_is_waited_for_as_well(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let limit = || {
+        Reply::error(429, "rate_limit_error", "This request would exceed your limit.")
+            .header("anthropic-ratelimit-unified-status", "rejected")
+            .header("anthropic-ratelimit-unified-reset", &soon(4).to_string())
+            .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+            .no_retry()
+    };
+    let mut asked = 0;
+    let api = Api::answering(move |_| {
+        asked += 1;
+        Some(if asked == 2 { limit() } else { Reply::text("Working on it.") })
+    });
+    let client = client(installed, &sandbox, &api);
+    let client = client.env("ANTHROPIC_API_KEY", "").env("CLAUDE_CODE_OAUTH_TOKEN", "fake");
+    let ran = client.crew(&["run", "Build it", "-n3"]);
+    assert_repeated(&sandbox, &ran, &api);
+}
+
+fn denied_tools_with_nothing_changed_block_the_run_and_are_named(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let call = Reply::bash("python3 -c 'print(1)'");
+    let api = Api::scripted([call.then(Reply::text("I may not.")), Reply::text("Never asked.")]);
+    let ran = client(installed, &sandbox, &api).crew(&["run", "Compute it"]);
+    assert_ended(&sandbox, &ran, 13, "blocked", 1);
+    let why = the_loop(&sandbox)["why"].as_str().unwrap().to_owned();
+    assert!(why.contains("Bash") && why.contains("--permissions"), "{why}");
+    assert!(ran.stdout.contains(&why), "{ran:#?}");
+    assert_eq!(api.main_requests().len(), 2);
+}
+
+fn the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop(installed: &Installed) {
+    let asked = |has_plugin: bool| {
+        let sandbox = Sandbox::new();
+        let api = Api::scripted((1..=9).map(mixed));
+        let client = client(installed, &sandbox, &api);
+        if has_plugin {
+            client.crew(&["install"]).success();
+        }
+        let ran = client.crew(&["run", "Write lines", "-n3", "--permissions", "bypass"]);
+        assert_ended(&sandbox, &ran, 10, "exhausted", 3);
+        let init = log(&sandbox, 1).into_iter().find(|line| line["subtype"] == "init").unwrap();
+        let named = |plugin: &Value| plugin["name"] == "crew";
+        assert_eq!(init["plugins"].as_array().unwrap().iter().any(named), has_plugin);
+        for folder in ["sessions", "wakes"] {
+            let files = std::fs::read_dir(sandbox.crew_home().join(folder));
+            assert_eq!(files.into_iter().flatten().count(), 0, "{folder}");
+        }
+        let story = sandbox.crew(&["show"]).success();
+        assert_eq!(story.matches("driven by").count(), 0, "{story}");
+        let root = sandbox.root().display().to_string();
+        let head = sandbox.git(&["rev-parse", "--short", "HEAD"]);
+        let asked = api.main_requests().into_iter().map(|request| {
+            let tools = request.body["tools"].as_array().unwrap().iter();
+            let tools: Vec<String> = tools.map(|tool| tool["name"].to_string()).collect();
+            (request.conversation().replace(&root, "ROOT").replace(&head, "HEAD"), tools)
+        });
+        asked.collect::<Vec<_>>()
+    };
+    let (without, with) = (asked(false), asked(true));
+    assert_eq!(without.len(), 6);
+    for (without, with) in without.iter().zip(&with) {
+        assert_similar(&without.0, &with.0);
+        assert_eq!(without.1, with.1);
+    }
+    assert_eq!(without.len(), with.len());
+}
+
+/// The same line for line, but for times that were measured and for ids.
+#[track_caller]
+fn assert_similar(one: &str, other: &str) {
+    let plain = |line: &str| line.replace(|letter: char| letter.is_ascii_digit(), "");
+    assert_eq!(one.lines().count(), other.lines().count(), "{one}\n---\n{other}");
+    for (one, other) in one.lines().zip(other.lines()) {
+        assert_eq!(plain(one), plain(other));
+    }
+}
+
+fn what_makes_a_nested_session_is_taken_from_the_client_and_crew_inside_it_only_narrows(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    let nested = "\"$CREW_BIN\" run 'a loop in the loop'; \"$CREW_BIN\" set -n 99; echo over";
+    let api = Api::scripted([Reply::bash(nested).then(Reply::text("Refused."))]);
+    let ran = client(installed, &sandbox, &api)
+        .env("CLAUDE_CODE_SESSION_ID", "of-another")
+        .env("CLAUDE_PLUGIN_ROOT", "/of/another")
+        .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+        .crew(&["run", "Build it", "-n1", "--permissions", "bypass"]);
+    assert_ended(&sandbox, &ran, 10, "exhausted", 1);
+    let environment = std::fs::read_to_string(sandbox.root().join("environment")).unwrap();
+    let has = |line: &str| environment.lines().any(|it| it == line);
+    let id = the_loop(&sandbox)["id"].as_str().unwrap().to_owned();
+    assert!(has(&format!("CREW_LOOP={id}")) && has("CREW_ITERATION=1"), "{environment}");
+    for name in ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT"] {
+        assert!(!environment.contains(&format!("{name}=")), "{name}\n{environment}");
+    }
+    let told = api.main_requests()[1].newest();
+    assert!(told.contains("an agent cannot start a loop of its own"), "{told}");
+    assert!(told.contains("an agent cannot raise a limit"), "{told}");
+}
+
+fn a_refused_key_blocks_the_run(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let refused = Reply::error(401, "authentication_error", "invalid x-api-key").no_retry();
+    let api = Api::scripted([Reply::text("Working on it."), refused]);
+    let ran = client(installed, &sandbox, &api).crew(&["run", "Build it"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    let ended = the_loop(&sandbox);
+    assert_eq!(ended["outcome"], "blocked");
+    let why = ended["why"].as_str().unwrap();
+    assert!(why.contains("API key"), "{why}");
+    assert!(ran.stdout.contains("crew resume "), "{ran:#?}");
+    assert_eq!(api.main_requests().len(), 2);
+}
+
+fn an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    // After three attempts of its own the client gives up.
+    let cut = |number: u32| {
+        let part = format!("Part {number}.\n<promise>COMPLETE</promise>");
+        Reply::text(&part).stop_reason("max_tokens")
+    };
+    let whole = Reply::text("Whole.\n<promise>COMPLETE</promise>");
+    let api = Api::scripted((1..=4).map(cut).chain([whole]));
+    let ran = client(installed, &sandbox, &api).crew(&["run", "Write it"]);
+    assert_ended(&sandbox, &ran, 0, "completed", 2);
+    let requests = api.main_requests();
+    assert_eq!(requests.len(), 5);
+    let told = requests[4].newest();
+    let carry_on =
+        "- The answer was cut by the token limit; what it changed is there. Carry on from there.";
+    assert!(told.contains(carry_on) && told.contains("This is iteration 2 of 10."), "{told}");
+    assert!(!told.contains("counts as a failure"), "{told}");
+}
+
+fn the_most_turns_end_an_iteration_and_are_no_failure(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::answering(|_| Some(Reply::bash("date >> work.txt").and_text("More.")));
+    let arguments = [
+        "run",
+        "Work on it",
+        "-n4",
+        "--max-turns",
+        "2",
+        "--failure-threshold",
+        "2",
+        "--permissions",
+    ];
+    let arguments = [&arguments[..], &["bypass"]].concat();
+    let ran = client(installed, &sandbox, &api).crew(&arguments);
+    assert_ended(&sandbox, &ran, 10, "exhausted", 4);
+    assert_eq!(api.main_requests().len(), 8);
+    let started = std::fs::read_to_string(sandbox.root().join("started")).unwrap();
+    assert_eq!(started.lines().filter(|line| line.contains("--max-turns 2")).count(), 4);
+    assert_eq!(the_loop(&sandbox)["consecutive_failures"], 0);
+}
