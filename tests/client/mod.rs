@@ -19,7 +19,7 @@ mod terminal;
 
 pub(crate) use api::{Api, OVERRUN};
 pub(crate) use reply::Reply;
-pub(crate) use request::Kind;
+pub(crate) use request::{Kind, Request};
 pub(crate) use run::{Client, Session};
 pub(crate) use terminal::Terminal;
 

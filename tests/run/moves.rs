@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::{assert_ended, the_loop};
-use crate::client::request::Request;
-use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
+use crate::client::{Api, Client, Installed, Reply, Request, on_both_clients, on_both_terminals};
 use crate::sandbox::{Sandbox, checkout, poll_until};
 
 on_both_terminals!(a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes);
@@ -92,6 +91,8 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     await_state(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     let paused = the_loop(&sandbox);
     let done = paused["completed_iterations"].as_u64().unwrap();
+    // A session's stop that pauses is no iteration: the fourth is begun anew. What it used is counted.
+    assert_eq!((done, &paused["iteration"]), (3, &json!(4)));
     assert_used(&paused, 4);
 
     let running = crew.start_crew(&["resume", "--permissions", "bypass"]);
@@ -169,6 +170,7 @@ fn a_run_that_is_paused_goes_on_in_a_session_with_its_counters(installed: &Insta
     let another = client(installed, &sandbox, &api).crew(&["run", "Something else"]);
     assert!(another.stderr.contains(&format!("loop {id} is paused here")), "{another:#?}");
     let done = paused["completed_iterations"].as_u64().unwrap();
+    assert_eq!(done, 3);
     assert_used(&paused, 3);
 
     let session = resume();

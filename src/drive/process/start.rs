@@ -60,7 +60,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     Ok(Prepared {
         place,
         contract,
-        notes: made.into_iter().chain(notes).chain(without_git).chain(untried).collect(),
+        notes: made.into_iter().chain(notes).chain(untried).chain(without_git).collect(),
         keep: settings.keep(),
         replace: arguments.replace,
     })
