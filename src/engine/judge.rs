@@ -7,7 +7,7 @@ use super::claim::Claim;
 use super::contract::Role;
 use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS, tail_of};
 use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
-use super::looped::{CheckMemory, Loop};
+use super::looped::{CheckMemory, Loop, State};
 use super::outcome::Proof;
 use super::progress::progress;
 use super::protect::{changed, complaint};
@@ -47,8 +47,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
-        evidence.words = std::mem::take(&mut state.words);
-        evidence.words.drain(..std::mem::take(&mut state.told).min(evidence.words.len()));
+        evidence.words = untold(state, facts);
         state.completed += 1;
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures =
@@ -60,6 +59,16 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.elapsed_ms.push(spent);
     }
     Judged { after, counted, proved, progress }
+}
+
+/// The words that are left for the next prompt: all but those that an agent was told, if one was started.
+fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
+    let mut words = std::mem::take(&mut state.words);
+    let told = std::mem::take(&mut state.told).min(words.len());
+    if !matches!(facts.seen.agent.process, Some(ProcessEnd::NotStarted(_))) {
+        words.drain(..told);
+    }
+    words
 }
 
 fn counts(facts: &Facts) -> bool {

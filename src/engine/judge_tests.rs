@@ -241,3 +241,24 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
         assert_eq!(judged.proved.is_none(), named.is_some());
     }
 }
+
+#[test]
+fn words_that_an_agent_was_told_are_not_told_again() {
+    let table = [
+        (1, ProcessEnd::Exit(0), &["since"][..]),
+        (1, ProcessEnd::Exit(1), &["since"]),
+        (0, ProcessEnd::Exit(0), &["before", "since"]),
+        (9, ProcessEnd::BrokenOff, &[]),
+        (1, ProcessEnd::NotStarted("no such program".to_owned()), &["before", "since"]),
+    ];
+    for (told, process, left) in table {
+        let mut subject = a_loop();
+        subject.state.words = vec!["before".to_owned(), "since".to_owned()];
+        subject.state.told = told;
+        let mut facts = facts(Claim::None);
+        facts.seen.agent.process = Some(process);
+        let after = judge(&subject, &facts).after.state;
+        assert_eq!(after.evidence.unwrap().words, left, "{told} {:?}", facts.seen.agent.process);
+        assert_eq!((after.words.len(), after.told), (0, 0));
+    }
+}

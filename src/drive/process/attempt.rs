@@ -65,7 +65,6 @@ impl Runner<'_> {
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
         let asked = prompt::assemble(self.home, &self.record, self.handoff.as_deref())?;
-        self.mark_as_told();
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
@@ -73,6 +72,7 @@ impl Runner<'_> {
         let ask =
             Ask { prompt: &asked.text, permissions: run.permissions, max_turns: run.max_turns };
         let launch = agents::launch(&run.agent, &ask)?;
+        self.mark_as_told();
         Ok((asked.text, launch))
     }
 
