@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::engine::outcome::Outcome;
+use crate::engine::promise::PromiseError;
 
 /// The codes a person's script may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,11 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
+    /// The code of what went wrong. A promise that cannot be kept was typed wrong, in an option or in the task.
+    pub fn of_error(error: &anyhow::Error) -> Self {
+        if error.is::<PromiseError>() { Self::Usage } else { Self::Error }
+    }
+
     /// The code of a run that ended so.
     pub fn of(outcome: Outcome) -> Self {
         match outcome {

@@ -42,6 +42,6 @@ fn typed() -> Exit {
     };
     cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
         cmd::print::err(&exit::message(&error));
-        Exit::Error
+        Exit::of_error(&error)
     })
 }

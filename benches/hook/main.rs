@@ -10,6 +10,7 @@
 
 mod call;
 mod figures;
+mod run;
 mod site;
 mod speed;
 mod steer;
@@ -55,6 +56,7 @@ fn measure(folder: &Path) -> (Vec<Row>, String) {
     rows.extend(weigh::memory(folder, &noop, &transcripts));
     rows.push(steer::status(folder));
     rows.push(steer::crowd(folder));
+    rows.extend(run::iteration(folder));
     let counts = weigh::instructions(folder, &noop, &transcripts);
     let counts = counts.unwrap_or_else(|| "Not counted: there is no valgrind here.\n".to_owned());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

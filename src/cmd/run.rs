@@ -76,7 +76,7 @@ pub fn go(
         ));
         return Ok(Exit::Success);
     }
-    let end = drive(home, record, signals, voice)?;
+    let end = drive(home, record, signals, voice);
     Ok(match end {
         End::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
             (Some(Outcome::Interrupted), Some(143)) => Exit::Terminated,

@@ -11,7 +11,7 @@ use super::ending;
 use super::gather::gather;
 use super::untold;
 use crate::engine::decide::{Decision, Hold, decide, settle};
-use crate::engine::facts::{Facts, Moment, Order, Seen};
+use crate::engine::facts::{Facts, Order, Seen};
 use crate::engine::journal::Event;
 use crate::engine::judge::{Judged, judge};
 use crate::engine::looped::Loop;
@@ -137,7 +137,7 @@ impl Open {
         }
         untold::take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, next } = conclude(&record, &facts, closing);
-        self.note(&held, &record, facts.now)?;
+        self.note(&held, &record, &facts)?;
         untold::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
         Ok(Some((Boundary { after, decision }, held, self.lock)))
@@ -176,8 +176,10 @@ impl Open {
         })
     }
 
-    /// Journals what the agent, or somebody, tried to move and did not, and how long the machine slept.
-    fn note(&self, held: &Held, record: &Loop, now: Moment) -> Result<()> {
+    /// Journals what the agent, or somebody, tried to move and did not, and how long the machine
+    /// slept or crew was stopped.
+    fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<()> {
+        let now = facts.now;
         let what = match self.sight {
             Sight::Altered => Some("state.json was altered; written again"),
             Sight::Missing => Some("state.json was deleted; written again"),
@@ -191,12 +193,13 @@ impl Open {
                 format!("CREW_HOME is {} in the environment; not obeyed", theirs.display())
             })?;
         }
-        let asleep = now.asleep_since(record.state.began);
-        if let Ok(asleep) = asleep.to_std()
-            && asleep >= SLEEP_NOTED
-        {
-            let minutes = Duration::from_secs(asleep.as_secs() / 60 * 60);
-            held.note(record, now, format!("asleep {}", humantime::format_duration(minutes)))?;
+        let asleep = now.asleep_since(record.state.began).to_std().unwrap_or_default();
+        let stopped = Duration::from_millis(facts.seen.agent.missed_ms);
+        for (what, long) in [("asleep", asleep), ("stopped", stopped)] {
+            if long >= SLEEP_NOTED {
+                let minutes = Duration::from_secs(long.as_secs() / 60 * 60);
+                held.note(record, now, format!("{what} {}", humantime::format_duration(minutes)))?;
+            }
         }
         Ok(())
     }
@@ -226,7 +229,7 @@ fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
     Concluded { judged, decision, next }
 }
 
-/// The shortest sleep that is journalled.
+/// The shortest sleep, or stop of crew itself, that is journalled.
 const SLEEP_NOTED: Duration = Duration::from_secs(60);
 
 /// Whether the iteration is the one that was looked at. Another boundary ends it; so does a pause, a wake or

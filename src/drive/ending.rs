@@ -16,7 +16,7 @@ use crate::engine::owner::Driver;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
-use crate::world::{clock, git, groups, unix, view, wakes};
+use crate::world::{clock, descendants, git, groups, unix, view, wakes};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
@@ -116,6 +116,12 @@ pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Resul
     end(home, id, Ending::cancelled(by, reason), LOCK_WAIT)
 }
 
+/// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
+pub fn end_leftovers(home: &Home, id: &LoopId) {
+    groups::end_leftovers(home, id);
+    descendants::end_marked(id);
+}
+
 /// Ends a loop whose owner is gone.
 pub fn interrupt(
     home: &Home,
@@ -124,7 +130,11 @@ pub fn interrupt(
     wait: std::time::Duration,
 ) -> Result<Attempt> {
     let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
-    end(home, id, ending, wait)
+    let attempt = end(home, id, ending, wait)?;
+    if matches!(&attempt, Attempt::Ended(ended) if ended.record.driver() == Driver::Process) {
+        end_leftovers(home, id);
+    }
+    Ok(attempt)
 }
 
 /// Ends a loop from outside a boundary.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use super::ending::{self, Attempt};
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
-use crate::engine::looped::{Loop, LoopId, State, VERSION};
+use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
@@ -136,6 +136,14 @@ fn vacate(
 
 fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     let owner = &record.state.owner;
+    let id = &record.id;
+    if owner.driver == Driver::Process && record.state.status == Status::Paused {
+        return format!(
+            "loop {id} is paused here before iteration {}; crew resume {id} goes on with it\n\
+             hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
+            record.iteration(),
+        );
+    }
     let who = match (owner.driver, owner.session_id.as_deref()) {
         (Driver::Session, owning) if owning.is_some() && owning == session_id => {
             "this session".to_owned()
@@ -146,11 +154,9 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
         (Driver::Process, _) => format!("crew run, process {}", owner.process.pid),
     };
     format!(
-        "loop {} is {} here at iteration {}, owned by {who}\n\
-         hint: end it with `crew cancel {}`, start over it with --replace, or use another git worktree",
-        record.id,
+        "loop {id} is {} here at iteration {}, owned by {who}\n\
+         hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
         record.standing(),
         record.iteration(),
-        record.id,
     )
 }

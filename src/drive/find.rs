@@ -1,4 +1,5 @@
-//! Which loop a person means: by id, by the beginning of an id, or by standing in its working tree.
+//! Which loop a person means: by id, by its procedure, by the beginning of an id, or by standing in its
+//! working tree.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub enum Found {
 /// of this machine.
 pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     if let Some(name) = name {
-        return by_name(home, name);
+        return by_name(home, name, folder);
     }
     if let Some(record) = of_working_tree(home, folder)? {
         return Ok(Found::One(Box::new(record)));
@@ -36,23 +37,49 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     })
 }
 
-fn by_name(home: &Home, name: &str) -> Result<Found> {
+fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
     if let Ok(id) = name.parse::<LoopId>() {
-        return match store::load(home, &id) {
-            Ok(record) => Ok(Found::One(Box::new(record))),
-            Err(StoreError::Absent(_)) => bail!("there is no loop {id}\nhint: crew status --all"),
-            Err(error) => Err(error.into()),
-        };
+        match store::load(home, &id) {
+            Ok(record) => return Ok(Found::One(Box::new(record))),
+            // Some words are spelled like an id: a procedure may be called `refactor`.
+            Err(StoreError::Absent(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(found) = by_procedure(home, name, folder) {
+        return Ok(found);
     }
     let mut matching: Vec<LoopId> =
         store::ids(home).filter(|id| id.as_str().starts_with(name)).collect();
     match matching.len() {
-        0 => bail!("no loop's id begins with {name:?}\nhint: crew status --all"),
+        0 => bail!(
+            "no loop has an id that begins with {name:?}, and none runs a procedure of that name\n\
+             hint: crew status --all"
+        ),
         1 => Ok(Found::One(Box::new(store::load(home, &matching.remove(0))?))),
         _ => {
             let loops = matching.iter().filter_map(|id| store::load(home, id).ok());
             Ok(Found::Many(loops.collect()))
         }
+    }
+}
+
+/// The newest loop of that procedure in this working tree, else the only live one of the machine, else the
+/// only one. `None` when no loop runs or ran it.
+fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
+    let mut loops = store::load_all(home);
+    loops.retain(|record| record.procedure() == Some(name));
+    let roots = roots(folder);
+    if let Some(here) = loops.iter().position(|it| roots.contains(&it.place.checkout)) {
+        return Some(Found::One(Box::new(loops.swap_remove(here))));
+    }
+    if loops.iter().filter(|record| record.is_live()).count() == 1 {
+        loops.retain(Loop::is_live);
+    }
+    match loops.len() {
+        0 => None,
+        1 => Some(Found::One(Box::new(loops.remove(0)))),
+        _ => Some(Found::Many(loops)),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, groups, unix, view, wakes};
+use crate::world::{clock, disk, env, git, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub fn resume(
     let is_another = former.is_none() || former.as_deref() != taker.session_id();
     let made = if is_another { handoff::for_the_next(&record) } else { None };
     hand_over(&mut record, taker);
-    groups::end_leftovers(home, id);
+    ending::end_leftovers(home, id);
     store::clear_orders(home, id)?;
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {
@@ -131,6 +131,8 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.ending = None;
     state.due = None;
     state.transient_errors = 0;
+    // What was told in an iteration that never came to its boundary is told again.
+    state.told = 0;
     // What ended it is forgiven once: otherwise the first boundary would end it again.
     if outcome == Some(Outcome::Aborted) {
         state.consecutive_failures = 0;

@@ -142,7 +142,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
         let goes_on = going_on(&record);
         bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.standing());
     }
-    if record.state.words.len() >= WORDS_MAX {
+    if record.state.words.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
     }
     record.state.words.push(words);

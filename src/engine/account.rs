@@ -10,7 +10,7 @@ use super::journal::{Entry, Event};
 pub const ACCOUNTS_SHOWN: usize = 5;
 /// The most of one line, in characters.
 pub const ACCOUNT_CHARS: usize = 500;
-/// The most of one thing a person said, or of one failing check, in such a line.
+/// The most of one failing check in such a line.
 const PART_CHARS: usize = 200;
 
 /// One iteration's line.
@@ -39,9 +39,6 @@ impl Account {
             Progress::None => Some("nothing changed".to_owned()),
             Progress::Unknown => None,
         });
-        for words in &evidence.words {
-            parts.push(format!("before it the user said: {}", one_line(words, PART_CHARS)));
-        }
         if parts.is_empty() {
             parts.push("no claim, no check".to_owned());
         }
@@ -146,7 +143,6 @@ mod tests {
             facts.tree = Some(if moved { format!("{test:?} {lint:?}") } else { String::new() });
             facts.tree_checked = Some(String::new());
             facts.seen.agent.cut = cut;
-            subject.state.words = if cut { vec!["use\ntabs".to_owned()] } else { Vec::new() };
             subject = judge(&subject, &facts).after;
             journal.push(line(&subject));
         };
@@ -166,7 +162,7 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @"
         2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; files, commits or checks changed
         3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
-        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed; before it the user said: use tabs
+        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed
         5: failed: gate `lint` failed; `cargo test` failed (exit 1); files, commits or checks changed
         6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; files, commits or checks changed
         ");
@@ -174,12 +170,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_was_said_an_account_is_one_short_line(
-            because in "(\\PC|\n){0,900}",
-            words in prop::collection::vec("(\\PC|\n|\u{2028}){0,900}", 0..4),
-        ) {
+        fn whatever_was_said_an_account_is_one_short_line(because in "(\\PC|\n|\u{2028}){0,900}") {
             let claim = Standing::Blocked(because);
-            let account = Account::of(&Evidence { claim, words, ..Evidence::default() });
+            let account = Account::of(&Evidence { claim, ..Evidence::default() });
             prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);
             prop_assert_eq!(account.words.lines().count(), 1);
         }

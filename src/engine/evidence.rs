@@ -6,7 +6,7 @@ use super::contract::Role;
 use super::facts::Verdict;
 use super::usage::Usage;
 
-/// The most of a check's output that is kept, in characters.
+/// The most of a check's or an agent's complaint that is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
 
 /// The summary of one boundary.
@@ -18,6 +18,10 @@ pub struct Evidence {
     pub checks: Vec<CheckEvidence>,
     /// Why the iteration failed; `None` when it did not.
     pub failure: Option<String>,
+    /// The last of what the agent's process wrote to standard error, where its end was the failure; bounded
+    /// to [`TAIL_CHARS`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub errors: String,
     /// Why the iteration was not run, or not to its end; `None` when it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,

@@ -81,6 +81,11 @@ pub struct AgentEnd {
     pub background: Option<String>,
     /// The answer was cut by the token limit: whatever it says is no claim, and how it ended is no failure.
     pub cut: bool,
+    /// The last lines its process wrote to standard error, bounded.
+    pub errors: String,
+    /// Milliseconds of its time in which crew itself was stopped, so that nobody watched: they count for
+    /// neither the iteration nor the loop.
+    pub missed_ms: u64,
 }
 
 /// The cheap look: enough to know which checks and which diffs are worth their cost.

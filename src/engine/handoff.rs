@@ -179,7 +179,7 @@ mod tests {
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
-            ..Since::default()
+            told: String::new(),
         };
         assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
         ---

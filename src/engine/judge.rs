@@ -32,7 +32,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proved = proof(before, facts).filter(|_| counted);
     let failure = failure(before, facts);
     let progress = progress(before, facts);
-    let spent = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
     let state = &mut after.state;
     state.boundaries += 1;
@@ -47,6 +48,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
         evidence.words = std::mem::take(&mut state.words);
+        evidence.words.drain(..std::mem::take(&mut state.told).min(evidence.words.len()));
         state.completed += 1;
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures =
@@ -198,6 +200,7 @@ fn evidence(
         iteration: before.state.completed + 1,
         claim: standing(facts.seen.heard(), proved, &checks, complaint(&tampered(before, facts))),
         checks,
+        errors: errors(facts, failure.as_deref()),
         failure,
         skipped: skipped(facts),
         progress,
@@ -206,6 +209,14 @@ fn evidence(
         words: Vec::new(),
         cut: facts.seen.agent.cut,
     }
+}
+
+/// What the agent's process complained of, where its end was the failure.
+fn errors(facts: &Facts, failure: Option<&str>) -> String {
+    let agent = &facts.seen.agent;
+    let end = agent.process.as_ref().and_then(|end| process_failure(end, facts.seen.heard()));
+    let is_told = failure.is_some() && end.as_deref() == failure;
+    if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
 }
 
 fn skipped(facts: &Facts) -> Option<String> {

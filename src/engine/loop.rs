@@ -156,6 +156,10 @@ pub struct State {
     /// What the user wants the agent to be told with the next prompt.
     #[serde(default)]
     pub words: Vec<String>,
+    /// How many of them, the oldest, went with the prompt of the iteration that runs: told, unless that
+    /// iteration comes again.
+    #[serde(default)]
+    pub told: usize,
     pub session: SessionMemory,
 }
 
@@ -183,6 +187,7 @@ impl State {
             evidence: None,
             usage: Usage::default(),
             words: Vec::new(),
+            told: 0,
             session: SessionMemory::default(),
         }
     }
@@ -209,6 +214,11 @@ impl Loop {
     /// Which driver has the loop.
     pub fn driver(&self) -> Driver {
         self.state.owner.driver
+    }
+
+    /// The procedure it runs; `None` for a task of its own.
+    pub fn procedure(&self) -> Option<&str> {
+        self.contract.run.as_ref()?.procedure.as_deref()
     }
 
     /// The outcome of a finished loop.

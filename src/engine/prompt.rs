@@ -18,6 +18,8 @@ pub const PROMPT_UNITS_MAX: usize = 8_900;
 const TASK_UNITS_MAX: usize = 1_000;
 /// The same where the task is not in the context, with room left for the rest.
 const TASK_UNITS_WHOLE: usize = 5_000;
+/// The most of what an agent wrote to standard error that the next one reads.
+const ERRORS_CHARS: usize = 1000;
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
@@ -118,6 +120,11 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
     }
     if let Some(failure) = &last.failure {
         let _ = writeln!(text, "- The iteration counts as a failure: {}.", clip(failure, 500));
+        let errors = tail_of(&last.errors, ERRORS_CHARS);
+        if !errors.is_empty() {
+            text.push_str("  Its last lines on standard error:\n");
+            errors.lines().for_each(|line| text.extend(["    ", line, "\n"]));
+        }
     }
     if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
         let who = reader.who();

@@ -100,7 +100,7 @@ pub struct Iteration {
     /// What was decided at its boundary: `continue`, `wait`, `hold` or `finish`.
     pub decision: String,
     pub why: Option<String>,
-    /// What was seen; the checks' output only of the one that was asked for.
+    /// What was seen; what checks and agents printed only of the one that was asked for.
     pub evidence: Evidence,
 }
 
@@ -155,6 +155,7 @@ impl Story {
         for check in &mut iteration.evidence.checks {
             check.tail = String::new();
         }
+        iteration.evidence.errors = String::new();
         What::Iteration(Box::new(iteration))
     }
 

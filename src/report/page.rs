@@ -25,12 +25,13 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     row(&mut text, "time", &time(subject));
     each(&mut text, subject);
     cost(&mut text, subject);
-    let summary = since.diffstat.lines().last().unwrap_or("no file changed").trim();
+    let summary = since.diffstat.lines().last().unwrap_or("no tracked file changed").trim();
     let commits = count(since.commits.len() as u64, "commit");
     if subject.place.head.is_some() {
         row(&mut text, "changes", &format!("{commits} · {summary}"));
     }
     checks(&mut text, subject);
+    errors(&mut text, subject);
     if let Some(handoff) = handoff {
         row(&mut text, "handoff", &handoff.display().to_string());
     }
@@ -90,6 +91,15 @@ fn checks(text: &mut String, subject: &Loop) {
     let failed = subject.state.evidence.iter().flat_map(Evidence::failing);
     if let Some(failed) = failed.into_iter().find(|check| check.verdict != Verdict::Passed) {
         tail(text, &tail_of(&failed.tail, 600));
+    }
+}
+
+/// What the agent last complained of, where that was the failure the loop ended with.
+fn errors(text: &mut String, subject: &Loop) {
+    let last = subject.state.evidence.as_ref().map_or("", |evidence| &evidence.errors);
+    if !last.is_empty() {
+        row(text, "agent", "its last lines on standard error:");
+        tail(text, &tail_of(last, 600));
     }
 }
 
@@ -205,7 +215,7 @@ mod tests {
         loop haaaaaaa: exhausted after 1 iteration
           why      the limit of 1 iteration is reached
           time     1m awake (last iterations: 1m)
-          changes  0 commits · no file changed
+          changes  0 commits · no tracked file changed
           verify   `cargo test` failed (exit 1)
                    | output of cargo test
           handoff  /repo/.claude/branches/main/handoffs/exhausted.md
@@ -228,7 +238,7 @@ mod tests {
           why      the cost limit of $1.50 is reached: $1.84
           time     1m awake (last iterations: 1m)
           cost     $1.84 · 123k tokens
-          changes  0 commits · no file changed
+          changes  0 commits · no tracked file changed
           verify   `cargo test` passed
           next     /crew:resume haaaaaaa --max-cost +5
         ");

@@ -15,6 +15,8 @@ use crate::engine::usage::spoken_tokens;
 
 /// The most of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
+/// The most of why something ended or did not work, with the way out at its end.
+const WHY_MAX: usize = 500;
 
 /// How much a line matters: with `-q` only what went wrong is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,14 +115,10 @@ fn short(text: &str) -> String {
 
 /// "procedure: build", or the task in quotes.
 fn subject(record: &Loop) -> String {
-    match procedure(record) {
+    match record.procedure() {
         Some(name) => format!("procedure: {name}"),
         None => format!("\"{}\"", clip(&record.contract.task, 60)),
     }
-}
-
-fn procedure(record: &Loop) -> Option<&str> {
-    record.contract.run.as_ref()?.procedure.as_deref()
 }
 
 fn started(record: &Loop) -> String {
@@ -129,7 +127,7 @@ fn started(record: &Loop) -> String {
         0 => "unlimited iterations".to_owned(),
         _ => format!("max {}", count(u64::from(max), "iteration")),
     };
-    match procedure(record) {
+    match record.procedure() {
         Some(name) => format!("Starting procedure: {name} ({bound})"),
         None => format!("Starting: {} ({bound})", subject(record)),
     }
@@ -138,8 +136,9 @@ fn started(record: &Loop) -> String {
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
     let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
-    let (subject, iteration) = (subject(record), record.iteration());
-    let colon = if procedure(record).is_some() { "" } else { ":" };
+    // The last one that was counted, as spec 000 has it; the line of the next one follows by itself.
+    let (subject, iteration) = (subject(record), record.state.completed.max(1));
+    let colon = if record.procedure().is_some() { "" } else { ":" };
     let done = count(u64::from(record.state.completed), "iteration");
     vec![
         plain(format!("Resuming{colon} {subject} from iteration {iteration} ({bound})")),
@@ -180,7 +179,9 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         said.push(warning(format!("{failure}, consecutive failures: {}", failures(after))));
     }
     said.extend(evidence.and_then(claim).map(plain));
-    if ends != Some(Outcome::Aborted) {
+    // The line of the end says it then: the one that aborts has failed, the one that was interrupted was
+    // broken off.
+    if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {
         let time = took(after.elapsed_ms.last().copied().unwrap_or_default());
         let iteration = numbered(after, after.state.completed);
         let usage = evidence.and_then(|evidence| evidence.usage.as_ref());
@@ -235,15 +236,18 @@ fn git(news: &News<'_>) -> Said {
         }
         News::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
         News::Rebased { onto } => plain(format!("Rebased onto {onto}")),
-        News::CommitFailed { why } => warning(format!("Commit failed: {}", short(why))),
-        News::PushFailed { why } => warning(format!("Push failed: {}", short(why))),
+        // Said whole, as far as it is one line: the way out comes last.
+        News::CommitFailed { why } | News::PushFailed { why } => {
+            let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
+            warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))
+        }
         _ => plain(String::new()),
     }
 }
 
 /// What resumes a loop from a terminal: a procedure is its loop's name, too.
 fn resume(record: &Loop) -> String {
-    format!("crew resume {}", procedure(record).unwrap_or(record.id.as_str()))
+    format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()))
 }
 
 fn finished(record: &Loop, saved: bool) -> Vec<Said> {
@@ -251,7 +255,7 @@ fn finished(record: &Loop, saved: bool) -> Vec<Said> {
     let total = took(record.state.awake_ms);
     let done = count(u64::from(record.state.completed), "iteration");
     let sum = format!("({done} completed, total: {total})");
-    let why = short(why);
+    let why = clip(why, WHY_MAX);
     vec![match outcome {
         Outcome::Interrupted if saved => {
             plain(format!("Interrupted. State saved. Resume with: {}", resume(record)))

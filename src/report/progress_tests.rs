@@ -73,6 +73,23 @@ impl Told {
         }
     }
 
+    /// Ctrl-C so many milliseconds into an iteration, which counts.
+    fn interrupt(&mut self, ms: u32) {
+        self.hear(&News::IterationStarted(&self.record.clone()));
+        self.hear(&News::Stopping);
+        let mut facts = facts(Claim::None);
+        facts.now = self.record.state.began;
+        facts.now.awake_ms += u64::from(ms);
+        facts.seen.agent.process = Some(ProcessEnd::BrokenOff);
+        let judged = judge(&self.record, &facts);
+        self.record = judged.after;
+        self.ms += i64::from(ms);
+        let after = self.record.clone();
+        let ends = Some(Outcome::Interrupted);
+        self.hear(&News::IterationEnded { after: &after, exit: None, ends });
+        self.end(Outcome::Interrupted, "interrupted at the keyboard");
+    }
+
     fn finish(&mut self) {
         let (record, since) = (self.record.clone(), Since::default());
         let finished =
@@ -144,22 +161,20 @@ fn three_failures_in_a_row_abort_and_their_last_iteration_is_not_said_to_be_comp
 fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
     let mut told = Told::of(build(10)).start();
     for _ in 0..4 {
-        told.iterate(67_500, 0, |_| ());
+        told.iterate(64_500, 0, |_| ());
     }
     told.text.clear();
-    told.hear(&News::IterationStarted(&told.record.clone()));
-    told.hear(&News::Stopping);
-    told.end(Outcome::Interrupted, "SIGINT");
+    told.interrupt(12_000);
     told.record.state.status = Status::Running;
     told.record.state.ending = None;
     let mut told = told.resume();
     told.hear(&News::IterationStarted(&told.record.clone()));
     assert_snapshot!(told.text, @"
-    [10:04:30] Iteration 5/10 starting...
+    [10:04:18] Iteration 5/10 starting...
     [10:04:30] Interrupted. State saved. Resume with: crew resume build
     [10:04:30] Resuming procedure: build from iteration 5 (max 10)
-    [10:04:30] Previous session: 4 iterations completed in 4m30s
-    [10:04:30] Iteration 5/10 starting...
+    [10:04:30] Previous session: 5 iterations completed in 4m30s
+    [10:04:30] Iteration 6/10 starting...
     ");
 }
 
@@ -257,9 +272,9 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
             why: "exited with status 1",
         },
         News::Committed { commit: "1a2b3c4d5e6f7a8b9c0d", subject: "Mend the parser" },
-        News::CommitFailed { why: "a hook refused it" },
+        News::CommitFailed { why: "commit failed (unfinished): a merge is under way; finish it" },
         News::Pushed { branch: "feat/auth", remote: "origin" },
-        News::PushFailed { why: "behind the remote's branch" },
+        News::PushFailed { why: "push failed (auth): no key; add one" },
         News::Rebased { onto: "main" },
         News::Unsaved { why: "no space left on device" },
         News::Said("never a line of crew's"),
@@ -275,9 +290,9 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
     [10:00:00] Paused before iteration 1/10. Resume with: crew resume build
     [10:00:00] WARNING: Reaction to finish failed: `notify-send done`: exited with status 1
     [10:00:00] Committed 1a2b3c4d5e6f: Mend the parser
-    [10:00:00] WARNING: Commit failed: a hook refused it
+    [10:00:00] WARNING: Commit failed (unfinished): a merge is under way; finish it
     [10:00:00] Pushed feat/auth to origin
-    [10:00:00] WARNING: Push failed: behind the remote's branch
+    [10:00:00] WARNING: Push failed (auth): no key; add one
     [10:00:00] Rebased onto main
     [10:00:00] ERROR: State cannot be written: no space left on device. The run goes on with its limits; this is said once
     ");

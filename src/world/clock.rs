@@ -105,19 +105,28 @@ const LOOK_MOST: Duration = Duration::from_secs(1);
 pub struct Watched {
     last: Instant,
     total: Duration,
+    missed: Duration,
 }
 
 impl Watched {
     /// Starts now.
     pub fn start() -> Self {
-        Self { last: Instant::now(), total: Duration::ZERO }
+        Self { last: Instant::now(), total: Duration::ZERO, missed: Duration::ZERO }
     }
 
     /// The time watched so far.
     pub fn look(&mut self) -> Duration {
         let now = Instant::now();
-        self.total += now.saturating_duration_since(self.last).min(LOOK_MOST);
+        let gap = now.saturating_duration_since(self.last);
+        let watched = gap.min(LOOK_MOST);
+        self.total += watched;
+        self.missed += gap.saturating_sub(watched);
         self.last = now;
         self.total
+    }
+
+    /// The time that passed and was not watched; the machine's sleep is none of it.
+    pub fn missed(&self) -> Duration {
+        self.missed
     }
 }

@@ -1,4 +1,181 @@
-//! `crew run` through the built binary.
+//! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
+//! test has written down for it, and keeps what it was asked.
 
 mod client;
+mod examples;
+mod exits;
+mod git;
 mod moves;
+mod owners;
+mod prompts;
+
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+
+/// A step of the agent's: it changes a file and claims nothing.
+pub(crate) const WORK: &str = "echo \"call $call\" >> work.txt; echo Wrote a line.";
+/// A step of the agent's: it changes nothing and claims that all is done.
+pub(crate) const CLAIM: &str = "echo 'All is done.'; echo '<promise>COMPLETE</promise>'";
+/// A step of the agent's that never ends by itself.
+pub(crate) const HANG: &str = "echo Thinking.; touch \"$notes/hangs\"; sleep 600";
+
+/// A world in which `crew run` starts an agent of the test's own unless another is named.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+}
+
+impl World {
+    /// The agent does what `steps` say, one a call, in `sh`; the last one again and again. `$call` is the
+    /// call's number, and `$notes` a folder for what the test wants to know.
+    pub(crate) fn new(steps: &[&str]) -> Self {
+        Self::of(Sandbox::new(), steps)
+    }
+
+    pub(crate) fn of(sandbox: Sandbox, steps: &[&str]) -> Self {
+        let world = Self { sandbox };
+        let notes = world.notes();
+        std::fs::create_dir_all(&notes).unwrap();
+        world.sandbox.program("agent", &agent(&notes));
+        world.settings("");
+        world.steps(steps);
+        world
+    }
+
+    /// What the agent does from now on, beginning with the next call.
+    pub(crate) fn steps(&self, steps: &[&str]) {
+        for (index, step) in steps.iter().enumerate() {
+            let call = self.calls() + 1 + index;
+            std::fs::write(self.notes().join(format!("step.{call}")), step).unwrap();
+        }
+        if let Some(last) = steps.last() {
+            std::fs::write(self.notes().join("step.last"), last).unwrap();
+        }
+    }
+
+    /// The user's settings, beside those that name the agent.
+    pub(crate) fn settings(&self, more: &str) {
+        let file = self.sandbox.home().join(".config/crew/config.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let agent = "agent.name = \"fake\"\nagents.fake.command = [\"agent\"]\n";
+        std::fs::write(file, format!("{agent}{more}")).unwrap();
+    }
+
+    fn notes(&self) -> PathBuf {
+        self.sandbox.root().join("notes")
+    }
+
+    /// A file the agent or the test left for the other.
+    pub(crate) fn note(&self, name: &str) -> PathBuf {
+        self.notes().join(name)
+    }
+
+    /// How often the agent was started.
+    pub(crate) fn calls(&self) -> usize {
+        let calls = std::fs::read_to_string(self.note("calls")).unwrap_or_default();
+        calls.lines().count()
+    }
+
+    /// What the agent was asked at a call, the first being 1.
+    #[track_caller]
+    pub(crate) fn prompt(&self, call: usize) -> String {
+        let file = self.note(&format!("prompt.{call}"));
+        String::from_utf8(std::fs::read(file).unwrap()).unwrap()
+    }
+
+    /// Runs crew to its end.
+    #[track_caller]
+    pub(crate) fn crew(&self, arguments: &[&str]) -> Ran {
+        self.sandbox.crew(arguments)
+    }
+
+    /// Starts crew and waits until its agent hangs, at the latest step that does.
+    #[track_caller]
+    pub(crate) fn hanging(&self, arguments: &[&str]) -> Running {
+        std::fs::remove_file(self.note("hangs")).ok();
+        let running = self.sandbox.start_crew(arguments);
+        poll_until("the agent hangs", || self.note("hangs").exists());
+        running
+    }
+
+    /// The same, and then Ctrl-C.
+    #[track_caller]
+    pub(crate) fn interrupted(&self, arguments: &[&str]) -> Ran {
+        let running = self.hanging(arguments);
+        running.signal(Signal::INT);
+        running.wait(DEADLINE)
+    }
+
+    /// What `crew status --all --json` says of every loop, the newest first.
+    #[track_caller]
+    pub(crate) fn loops(&self) -> Vec<Value> {
+        let told = self.crew(&["status", "--all", "--json"]).success();
+        let told: Value = serde_json::from_str(&told).unwrap();
+        told["loops"].as_array().unwrap().clone()
+    }
+
+    /// The only loop there is.
+    #[track_caller]
+    pub(crate) fn the_loop(&self) -> Value {
+        let loops = self.loops();
+        assert_eq!(loops.len(), 1, "{loops:#?}");
+        loops[0].clone()
+    }
+
+    /// The id of the only loop.
+    #[track_caller]
+    pub(crate) fn id(&self) -> String {
+        self.the_loop()["id"].as_str().unwrap().to_owned()
+    }
+
+    /// What the only loop's `loop.json` holds.
+    #[track_caller]
+    pub(crate) fn record(&self) -> Value {
+        let file = self.sandbox.crew_home().join("loops").join(self.id()).join("loop.json");
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    /// Text of crew's with what differs from run to run made the same: times of day, how long things
+    /// took, ids and paths.
+    pub(crate) fn same(&self, text: &str) -> String {
+        let root = self.sandbox.root().display().to_string();
+        let changes = [
+            (r"\[\d\d:\d\d:\d\d\]", "[10:00:00]"),
+            (r"\b(\d+h)?(\d+m)?\d+(\.\d)?m?s\b", "1.0s"),
+            (r"\bloop [a-z][a-z0-9]{7}\b", "loop ID"),
+            (r"\b(resume|cancel|watch|show) [a-z][a-z0-9]{7}\b", "$1 ID"),
+            (r"\bdiff [0-9a-f]{12}\b", "diff COMMIT"),
+            (r"(?m)^[0-9a-f]{7} ", "COMMIT "),
+            (r"-\d{4}-\d\d-\d\dT[0-9-]+Z", "-TIME"),
+        ];
+        let same = text.replace(&root, "ROOT");
+        changes.iter().fold(same, |text, (pattern, same)| {
+            Regex::new(pattern).unwrap().replace_all(&text, *same).into_owned()
+        })
+    }
+
+    /// The lines of a run, made the same, without the page that closes it.
+    pub(crate) fn lines(&self, ran: &Ran) -> String {
+        let lines: Vec<&str> = ran.stdout.lines().take_while(|line| !line.is_empty()).collect();
+        self.same(&lines.join("\n"))
+    }
+}
+
+fn agent(notes: &Path) -> String {
+    let notes = notes.display();
+    format!(
+        "notes='{notes}'\n\
+         echo \"$PWD\" >> \"$notes/calls\"\n\
+         call=$(($(wc -l < \"$notes/calls\")))\n\
+         cat > \"$notes/prompt.$call\"\n\
+         step=\"$notes/step.$call\"\n\
+         test -e \"$step\" || step=\"$notes/step.last\"\n\
+         . \"$step\""
+    )
+}

@@ -4,12 +4,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
 use crate::engine::claim::Claim;
+use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
 use crate::engine::news::News;
@@ -39,20 +38,20 @@ impl Attempt {
 
 impl Runner<'_> {
     /// Tries once. `None` when the loop ended before the agent was started.
-    pub(super) fn attempt(&mut self) -> Result<Option<Attempt>> {
+    pub(super) fn attempt(&mut self) -> Option<Attempt> {
         let run = self.run();
         if let Some(why) = self.react(On::IterationStart) {
-            return Ok(Some(Attempt::ended(ProcessEnd::Skipped(why))));
+            return Some(Attempt::ended(ProcessEnd::Skipped(why)));
         }
         if let Some(onto) = &run.git.rebase
-            && !self.rebase(onto)?
+            && !self.rebase(onto)
         {
-            return Ok(None);
+            return None;
         }
         self.tell(&News::IterationStarted(&self.record));
         let (prompt, launch) = match self.ask(&run) {
             Ok(asked) => asked,
-            Err(why) => return Ok(Some(Attempt::ended(ProcessEnd::NotStarted(why)))),
+            Err(why) => return Some(Attempt::ended(ProcessEnd::NotStarted(why))),
         };
         let mut attempt = self.start(&run, &prompt, &launch);
         if self.signals.times() == 0
@@ -60,12 +59,13 @@ impl Runner<'_> {
         {
             attempt.agent.failed_around = Some(why);
         }
-        Ok(Some(attempt))
+        Some(attempt)
     }
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
         let asked = prompt::assemble(self.home, &self.record, self.handoff.as_deref())?;
+        self.mark_as_told();
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
@@ -104,11 +104,30 @@ impl Runner<'_> {
                 return Attempt::ended(ProcessEnd::NotStarted(why));
             }
         };
-        if let Some(error) = &ended.log_error {
-            self.tell(&News::Noted(&format!("the log of this iteration is not whole: {error}")));
-        }
+        self.tell_of_the_end(&ended);
         let report = watcher.into_reader().report(clock::local());
         self.came_to(run, prompt, &ended, report)
+    }
+
+    /// Tells what a person should know of how the agent ended, and what no judgement rests on.
+    fn tell_of_the_end(&self, ended: &AgentEnded) {
+        let mut notes = Vec::new();
+        // Without a record there is no log: that has been said.
+        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.unsaved) {
+            notes.push(format!("the log of this iteration is not whole: {error}"));
+        }
+        if ended.closed_early {
+            let why =
+                "the agent closed its standard output and ran on: its last words may be missing";
+            notes.push(why.to_owned());
+        }
+        if !ended.left_behind.is_empty() {
+            let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
+            notes.push(format!("the agent left processes that do not end: {}", ids.join(", ")));
+        }
+        for note in notes {
+            self.tell(&News::Noted(&note));
+        }
     }
 
     fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: Report) -> Attempt {
@@ -120,7 +139,11 @@ impl Runner<'_> {
             End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
             End::Stopped => ProcessEnd::BrokenOff,
         };
-        let agent = report.agent_end(process);
+        let agent = AgentEnd {
+            errors: tail_of(&ended.errors, TAIL_CHARS),
+            missed_ms: ended.missed_ms,
+            ..report.agent_end(process)
+        };
         Attempt { agent, claim, usage: report.usage }
     }
 
@@ -136,10 +159,10 @@ impl Runner<'_> {
     }
 
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
-    fn rebase(&mut self, onto: &str) -> Result<bool> {
+    fn rebase(&mut self, onto: &str) -> bool {
         let before = self.protected();
         match self.steps(|steps| steps.rebase(onto)) {
-            None | Some(Ok(Rebased::NothingNew)) => Ok(true),
+            None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
                 if let (Some(before), Some(after)) = (before, self.protected()) {
@@ -147,11 +170,11 @@ impl Runner<'_> {
                     state.protected = protect::moved(&state.protected, &before, after);
                 }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
-                Ok(true)
+                true
             }
             Some(Err(fault)) => {
-                self.end(Outcome::Blocked, &fault.line())?;
-                Ok(false)
+                self.end(Outcome::Blocked, &fault.line());
+                false
             }
         }
     }

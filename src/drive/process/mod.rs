@@ -13,13 +13,11 @@ mod watch;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use anyhow::Result;
-
-use super::ending::{self, Ended};
+use super::ending::Ended;
 use super::resume::myself;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
-use crate::engine::outcome::{Ending, Outcome};
+use crate::engine::outcome::Outcome;
 use crate::engine::run::{On, Run};
 use crate::world::git::steps::Trusted;
 use crate::world::home::Home;
@@ -35,14 +33,9 @@ pub enum End {
     Taken(LoopId),
 }
 
-/// Drives a loop that this process owns until it is over or paused. An error means that the loop stays as its
-/// record says, to be resumed.
-pub fn drive(
-    home: &Home,
-    record: Loop,
-    signals: &Signals,
-    listener: &mut dyn Listener,
-) -> Result<End> {
+/// Drives a loop that this process owns until it is over or paused. Nothing that fails on the way loses it: what
+/// cannot be recorded is remembered.
+pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Listener) -> End {
     // Without it an agent's orphans outlive their iteration; only a system without the call has none.
     let _ = descendants::adopt();
     let trusted = git::steps::trusted(&record.place.checkout);
@@ -76,20 +69,20 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn go(&mut self) -> Result<End> {
+    fn go(&mut self) -> End {
         self.handoff = view::newest_handoff(&self.record);
         loop {
             if !self.look() {
-                return Ok(End::Taken(self.record.id.clone()));
+                return End::Taken(self.record.id.clone());
             }
             match self.record.state.status {
-                Status::Finished => return Ok(End::Finished(Box::new(self.finished()))),
+                Status::Finished => return End::Finished(Box::new(self.finished())),
                 Status::Paused => {
                     self.tell(&News::Paused(&self.record));
-                    return Ok(End::Paused(Box::new(self.record.clone())));
+                    return End::Paused(Box::new(self.record.clone()));
                 }
-                Status::Waiting => self.wait()?,
-                Status::Running => self.round()?,
+                Status::Waiting => self.wait(),
+                Status::Running => self.round(),
             }
         }
     }
@@ -144,19 +137,6 @@ impl Runner<'_> {
             saved: !self.unsaved,
         });
         ended
-    }
-
-    /// Ends the loop between two iterations.
-    fn end(&mut self, outcome: Outcome, why: &str) -> Result<()> {
-        let ending = Ending { outcome, proof: None, why: why.to_owned() };
-        if self.unsaved {
-            self.record.state.status = Status::Finished;
-            self.record.state.ending = Some(ending);
-            self.record.state.due = None;
-            return Ok(());
-        }
-        ending::end(self.home, &self.record.id, ending, store::LOCK_WAIT)?;
-        Ok(())
     }
 
     /// The reason a signal ends the loop with.

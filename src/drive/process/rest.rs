@@ -7,7 +7,7 @@ use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Runner;
-use crate::drive::steer;
+use crate::drive::{ending, steer};
 use crate::engine::facts::Order;
 use crate::engine::looped::Status;
 use crate::engine::news::News;
@@ -19,20 +19,60 @@ const STEP: Duration = Duration::from_millis(100);
 
 impl Runner<'_> {
     /// Sleeps until the wait is over, then has the same iteration begin anew.
-    pub(super) fn wait(&mut self) -> Result<()> {
+    pub(super) fn wait(&mut self) {
         self.tell(&News::Waiting(&self.record));
         let due = self.record.state.due.unwrap_or_else(|| clock::now().wall);
         if !self.sleep_until(due) {
             return self.obey();
         }
-        if self.unsaved {
-            self.record.state.status = Status::Running;
-            self.record.state.due = None;
-            self.record.state.began = clock::now();
-            return Ok(());
+        if !self.unsaved {
+            let begun = steer::begin_again(self.home, &self.record.id, "the wait is over");
+            self.or_remember(begun.map(drop));
         }
-        steer::begin_again(self.home, &self.record.id, "the wait is over")?;
-        Ok(())
+        if self.unsaved {
+            let now = clock::now();
+            let state = &mut self.record.state;
+            state.awake_ms += now.awake_ms.saturating_sub(state.began.awake_ms);
+            state.began = now;
+            state.status = Status::Running;
+            state.due = None;
+        }
+    }
+
+    /// What could not be recorded is remembered, unless somebody has ended the loop meanwhile: then there was
+    /// nothing to record.
+    fn or_remember(&mut self, done: Result<()>) {
+        let Err(error) = done else { return };
+        let is_over = store::load(self.home, &self.record.id).is_ok_and(|found| !found.is_live());
+        if !is_over {
+            self.remember(&error);
+        }
+    }
+
+    /// Ends the loop between two iterations.
+    pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
+        let ending = Ending { outcome, proof: None, why: why.to_owned() };
+        if !self.unsaved {
+            let id = &self.record.id;
+            let ended = ending::end(self.home, id, ending.clone(), store::LOCK_WAIT);
+            self.or_remember(ended.map(drop));
+        }
+        if self.unsaved {
+            self.record.state.status = Status::Finished;
+            self.record.state.ending = Some(ending);
+            self.record.state.due = None;
+        }
+    }
+
+    fn pause(&mut self) {
+        if !self.unsaved {
+            let paused = steer::pause_now(self.home, &self.record.id, "paused by the user");
+            self.or_remember(paused.map(drop));
+        }
+        if self.unsaved {
+            self.record.state.status = Status::Paused;
+            self.record.state.due = None;
+        }
     }
 
     /// Lets the delay between two iterations pass; false when somebody asked for something meanwhile.
@@ -73,30 +113,18 @@ impl Runner<'_> {
     }
 
     /// Does what was asked for between two iterations: a signal interrupts, a cancel ends, a pause pauses.
-    pub(super) fn obey(&mut self) -> Result<()> {
+    pub(super) fn obey(&mut self) {
         if self.signals.times() > 0 {
             self.tell(&News::Stopping);
             return self.end(Outcome::Interrupted, self.signal_why());
         }
-        match store::order(self.home, &self.record.id)? {
+        match store::order(self.home, &self.record.id).ok().flatten() {
             Some(Order::Cancel { by, reason }) => {
                 let ending = Ending::cancelled(&by, reason.as_deref());
-                self.end(ending.outcome, &ending.why)
+                self.end(ending.outcome, &ending.why);
             }
-            Some(Order::Pause) if self.unsaved => {
-                self.record.state.status = Status::Paused;
-                self.record.state.due = None;
-                Ok(())
-            }
-            Some(Order::Pause) if self.record.state.status != Status::Paused => {
-                let id = self.record.id.clone();
-                steer::pause_now(self.home, &id, "paused by the user").map(drop).or_else(|error| {
-                    // Somebody may have ended it between the two.
-                    let is_over = store::load(self.home, &id).is_ok_and(|found| !found.is_live());
-                    if is_over { Ok(()) } else { Err(error) }
-                })
-            }
-            Some(Order::Pause) | None => Ok(()),
+            Some(Order::Pause) if self.record.state.status != Status::Paused => self.pause(),
+            Some(Order::Pause) | None => {}
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One round: an iteration, then its boundary, then what follows from that. A boundary that cannot be
 //! recorded is remembered, said once, and its limits hold all the same (spec 000).
 
-use anyhow::Result;
 use serde_json::Map;
 
 use super::Runner;
@@ -22,17 +21,16 @@ use crate::world::{env, git, store};
 
 impl Runner<'_> {
     /// Tries once, judges, and does what was decided.
-    pub(super) fn round(&mut self) -> Result<()> {
+    pub(super) fn round(&mut self) {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
         }
-        let Some(attempt) = self.attempt()? else { return Ok(()) };
+        let Some(attempt) = self.attempt() else { return };
         self.is_first = false;
-        let Some(open) = self.open() else { return Ok(()) };
+        let Some(open) = self.open() else { return };
         if let Some((boundary, facts)) = self.judge(open, attempt) {
             self.follow(boundary, &facts);
         }
-        Ok(())
     }
 
     /// Opens the boundary; `None` when somebody ended the loop meanwhile.
@@ -169,7 +167,9 @@ impl Runner<'_> {
             return;
         }
         match self.steps(|steps| steps.push()) {
-            None => self.tell(&News::PushFailed { why: "this is no git repository" }),
+            None => self.tell(&News::PushFailed {
+                why: "push failed (no-remote): this is no git repository; git init",
+            }),
             Some(Ok(pushed)) if pushed.was_up_to_date => {}
             Some(Ok(pushed)) => {
                 self.tell(&News::Pushed { branch: &pushed.branch, remote: &pushed.remote });
@@ -188,26 +188,39 @@ impl Runner<'_> {
 
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
-        let mut record = self.record.clone();
-        if record.contract.limits.stall > 0 {
-            record.state.tree = git::fingerprint(&record);
+        let stalls = self.record.contract.limits.stall > 0;
+        let tree = if stalls { git::fingerprint(&self.record) } else { None };
+        let protected = self.record.state.protected.clone();
+        self.amend(what, |record| {
+            record.state.tree.clone_from(&tree);
+            record.state.protected.clone_from(&protected);
+        });
+    }
+
+    /// The user's words that wait are in the prompt of the iteration that begins.
+    pub(super) fn mark_as_told(&mut self) {
+        let told = self.record.state.words.len();
+        if told != self.record.state.told {
+            self.amend("told the agent", |record| record.state.told = told);
         }
+    }
+
+    /// Changes the record as it is by now.
+    fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
         if self.unsaved {
-            self.record = record;
-            return;
+            return change(&mut self.record);
         }
-        let recorded = store::hold(self.home, &record.id, store::LOCK_WAIT)
+        let recorded = store::hold(self.home, &self.record.id, store::LOCK_WAIT)
             .map_err(anyhow::Error::from)
             .and_then(|held| {
                 let mut found = held.load()?;
-                found.state.tree.clone_from(&record.state.tree);
-                found.state.protected.clone_from(&record.state.protected);
+                change(&mut found);
                 Ok(held.record(found, |next| Event::changed(what, next))?)
             });
         match recorded {
             Ok(found) => self.record = found,
             Err(error) => {
-                self.record = record;
+                change(&mut self.record);
                 self.remember(&error);
             }
         }

@@ -54,12 +54,13 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     type_run(&mut typed, &arguments.run);
     let (settings, notes) = settings::for_run(home, known, typed, procedure.as_deref())?;
     let run = run(&arguments.run, &settings, procedure, folder)?;
+    let without_git = without_git(&arguments.run, &run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
     Ok(Prepared {
         place,
         contract,
-        notes: made.into_iter().chain(notes).chain(untried).collect(),
+        notes: made.into_iter().chain(notes).chain(untried).chain(without_git).collect(),
         keep: settings.keep(),
         replace: arguments.replace,
     })
@@ -77,6 +78,24 @@ fn worktree(options: &RunOptions, folder: &Path) -> Result<(PathBuf, Option<Stri
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
     Ok((made.path, Some(note)))
+}
+
+/// Refuses typed steps of git where there is no git, and notes those of the settings.
+fn without_git(options: &RunOptions, steps: &GitSteps, folder: &Path) -> Result<Option<String>> {
+    if *steps == GitSteps::default() || git::top(folder).is_some() {
+        return Ok(None);
+    }
+    let typed = [
+        ("--commit", options.commit),
+        ("--push", options.push),
+        ("--rebase", options.rebase.is_some()),
+    ];
+    if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
+        bail!(
+            "{option} needs a git repository, and there is none here\nhint: git init, or leave it out"
+        );
+    }
+    Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
 }
 
 /// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.

@@ -161,6 +161,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     row(&mut text, "claim", &claim(&evidence.claim));
     if let Some(failure) = &evidence.failure {
         row(&mut text, "failure", &clip(failure, 300));
+        tail(&mut text, &evidence.errors);
     }
     row(
         &mut text,

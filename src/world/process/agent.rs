@@ -98,8 +98,8 @@ pub enum AgentEnd {
 #[derive(Debug)]
 pub struct AgentEnded {
     pub end: AgentEnd,
-    /// The time watched.
-    pub elapsed_ms: u64,
+    /// Milliseconds in which crew itself was stopped or kept waiting: what it did not watch counts for nobody.
+    pub missed_ms: u64,
     /// The last 64 KiB of standard error.
     pub errors: String,
     /// Whether it closed its standard output and ran on: its last words may be missing.
@@ -147,7 +147,7 @@ pub fn run(
     let (errors, log_error) = running.feed.end(watch);
     Ok(AgentEnded {
         end: end?,
-        elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        missed_ms: u64::try_from(running.time.missed().as_millis()).unwrap_or(u64::MAX),
         errors: String::from_utf8_lossy(&errors).into_owned(),
         closed_early,
         log_error,

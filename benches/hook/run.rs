@@ -1,0 +1,80 @@
+//! What `crew run` adds to an iteration: an agent that exits at once, in a repository of 50,000 files, beside
+//! one `git status` there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::figures::{Row, Samples};
+use crate::site::Site;
+
+const FOLDERS: usize = 500;
+const FILES: usize = 100;
+const ROUNDS: usize = 10;
+/// One more than what is measured in a round: from the start of each to the start of the next.
+const ITERATIONS: usize = 5;
+
+/// The rows of an iteration: as it is by default, and with a commit after each, for comparison.
+pub fn iteration(folder: &Path) -> Vec<Row> {
+    let site = Site::new(folder, "run");
+    for number in 0..FOLDERS {
+        let place = site.repository().join(format!("many/{number}"));
+        std::fs::create_dir_all(&place).unwrap();
+        for file in 0..FILES {
+            std::fs::write(place.join(format!("{file}.txt")), format!("{number} {file}\n"))
+                .unwrap();
+        }
+    }
+    for arguments in [&["add", "--all"][..], &["commit", "--quiet", "--message", "Many"]] {
+        assert!(site.call("git", arguments).run().success);
+    }
+    let status = site.call("git", &["status"]);
+    let plain = run(&site, &[]);
+    let committing = run(&site, &["--commit"]);
+    let (mut beside, mut alone, mut with_commits) =
+        (Samples::new(), Samples::new(), Samples::new());
+    for _ in 0..ROUNDS {
+        for _ in 1..ITERATIONS {
+            beside.add(status.run().elapsed);
+        }
+        for time in iterations(&plain.run().output) {
+            alone.add(time);
+        }
+        for time in iterations(&committing.run().output) {
+            with_commits.add(time);
+        }
+    }
+    let beside = ("one `git status`", &beside);
+    vec![
+        Row::ratio(
+            "an iteration of `crew run`, agent exits at once, 50,000 files",
+            &alone,
+            beside,
+            2.0,
+        ),
+        Row::comparison("the same with `--commit` and nothing to commit", &with_commits, beside),
+    ]
+}
+
+fn run(site: &Site, options: &[&str]) -> crate::call::Call {
+    let iterations = ITERATIONS.to_string();
+    let agent = ["run", "go on and on", "--agent-cmd", "true", "--json", "-n", &iterations];
+    let endless = ["--stall", "100", "--failure-threshold", "0"];
+    site.crew(&[&agent[..], &endless, options].concat())
+}
+
+/// From the start of each iteration to the start of the next, as the events tell.
+fn iterations(events: &str) -> Vec<Duration> {
+    let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let starts: Vec<i64> = events
+        .filter(|event| event["event"] == "iteration_start")
+        .map(|event| {
+            let at = event["at"].as_str().unwrap();
+            chrono::DateTime::parse_from_rfc3339(at).unwrap().timestamp_millis()
+        })
+        .collect();
+    assert_eq!(starts.len(), ITERATIONS, "every iteration was started");
+    let times = starts.windows(2).map(|pair| (pair[1] - pair[0]).unsigned_abs());
+    times.map(Duration::from_millis).collect()
+}

@@ -1,0 +1,175 @@
+//! The exit codes a script may rely on, one way to end after another.
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use super::{CLAIM, HANG, WORK, World};
+use crate::sandbox::DEADLINE;
+
+/// A step that does nothing at all.
+const IDLE: &str = "echo Thinking.";
+
+#[test]
+fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
+    let world = World::new(&[CLAIM, "touch done; echo '<promise>COMPLETE</promise>'"]);
+    let ran = world.crew(&["run", "make the file", "--verify", "test -e done"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2));
+    assert_eq!(ran.stderr, "");
+    assert_snapshot!(world.same(&ran.stdout), @r#"
+    [10:00:00] Starting: "make the file" (max 10 iterations)
+    [10:00:00] Check failed: `test -e done` (exit 1) in 1.0s
+    [10:00:00] Iteration 1/10 starting...
+    [10:00:00] Check failed: `test -e done` (exit 1) in 1.0s
+    [10:00:00] Claim refused: `test -e done` failed (exit 1)
+    [10:00:00] Iteration 1/10 completed in 1.0s
+    [10:00:00] Iteration 2/10 starting...
+    [10:00:00] Check passed: `test -e done` in 1.0s
+    [10:00:00] Iteration 2/10 completed in 1.0s
+    [10:00:00] Completed, checked: a check that had failed now passes (2 iterations completed, total: 1.0s)
+
+    loop ID: completed, checked after 2 iterations
+      why      a check that had failed now passes
+      time     1.0s awake (last iterations: 1.0s, 1.0s)
+      each     min 1.0s · mean 1.0s · max 1.0s · standard deviation 1.0s
+      changes  0 commits · no tracked file changed
+      verify   `test -e done` passed, after it had failed
+      next     git diff COMMIT   (read what it did)
+    "#);
+}
+
+#[test]
+fn a_run_completed_on_the_agents_word_exits_0_and_says_so_on_stderr() {
+    let world = World::new(&[CLAIM]);
+    let ran = world.crew(&["run", "make the file"]);
+    assert_eq!(ran.code(), 0);
+    assert_snapshot!(ran.stderr, @"
+    crew: nothing is checked: a claim is the agent's word
+    crew: completed on the agent's word alone: nothing was checked
+    ");
+}
+
+#[test]
+fn what_cannot_be_started_exits_1_and_names_the_way_out() {
+    let world = World::new(&[WORK]);
+    for (arguments, expected) in [
+        (&["run", "make it", "--agent-cmd", "no-such-agent"][..], "no program `no-such-agent`"),
+        (&["run", "make it", "--agent", "clade"], "did you mean claude?"),
+        (&["run", "biuld"], "did you mean build?"),
+        (&["resume"], "there is no loop here"),
+        (&["resume", "build"], "none runs a procedure of that name"),
+    ] {
+        let ran = world.crew(arguments);
+        assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert!(world.loops().is_empty());
+    }
+}
+
+#[test]
+fn what_was_typed_wrong_exits_2_and_starts_nothing() {
+    let world = World::new(&[WORK]);
+    for (arguments, expected) in [
+        (&["run", "make it", "--max-iteration", "5"][..], "did you mean `--max-iterations`?"),
+        (&["run", "make it", "-n", "many"], "many"),
+        (&["run", "make it", "--completion-promise", "FAILURE"], "FAILURE"),
+        (&["run"], ""),
+        (&["resume", "--max-iteration", "5"], "--max-iteration"),
+    ] {
+        let ran = world.crew(arguments);
+        assert_eq!((ran.code(), world.calls()), (2, 0), "{ran:#?}");
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert!(world.loops().is_empty());
+    }
+}
+
+#[test]
+fn a_limit_that_is_reached_exits_10() {
+    let world = World::new(&[WORK]);
+    let ran = world.crew(&["run", "make it", "-n", "2"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2));
+    assert_eq!(world.the_loop()["outcome"], "exhausted");
+}
+
+#[test]
+fn a_limit_that_is_the_only_way_to_end_exits_0() {
+    let world = World::new(&[WORK]);
+    world.settings("[procedures.sweep]\nact = \"Sweep.\"\ncompletion_promise = false\n");
+    let ran = world.crew(&["run", "sweep", "-n", "2"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:#?}");
+    assert_eq!(world.the_loop()["outcome"], "completed");
+    assert!(!world.prompt(1).contains("COMPLETE"), "{}", world.prompt(1));
+}
+
+#[test]
+fn too_many_failures_in_a_row_exit_11() {
+    let world = World::new(&["exit 3"]);
+    let ran = world.crew(&["run", "make it", "--failure-threshold", "2"]);
+    assert_eq!((ran.code(), world.calls()), (11, 2));
+    assert_eq!(world.the_loop()["outcome"], "aborted");
+}
+
+#[test]
+fn no_progress_exits_12() {
+    let world = World::new(&[IDLE]);
+    let ran = world.crew(&["run", "make it", "--stall", "3"]);
+    assert_eq!((ran.code(), world.calls()), (12, 3));
+    assert_eq!(world.the_loop()["outcome"], "stalled");
+}
+
+#[test]
+fn a_claim_to_be_blocked_exits_13_with_its_reason() {
+    let world = World::new(&[WORK, "echo '<promise>BLOCKED: no key for the tracker</promise>'"]);
+    let ran = world.crew(&["run", "make it"]);
+    assert_eq!((ran.code(), world.calls()), (13, 2));
+    assert!(ran.stdout.contains("Blocked: the agent said BLOCKED: no key for the tracker"));
+}
+
+#[test]
+fn a_cancel_ends_the_agent_at_once_and_exits_14() {
+    let world = World::new(&[HANG]);
+    let running = world.hanging(&["run", "make it"]);
+    let told = world.crew(&["cancel", "--reason", "wrong branch"]).success();
+    assert!(told.contains("cancelled by the user: wrong branch"), "{told}");
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (14, 1), "{ran:#?}");
+    assert!(ran.stdout.contains("Cancelled: cancelled by the user: wrong branch"), "{ran:#?}");
+    assert_eq!(world.the_loop()["completed_iterations"], 0);
+}
+
+#[test]
+fn ctrl_c_exits_130_and_a_signal_to_end_143_and_both_name_the_resume_line() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let world = World::new(&[HANG]);
+        let running = world.hanging(&["run", "build"]);
+        running.signal(signal);
+        let ran = running.wait(DEADLINE);
+        assert_eq!(ran.code(), code, "{ran:#?}");
+        let expected = "Interrupted. State saved. Resume with: crew resume build";
+        assert!(ran.stdout.contains(expected), "{ran:#?}");
+        assert_eq!(world.the_loop()["outcome"], "interrupted");
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_kills_an_agent_that_does_not_heed_the_first() {
+    let world = World::new(&["trap '' TERM; touch \"$notes/hangs\"; while :; do sleep 1; done"]);
+    let running = world.hanging(&["run", "make it"]);
+    running.signal(Signal::INT);
+    running.signal(Signal::INT);
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+}
+
+#[test]
+fn a_paused_run_exits_130_with_the_resume_line() {
+    let wait = "touch \"$notes/hangs\"; until test -e \"$notes/go\"; do sleep 0.02; done";
+    let world = World::new(&[wait, WORK]);
+    let running = world.hanging(&["run", "build"]);
+    world.crew(&["pause"]).success();
+    std::fs::write(world.note("go"), "").unwrap();
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (130, 1));
+    let expected = "Paused before iteration 2/5. Resume with: crew resume build\n";
+    assert!(ran.stdout.ends_with(expected), "{ran:#?}");
+    let found = world.the_loop();
+    assert_eq!((&found["status"], &found["completed_iterations"]), (&"paused".into(), &1.into()));
+}

@@ -1,0 +1,195 @@
+//! What the agent is asked, byte for byte, and what of its answers is heard.
+
+use super::{CLAIM, WORK, World};
+use crate::sandbox::{DEADLINE, checkout};
+
+/// A step that waits for the test.
+const WAIT: &str = "touch \"$notes/hangs\"; until test -e \"$notes/go\"; do sleep 0.02; done; \
+                    rm \"$notes/go\"; echo waited >> work.txt";
+/// What a step needs to put a text into JSON.
+const JSON: &str = r#"json() { sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' | awk '{ printf "%s%s", sep, $0; sep = "\\n" }'; }; "#;
+
+fn let_go(world: &World) {
+    std::fs::write(world.note("go"), "").unwrap();
+}
+
+#[test]
+fn a_task_reaches_the_agent_byte_for_byte() {
+    let tasks = [
+        "deploy with ${{ secrets.X }} and {{#if}} and <b>&\" and 'quotes'",
+        "two lines\n  {{task}} {{{git-diff}}} \\n $HOME `id` $(id)\n\ttab",
+        "日本語のタスク 🦀 e\u{301} \u{200b}end",
+        "- begins like a list\r\nand has a carriage return",
+    ];
+    for task in tasks {
+        let world = World::new(&[CLAIM]);
+        let ran = world.crew(&["run", "--", task]);
+        assert_eq!(ran.code(), 0, "{ran:#?}");
+        let prompt = world.prompt(1);
+        assert!(prompt.contains(&format!("## TASK\n\n{task}\n\n")), "{prompt}");
+        assert!(prompt.ends_with("Now begin iteration 1."), "{prompt}");
+    }
+}
+
+#[test]
+fn a_task_from_a_file_and_ten_megabytes_of_context_arrive_whole() {
+    let world = World::new(&[CLAIM]);
+    let task = format!("a long task\n{}end", "refactor {{it}} &\n".repeat(50_000));
+    let context = "0123456789 <&> {{no}} 日本\n".repeat(400_000);
+    assert!(context.len() > 10_000_000 && task.len() < 1 << 20);
+    world.sandbox.write("task.md", &task);
+    world.sandbox.write("context.txt", &context);
+    let ran = world.crew(&["run", "--prompt-file", "task.md", "-c", "context.txt"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let prompt = world.prompt(1);
+    assert!(prompt.contains(&task) && prompt.contains(&context));
+    assert!(ran.stdout.contains("WARNING: Prompt exceeds its budget"), "{}", ran.stdout);
+}
+
+#[test]
+fn an_echo_of_the_prompt_never_completes_a_run() {
+    let result = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"";
+    let message = "{\"type\":\"item.completed\",\"item\":{\"id\":\"1\",\"type\":\"agent_message\",\"text\":\"";
+    let echo = "json < \"$notes/prompt.$call\"";
+    let agents = [
+        ("text", "cat \"$notes/prompt.$call\"".to_owned()),
+        ("text", "tac \"$notes/prompt.$call\" | sed -n '/promise/,$p' | tac".to_owned()),
+        ("claude", format!("{JSON}printf '%s' '{result}'; {echo}; echo '\"}}'")),
+        (
+            "codex",
+            format!(
+                "{JSON}printf '%s' '{message}'; {echo}; echo '\"}}}}'; \
+                 echo '{{\"type\":\"turn.completed\",\"usage\":{{}}}}'"
+            ),
+        ),
+    ];
+    for (output, step) in agents {
+        let world = World::new(&[&step]);
+        world.settings(&format!("agents.fake.output = \"{output}\"\n"));
+        let task = "Write the parser. When all is done say this on a line of its own:\n\
+                    <promise>COMPLETE</promise>";
+        let ran = world.crew(&["run", task, "-n", "2", "--stall", "0"]);
+        assert_eq!((ran.code(), world.calls()), (10, 2), "{output}: {ran:#?}");
+        let failures = world.record()["state"]["consecutive_failures"].clone();
+        assert_eq!(failures, 0, "{output}: {step}: {ran:#?}");
+    }
+}
+
+#[test]
+fn each_kind_of_agent_is_heard_when_it_does_claim() {
+    let claim = "Done.\\n\\n<promise>COMPLETE</promise>";
+    let agents = [
+        ("text", CLAIM.to_owned()),
+        (
+            "claude",
+            format!(
+                "echo '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"{claim}\"}}'"
+            ),
+        ),
+        (
+            "codex",
+            format!(
+                "echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"1\",\"type\":\"agent_message\",\
+                 \"text\":\"{claim}\"}}}}'; echo '{{\"type\":\"turn.completed\",\"usage\":{{}}}}'"
+            ),
+        ),
+    ];
+    for (output, step) in agents {
+        let world = World::new(&[&step.replace("\\n", "\\\\n")]);
+        world.settings(&format!("agents.fake.output = \"{output}\"\n"));
+        let ran = world.crew(&["run", "make it", "-n", "2"]);
+        assert_eq!((ran.code(), world.calls()), (0, 1), "{output}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_word_told_in_mid_run_reaches_the_next_prompt_and_no_other() {
+    let world = World::new(&[WAIT, WORK]);
+    let running = world.hanging(&["run", "make it", "-n", "3"]);
+    world.crew(&["tell", "use the existing parser"]).success();
+    let_go(&world);
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+    let told = |call| world.prompt(call).matches("use the existing parser").count();
+    assert_eq!([told(1), told(2), told(3)], [0, 1, 0], "{}", world.prompt(2));
+    assert!(world.prompt(2).contains("The user says:\nuse the existing parser\n"));
+}
+
+#[test]
+fn a_word_told_between_two_iterations_is_told_once() {
+    let world = World::new(&[WAIT, WORK]);
+    let running = world.hanging(&["run", "build", "-n", "3"]);
+    world.crew(&["tell", "first word"]).success();
+    world.crew(&["pause"]).success();
+    let_go(&world);
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+    world.crew(&["tell", "second word"]).success();
+    assert_eq!(world.crew(&["resume", "build"]).code(), 10);
+    let told = |call: usize, word: &str| world.prompt(call).matches(word).count();
+    assert_eq!([1, 2, 3].map(|call| told(call, "first word")), [0, 1, 0], "{}", world.prompt(2));
+    assert_eq!([1, 2, 3].map(|call| told(call, "second word")), [0, 1, 0], "{}", world.prompt(3));
+}
+
+#[test]
+fn a_word_told_before_the_first_prompt_is_told_once() {
+    let world = World::new(&[WORK]);
+    let check = "touch ../notes/hangs; until test -e ../notes/go; do sleep 0.02; done; exit 1";
+    let running = world.hanging(&["run", "make it", "-n", "2", "--verify", check]);
+    world.crew(&["tell", "an early word"]).success();
+    let_go(&world);
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+    let told = |call| world.prompt(call).matches("an early word").count();
+    assert_eq!([told(1), told(2)], [1, 0], "{}", world.prompt(2));
+}
+
+#[test]
+fn a_failing_check_is_shown_with_its_last_lines() {
+    let world = World::new(&[CLAIM, WORK]);
+    let check = "echo '3 of 7 tests fail: {{parser}}'; exit 3";
+    world.crew(&["run", "make it", "-n", "2", "--verify", check]);
+    let prompt = world.prompt(2);
+    assert!(prompt.contains("Its claim was refused."), "{prompt}");
+    assert!(prompt.contains("(verify) failed (exit 3)."), "{prompt}");
+    assert!(prompt.contains("    3 of 7 tests fail: {{parser}}\n"), "{prompt}");
+}
+
+#[test]
+fn after_an_answer_that_was_cut_the_next_prompt_says_to_carry_on() {
+    let cut = checkout().join("tests/fixtures/claude/2.1.330/cut.jsonl");
+    let world = World::new(&[&format!("echo part >> work.txt; cat '{}'; exit 1", cut.display())]);
+    world.settings("agents.fake.output = \"claude\"\n");
+    let ran = world.crew(&["run", "make it", "-n", "2"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
+    let prompt = world.prompt(2);
+    assert!(prompt.contains("The answer was cut by the token limit"), "{prompt}");
+    assert!(prompt.contains("Carry on from there."), "{prompt}");
+    assert_eq!(world.record()["state"]["consecutive_failures"], 0);
+}
+
+#[test]
+fn a_procedure_of_ones_own_is_filled_in_anew_each_time() {
+    let world = World::new(&[WORK]);
+    let folder = world.sandbox.home().join(".config/crew");
+    world.settings("[procedures.nightly]\nobserve = \"look.hbs\"\nact = \"Sweep {{it}}.\"\n");
+    std::fs::write(
+        folder.join("look.hbs"),
+        "Night {{iteration}} of {{max-iterations}}:\n{{git-status}}\n{{#if progress}}{{progress}}{{/if}}",
+    )
+    .unwrap();
+    let ran = world.crew(&["run", "nightly", "-n", "2"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
+    let (first, second) = (world.prompt(1), world.prompt(2));
+    assert!(first.contains("## OBSERVE\n\nNight 1 of 2:\n"), "{first}");
+    assert!(first.contains("## ACT\n\nSweep {{it}}.\n"), "{first}");
+    assert!(second.contains("Night 2 of 2:\n?? work.txt\n- Iteration 1: "), "{second}");
+}
+
+#[test]
+fn an_unknown_variable_is_an_error_at_the_start_with_the_one_that_was_meant() {
+    let world = World::new(&[WORK]);
+    world.sandbox.write("look.hbs", "line one\nNight {{iteratoin}}\n");
+    let ran = world.crew(&["run", "make it", "--observe", "look.hbs"]);
+    assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+    assert!(ran.stderr.contains("look.hbs:2"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("did you mean `iteration`?"), "{}", ran.stderr);
+    assert!(world.loops().is_empty());
+}
