@@ -50,8 +50,12 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         evidence.words = untold(state, facts);
         state.completed += 1;
         state.last_iteration_at = Some(facts.now.wall);
-        state.consecutive_failures =
-            if failure.is_some() { state.consecutive_failures + 1 } else { 0 };
+        state.consecutive_failures = match failure {
+            Some(_) => state.consecutive_failures + 1,
+            // What was not run to its end says nothing of the row.
+            None if skipped(facts).is_some() => state.consecutive_failures,
+            None => 0,
+        };
         state.still = if progress == Progress::None { state.still + 1 } else { 0 };
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
@@ -157,7 +161,7 @@ fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
             Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
         }
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
-        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff | ProcessEnd::Skipped(_) => None,
+        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_) => None,
     }
 }
 
@@ -231,7 +235,7 @@ fn errors(facts: &Facts, failure: Option<&str>) -> String {
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
-        Some(ProcessEnd::BrokenOff) => Some("a person broke it off".to_owned()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("a person broke it off".to_owned()),
         _ => None,
     }
 }

@@ -137,7 +137,7 @@ impl Runner<'_> {
             End::Signal(signal) => ProcessEnd::Signal(signal),
             End::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
             End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
-            End::Stopped => ProcessEnd::BrokenOff,
+            End::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
         };
         let agent = AgentEnd {
             errors: tail_of(&ended.errors, TAIL_CHARS),

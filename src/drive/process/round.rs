@@ -14,7 +14,6 @@ use crate::engine::git::commit_message;
 use crate::engine::journal::Event;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
-use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::run::On;
 use crate::world::git::steps::Steps;
 use crate::world::{env, git, store, view};
@@ -54,7 +53,7 @@ impl Runner<'_> {
     fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
         if signalled {
-            attempt.agent.process = Some(ProcessEnd::BrokenOff);
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
         let order = open.order().unwrap_or_default();
         let seen = |attempt: &Attempt| Seen {
@@ -67,17 +66,11 @@ impl Runner<'_> {
         let gathered = self.gather(&open, seen(&attempt), &stop);
         let mut facts = gathered.or_else(|| {
             // A signal ended a check: nothing is known of the iteration but that it was broken off.
-            attempt.agent.process = Some(ProcessEnd::BrokenOff);
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             self.gather(&open, seen(&attempt), &|| false)
         })?;
         facts.usage = attempt.usage;
-        let veto = (self.signals.times() > 0).then(|| Ending {
-            outcome: Outcome::Interrupted,
-            proof: None,
-            why: self.signal_why().to_owned(),
-        });
-        let closing = Closing { veto, ..Closing::default() };
-        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
+        let (boundary, error) = open.record_or_remember(facts.clone(), Closing::default())?;
         match error {
             Some(error) => self.remember(&error),
             None => self.unsaved = false,
@@ -112,7 +105,9 @@ impl Runner<'_> {
                 _ => self.tell(&News::IterationEnded { after: &self.record, exit, ends }),
             }
             self.commit();
-            self.push();
+            if self.signals.times() == 0 {
+                self.push();
+            }
         }
         if self.stalls_by_half(&began) {
             self.react(On::Stall);
