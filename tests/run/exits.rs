@@ -54,7 +54,6 @@ fn what_cannot_be_started_exits_1_and_names_the_way_out() {
     for (arguments, expected) in [
         (&["run", "make it", "--agent-cmd", "no-such-agent"][..], "no program `no-such-agent`"),
         (&["run", "make it", "--agent", "clade"], "did you mean claude?"),
-        (&["run", "biuld"], "did you mean build?"),
         (&["resume"], "there is no loop here"),
         (&["resume", "build"], "none runs a procedure of that name"),
     ] {
@@ -71,6 +70,7 @@ fn what_was_typed_wrong_exits_2_and_starts_nothing() {
     for (arguments, expected) in [
         (&["run", "make it", "--max-iteration", "5"][..], "did you mean `--max-iterations`?"),
         (&["run", "make it", "-n", "many"], "many"),
+        (&["run", "biuld"], "did you mean build?"),
         (&["run", "make it", "--completion-promise", "FAILURE"], "FAILURE"),
         (&["run"], ""),
         (&["resume", "--max-iteration", "5"], "--max-iteration"),

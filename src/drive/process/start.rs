@@ -23,8 +23,9 @@ use crate::engine::run::{Fragment, GitSteps, Pace, Recipe, Run};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::Keep;
 use crate::engine::settings::{Layer, Limit, Sourced};
-use crate::parse::arguments::{LoopArguments, RunOptions};
+use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
+use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
@@ -109,12 +110,7 @@ fn procedure(arguments: &mut LoopArguments, known: &settings::Known) -> Result<O
         return Ok(Some(word));
     }
     let own = procedures::own(&merge(&known.layers, settings::environment(), None));
-    let meant =
-        meant(&word, &own).map_or_else(String::new, |name| format!(": did you mean {name}?"));
-    bail!(
-        "there is no procedure `{word}`{meant}\n\
-         hint: crew run --list names them; a task of one word is written in a sentence"
-    )
+    bail!(UsageError::NoProcedure { meant: meant(&word, &own), word: shown(&word) })
 }
 
 /// Adds what only a run has to what was typed.

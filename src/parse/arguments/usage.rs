@@ -85,6 +85,13 @@ pub enum UsageError {
     },
     /// The command's own name where the task begins.
     CommandInTask,
+    /// One word that names no procedure: too easily a slip to be a task.
+    NoProcedure {
+        /// As typed.
+        word: String,
+        /// The procedure that was probably meant.
+        meant: Option<String>,
+    },
     /// `--completion-promise` and `--no-promise`.
     TwoPromises,
     /// A task and `--prompt-file`.
@@ -157,6 +164,15 @@ impl fmt::Display for UsageError {
                 "the task begins with `/crew:loop`: remove the second one, or put the task in \
                  double quotes",
             ),
+            Self::NoProcedure { word, meant } => {
+                write!(f, "there is no procedure `{word}`")?;
+                if let Some(meant) = meant {
+                    write!(f, ": did you mean {meant}?")?;
+                }
+                f.write_str(
+                    "\nhint: crew run --list names them; a task of one word is written in a sentence",
+                )
+            }
             Self::TwoPromises => f.write_str(
                 "--no-promise and --completion-promise exclude each other: keep one of them",
             ),
