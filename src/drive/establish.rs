@@ -129,7 +129,8 @@ fn vacate(
         Attempt::Ended(ended) => {
             let outcome = ended.record.standing();
             let done = ended.record.state.completed;
-            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} iterations"))))
+            let noun = if done == 1 { "iteration" } else { "iterations" };
+            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} {noun}"))))
         }
     }
 }
