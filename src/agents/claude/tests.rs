@@ -192,6 +192,27 @@ fn a_client_that_is_ended_while_it_tries_again_was_failed_by_the_service() {
 }
 
 #[test]
+fn a_retry_was_got_over_when_anybody_is_answered() {
+    let retry = r#"{"type":"system","subtype":"api_retry","error":"overloaded","attempt":1}"#;
+    let own = r#"{"type":"assistant","message":{"content":[]}}"#;
+    let side = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[]}}"#;
+    let side_fails = r#"{"type":"assistant","parent_tool_use_id":"t","error":"overloaded"}"#;
+    let fails = r#"{"type":"assistant","error":"overloaded","message":{"content":[]}}"#;
+    let table = [
+        (vec![retry], true),
+        (vec![retry, own], false),
+        (vec![retry, side], false),
+        (vec![retry, side_fails], true),
+        (vec![retry, side, retry], true),
+        // The client gave up: that a subagent is answered mends nothing.
+        (vec![retry, fails, side], true),
+    ];
+    for (lines, expected) in table {
+        assert_eq!(read(&lines.join("\n")).0.error.is_some(), expected, "{lines:?}");
+    }
+}
+
+#[test]
 fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
     let mut reader = Claude::default();
     let call = |message: &str, id: &str| {
@@ -258,6 +279,29 @@ fn words_before_a_tool_are_no_final_message_where_the_stream_ends() {
         (vec![text, tool, told], false),
         (vec![tool, side], false),
         (vec![tool, side, told], false),
+    ];
+    for (lines, expected) in table {
+        let report = read(&lines.join("\n")).0;
+        assert_eq!(claim(&report) == Claim::Success, expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn a_claim_of_a_result_is_taken_back_by_what_the_agent_says_or_begins_after_it() {
+    let done = r#"{"type":"result","is_error":false,"result":"<promise>COMPLETE</promise>"}"#;
+    let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
+    let back = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I take that back."},{"type":"tool_use","id":"t","name":"Bash"}]}}"#;
+    let failed = r#"{"type":"assistant","error":"server_error","message":{"content":[{"type":"text","text":"API Error"}]}}"#;
+    let turn = r#"{"type":"system","subtype":"init","model":"m"}"#;
+    let side = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"Hm."}]}}"#;
+    let table = [
+        (vec![text, done], true),
+        (vec![text, done, side], true),
+        (vec![text, done, back], false),
+        (vec![text, done, turn], false),
+        (vec![text, done, failed], false),
+        (vec![text, done, turn, back, done], true),
+        (vec![text, done, turn, text], true),
     ];
     for (lines, expected) in table {
         let report = read(&lines.join("\n")).0;
