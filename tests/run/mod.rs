@@ -8,6 +8,7 @@ mod git;
 mod moves;
 mod owners;
 mod prompts;
+mod resumed;
 
 use std::path::{Path, PathBuf};
 
