@@ -13,6 +13,7 @@ mod moves;
 mod owners;
 mod prompts;
 mod reactions;
+mod resumed;
 mod signals;
 mod state;
 mod waits;

@@ -193,3 +193,26 @@ fn an_unknown_variable_is_an_error_at_the_start_with_the_one_that_was_meant() {
     assert!(ran.stderr.contains("did you mean `iteration`?"), "{}", ran.stderr);
     assert!(world.loops().is_empty());
 }
+
+#[test]
+fn no_include_of_the_projects_leads_out_of_the_checkout() {
+    let world = World::new(&[WORK]);
+    let outside = world.sandbox.root().join("secret.txt");
+    std::fs::write(&outside, "the secret").unwrap();
+    std::os::unix::fs::symlink(&outside, world.sandbox.file("link.txt")).unwrap();
+    world.sandbox.write(".claude/crew.toml", "[procedures.look]\nact = \"look.hbs\"\n");
+    for include in ["../../secret.txt", "../link.txt"] {
+        world.sandbox.write(".claude/look.hbs", &format!("Look.\n{{{{> {include}}}}}\n"));
+        for arguments in [&["run", "look"][..], &["run", "look", "--dry-run"]] {
+            let ran = world.crew(arguments);
+            assert_eq!((ran.code(), world.calls()), (1, 0), "{include}: {ran:#?}");
+            assert!(ran.stderr.contains("look.hbs:2: "), "{}", ran.stderr);
+            assert!(ran.stderr.contains("leads out of the checkout"), "{}", ran.stderr);
+            assert!(!ran.stdout.contains("the secret"), "{}", ran.stdout);
+        }
+    }
+    let own = world.sandbox.home().join(".config/crew/own.hbs");
+    std::fs::write(&own, format!("{{{{> {}}}}}\n", outside.display())).unwrap();
+    let shown = world.crew(&["run", "make it", "--dry-run", "--act", own.to_str().unwrap()]);
+    assert!(shown.success().contains("the secret"), "a file of one's own may include any");
+}

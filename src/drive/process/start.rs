@@ -228,11 +228,17 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         elapsed_ms: Vec::new(),
         state: State::begin(myself()?, clock::now()),
     };
-    let prompt = prompt::assemble(home, &subject, None).map_err(Error::msg)?;
+    let (prompt, launch) = try_launch(home, &subject)?;
+    Ok((subject, prompt, launch))
+}
+
+/// The loop's next prompt, and the command line that would carry it.
+fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
+    let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let ask = Ask { prompt: &prompt.text, permissions: run.permissions, max_turns: run.max_turns };
     let launch = agents::launch(&run.agent, &ask).map_err(Error::msg)?;
-    Ok((subject, prompt, launch))
+    Ok((prompt, launch))
 }
 
 /// Begins the loop in this process.
@@ -311,22 +317,35 @@ fn baseline(
 }
 
 /// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
-/// and what was typed now.
-pub fn adapt(home: &Home, record: &mut Loop, options: &RunOptions) -> Result<()> {
+/// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
+/// be started is tried before anything is recorded.
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
     let folder = record.place.folder.clone();
-    let known = settings::look(home, &record.place.checkout, true)?;
-    let mut typed = Layer::default();
-    type_run(&mut typed, options);
-    let had = record.contract.run.take();
-    let procedure = had.as_ref().and_then(|run| run.procedure.clone());
-    let (settings, _) = settings::for_run(home, known, typed, procedure.as_deref())?;
-    let names_an_agent = options.agent.is_some() || options.agent_cmd.is_some();
-    let Some(had) = had else {
-        record.contract.run = Some(run(options, &settings, procedure, &folder)?);
-        return Ok(());
+    let options = &arguments.run;
+    let settings = |procedure: Option<&str>| -> Result<Settings> {
+        let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
+        let mut typed = Layer::default();
+        type_run(&mut typed, options);
+        Ok(settings::for_run(home, known, typed, procedure)?.0)
     };
-    record.contract.run = Some(Run {
-        agent: if names_an_agent { the_agent(options, &settings, &folder)? } else { had.agent },
+    let run = match record.contract.run.clone() {
+        None => run(options, &settings(None)?, None, &folder)?,
+        Some(had) => {
+            let agent = match (&options.agent_cmd, &options.agent) {
+                (None, None) => had.agent.clone(),
+                _ => the_agent(options, &settings(had.procedure.as_deref())?, &folder)?,
+            };
+            still(had, agent, options)
+        }
+    };
+    record.contract.run = Some(run);
+    try_launch(home, record).map(drop)
+}
+
+/// What a run had, with what was typed now in its place.
+fn still(had: Run, agent: Agent, options: &RunOptions) -> Run {
+    Run {
+        agent,
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
         pace: Pace {
@@ -340,6 +359,5 @@ pub fn adapt(home: &Home, record: &mut Loop, options: &RunOptions) -> Result<()>
             rebase: options.rebase.clone().or(had.git.rebase),
         },
         ..had
-    });
-    Ok(())
+    }
 }

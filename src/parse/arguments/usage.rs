@@ -48,6 +48,11 @@ pub enum UsageError {
         /// As typed.
         option: String,
     },
+    /// An option of `crew run` that has no meaning after `crew resume`.
+    OnlyAtStart {
+        /// As typed.
+        option: String,
+    },
     /// A value whose quote has no partner.
     UnclosedValue {
         /// The option.
@@ -96,6 +101,8 @@ pub enum UsageError {
     TwoPromises,
     /// A task and `--prompt-file`.
     TwoTasks,
+    /// `--agent` and `--agent-cmd`.
+    TwoAgents,
 }
 
 impl UsageError {
@@ -141,6 +148,11 @@ impl fmt::Display for UsageError {
                 "`{option}` is an option of crew run, in a terminal\n\
                  if it belongs to the task, put the whole task in double quotes"
             ),
+            Self::OnlyAtStart { option } => write!(
+                f,
+                "`{option}` is an option of crew run: a resumed loop goes on as it was begun\n\
+                 crew resume --help names what can be changed"
+            ),
             Self::UnclosedValue { flag, example } => {
                 write!(f, "the quote that opens the value of {flag} is never closed: {example}")
             }
@@ -176,6 +188,9 @@ impl fmt::Display for UsageError {
             Self::TwoPromises => f.write_str(
                 "--no-promise and --completion-promise exclude each other: keep one of them",
             ),
+            Self::TwoAgents => {
+                f.write_str("--agent and --agent-cmd exclude each other: keep one of them")
+            }
             Self::TwoTasks => f.write_str("there is a task and a --prompt-file: keep one of them"),
         }
     }
