@@ -163,18 +163,10 @@ impl fmt::Display for UsageError {
                 write!(f, "{flag} takes {wanted}, not `{value}`: {example}")
             }
             Self::GivenTwice { flag } => write!(f, "{flag} is given twice: keep one of them"),
-            Self::UnclosedTask => f.write_str(
-                "the quote that opens the task is never closed\n\
-                 add a double quote where the task ends, or take the first one away",
-            ),
             Self::TextAfterTask { text } => write!(
                 f,
                 "`{text}` stands apart from the task\n\
                  put the whole task in double quotes, and values of several words too"
-            ),
-            Self::CommandInTask => f.write_str(
-                "the task begins with `/crew:loop`: remove the second one, or put the task in \
-                 double quotes",
             ),
             Self::NoProcedure { word, meant } => {
                 write!(f, "there is no procedure `{word}`")?;
@@ -185,13 +177,28 @@ impl fmt::Display for UsageError {
                     "\nhint: crew run --list names them; a task of one word is written in a sentence",
                 )
             }
-            Self::TwoPromises => f.write_str(
-                "--no-promise and --completion-promise exclude each other: keep one of them",
-            ),
-            Self::TwoAgents => {
-                f.write_str("--agent and --agent-cmd exclude each other: keep one of them")
+            fixed => f.write_str(fixed.fixed_words()),
+        }
+    }
+}
+
+impl UsageError {
+    /// The words of those that repeat nothing of what was typed.
+    fn fixed_words(&self) -> &'static str {
+        match self {
+            Self::UnclosedTask => {
+                "the quote that opens the task is never closed\n\
+                 add a double quote where the task ends, or take the first one away"
             }
-            Self::TwoTasks => f.write_str("there is a task and a --prompt-file: keep one of them"),
+            Self::CommandInTask => {
+                "the task begins with `/crew:loop`: remove the second one, or put the task in double quotes"
+            }
+            Self::TwoPromises => {
+                "--no-promise and --completion-promise exclude each other: keep one of them"
+            }
+            Self::TwoAgents => "--agent and --agent-cmd exclude each other: keep one of them",
+            Self::TwoTasks => "there is a task and a --prompt-file: keep one of them",
+            _ => "the arguments cannot be read",
         }
     }
 }
