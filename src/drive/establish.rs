@@ -48,6 +48,10 @@ pub fn establish(
     let id = LoopId::from_random(env::random());
     let now = clock::now();
     disk::make_private_folder(&home.loop_folder(&id))?;
+    let trusted = match beginning.owner.driver {
+        Driver::Process => git::steps::trusted(&beginning.place.checkout),
+        Driver::Session => None,
+    };
     let stall = beginning.contract.limits.stall > 0;
     let mut record = Loop {
         version: VERSION,
@@ -57,6 +61,7 @@ pub fn establish(
         contract: beginning.contract,
         place: beginning.place,
         elapsed_ms: Vec::new(),
+        trusted,
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;

@@ -140,6 +140,9 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     if outcome == Some(Outcome::Stalled) {
         state.still = 0;
     }
+    if taker.owner.driver == Driver::Process && record.trusted.is_none() {
+        record.trusted = git::steps::trusted(&record.place.checkout);
+    }
     state.owner = taker.owner;
     state.session = taker.memory;
     state.began = clock::now();

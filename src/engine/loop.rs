@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::contract::{Contract, Place};
 use super::evidence::Evidence;
 use super::facts::{Moment, Verdict};
+use super::git::Trusted;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
 use super::protect::Marks;
@@ -89,6 +90,9 @@ pub struct Loop {
     pub place: Place,
     /// Awake milliseconds of each counted iteration.
     pub elapsed_ms: Vec<u64>,
+    /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<Trusted>,
     pub state: State,
 }
 

@@ -10,13 +10,13 @@ use crate::drive::ending;
 use crate::drive::reactions::react;
 use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::git::commit_message;
+use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::run::On;
-use crate::world::git::steps::Steps;
+use crate::world::git::steps::{Steps, following};
 use crate::world::{env, git, store, view};
 
 impl Runner<'_> {
@@ -166,7 +166,7 @@ impl Runner<'_> {
         }
     }
 
-    fn push(&self) {
+    fn push(&mut self) {
         if !self.run().git.push {
             return;
         }
@@ -174,9 +174,19 @@ impl Runner<'_> {
             None => self.tell(&News::PushFailed {
                 why: "push failed (no-remote): this is no git repository; git init",
             }),
-            Some(Ok(pushed)) if pushed.was_up_to_date => {}
             Some(Ok(pushed)) => {
-                self.tell(&News::Pushed { branch: &pushed.branch, remote: &pushed.remote });
+                let Pushed { branch, remote, .. } = &pushed;
+                if !pushed.was_up_to_date {
+                    self.tell(&News::Pushed { branch, remote });
+                }
+                if pushed.upstream_was_set {
+                    self.trusted =
+                        self.trusted.take().map(|before| following(&before, branch, remote));
+                    let trusted = self.trusted.clone();
+                    self.amend(&format!("{branch} follows {remote}"), |record| {
+                        record.trusted.clone_from(&trusted);
+                    });
+                }
             }
             Some(Err(fault)) => self.tell(&News::PushFailed { why: &fault.line() }),
         }

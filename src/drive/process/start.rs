@@ -230,6 +230,7 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         contract: prepared.contract.clone(),
         place: prepared.place.clone(),
         elapsed_ms: Vec::new(),
+        trusted: None,
         state: State::begin(myself()?, clock::now()),
     };
     let prompt = prompt::assemble(home, &subject, None).map_err(Error::msg)?;
