@@ -67,9 +67,9 @@ pub fn establish(
     record.state.session = beginning.memory;
     record.state.tree = if stall { git::fingerprint(&record) } else { None };
     if !record.contract.protect.is_empty() {
-        match git::protected(&record) {
-            Some(marks) => record.state.protected = marks,
-            None => notes.push("nothing is protected here: that takes git".to_owned()),
+        record.state.protected = git::protected(&record);
+        if record.state.protected.is_none() {
+            notes.push("nothing is protected here: that takes git".to_owned());
         }
     }
     write_pointer(&pointer, &record.id)?;

@@ -11,6 +11,7 @@ mod kills;
 mod moves;
 mod owners;
 mod prompts;
+mod protection;
 mod reactions;
 mod signals;
 mod state;
