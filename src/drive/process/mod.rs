@@ -53,6 +53,11 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
     runner.go()
 }
 
+/// Whether this process owns a loop.
+fn is_ours(record: &Loop) -> bool {
+    myself().is_ok_and(|owner| owner.process == record.state.owner.process)
+}
+
 /// A run in progress.
 struct Runner<'a> {
     home: &'a Home,
@@ -100,8 +105,6 @@ impl Runner<'_> {
             Ok(found) => self.record = found,
             Err(error) => self.remember(&error.into()),
         }
-        let is_ours =
-            |record: &Loop| myself().is_ok_and(|owner| owner.process == record.state.owner.process);
         self.unsaved || !self.record.is_live() || is_ours(&self.record)
     }
 

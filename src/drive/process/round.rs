@@ -3,8 +3,8 @@
 
 use serde_json::Map;
 
-use super::Runner;
 use super::attempt::Attempt;
+use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
 use crate::drive::ending;
 use crate::drive::reactions::react;
@@ -219,7 +219,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Changes the record as it is by now.
+    /// Changes the record as it is by now; not one that another owner has taken.
     fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
         if self.unsaved {
             return change(&mut self.record);
@@ -228,6 +228,9 @@ impl Runner<'_> {
             .map_err(anyhow::Error::from)
             .and_then(|held| {
                 let mut found = held.load()?;
+                if !is_ours(&found) {
+                    return Ok(found);
+                }
                 change(&mut found);
                 Ok(held.record(found, |next| Event::changed(what, next))?)
             });
