@@ -1,6 +1,7 @@
 use super::*;
 use crate::engine::facts::{Order, ProcessEnd};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
+use crate::engine::protect::Marks;
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
@@ -224,9 +225,9 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
 fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     let mut subject = a_loop();
     let mark = |path: &str| (path.to_owned(), "1".to_owned());
-    subject.state.protected = [mark("mine")].into();
+    subject.contract.protect = vec!["tests".to_owned()];
+    subject.state.protected = Some([mark("mine")].into());
     let table = [
-        (None, None),
         (Some(vec!["mine"]), None),
         (Some(vec!["mine", "tests/a.rs"]), Some("tests/a.rs")),
         (Some(vec![]), Some("mine")),
@@ -243,6 +244,28 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
         assert_eq!((evidence.failure, evidence.claim), (complaint, claim));
         assert_eq!(judged.proved.is_none(), named.is_some());
     }
+}
+
+#[test]
+fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_something_before() {
+    for (began, refused) in [(Some(Marks::new()), true), (None, false)] {
+        let mut subject = a_loop();
+        subject.contract.protect = vec!["tests".to_owned()];
+        subject.state.protected = began;
+        let judged = judge(&subject, &facts(Claim::Success));
+        let evidence = judged.after.state.evidence.unwrap();
+        assert_eq!(evidence.failure, refused.then(|| UNSEEN.to_owned()));
+        let refusal = Standing::Refused(UNSEEN.to_owned());
+        assert_eq!(evidence.claim, if refused { refusal } else { Standing::Accepted });
+        assert_eq!(judged.proved.is_none(), refused);
+    }
+    // What does not count was not looked at either.
+    let mut subject = a_loop();
+    subject.contract.protect = vec!["tests".to_owned()];
+    subject.state.protected = Some(Marks::new());
+    let mut facts = facts(Claim::None);
+    facts.seen.agent.process = Some(ProcessEnd::Skipped("nothing to do".to_owned()));
+    assert_eq!(judge(&subject, &facts).after.state.evidence.unwrap().failure, None);
 }
 
 #[test]

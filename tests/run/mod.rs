@@ -12,6 +12,7 @@ mod kills;
 mod moves;
 mod owners;
 mod prompts;
+mod protection;
 mod reactions;
 mod resumed;
 mod signals;

@@ -165,9 +165,11 @@ impl Runner<'_> {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
-                if let (Some(before), Some(after)) = (before, self.protected()) {
-                    let state = &mut self.record.state;
-                    state.protected = protect::moved(&state.protected, &before, after);
+                let after = self.protected();
+                if let (Some(began), Some(before), Some(after)) =
+                    (&mut self.record.state.protected, before, after)
+                {
+                    *began = protect::moved(began, &before, after);
                 }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
                 true

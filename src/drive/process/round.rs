@@ -3,19 +3,19 @@
 
 use serde_json::Map;
 
-use super::Runner;
 use super::attempt::Attempt;
+use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
 use crate::drive::ending;
 use crate::drive::reactions::react;
 use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::git::commit_message;
+use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::run::On;
-use crate::world::git::steps::Steps;
+use crate::world::git::steps::{Steps, following};
 use crate::world::{env, git, store, view};
 
 impl Runner<'_> {
@@ -161,7 +161,7 @@ impl Runner<'_> {
         }
     }
 
-    fn push(&self) {
+    fn push(&mut self) {
         if !self.run().git.push {
             return;
         }
@@ -169,9 +169,19 @@ impl Runner<'_> {
             None => self.tell(&News::PushFailed {
                 why: "push failed (no-remote): this is no git repository; git init",
             }),
-            Some(Ok(pushed)) if pushed.was_up_to_date => {}
             Some(Ok(pushed)) => {
-                self.tell(&News::Pushed { branch: &pushed.branch, remote: &pushed.remote });
+                let Pushed { branch, remote, .. } = &pushed;
+                if !pushed.was_up_to_date {
+                    self.tell(&News::Pushed { branch, remote });
+                }
+                if pushed.upstream_was_set {
+                    self.trusted =
+                        self.trusted.take().map(|before| following(&before, branch, remote));
+                    let trusted = self.trusted.clone();
+                    self.amend(&format!("{branch} follows {remote}"), |record| {
+                        record.trusted.clone_from(&trusted);
+                    });
+                }
             }
             Some(Err(fault)) => self.tell(&News::PushFailed { why: &fault.line() }),
         }
@@ -204,7 +214,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Changes the record as it is by now.
+    /// Changes the record as it is by now; not one that another owner has taken.
     fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
         if self.unsaved {
             return change(&mut self.record);
@@ -213,6 +223,9 @@ impl Runner<'_> {
             .map_err(anyhow::Error::from)
             .and_then(|held| {
                 let mut found = held.load()?;
+                if !is_ours(&found) {
+                    return Ok(found);
+                }
                 change(&mut found);
                 Ok(held.record(found, |next| Event::changed(what, next))?)
             });

@@ -226,6 +226,7 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         contract: prepared.contract.clone(),
         place: prepared.place.clone(),
         elapsed_ms: Vec::new(),
+        trusted: None,
         state: State::begin(myself()?, clock::now()),
     };
     let (prompt, launch) = try_launch(home, &subject)?;
