@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::words::{count, duration, took};
 use super::{line, run};
+use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
@@ -103,9 +104,9 @@ fn errors(text: &mut String, subject: &Loop) {
     }
 }
 
-/// What a check printed, set apart.
+/// What a check or an agent printed, set apart, without anything that steers a terminal.
 pub fn tail(text: &mut String, printed: &str) {
-    for line in printed.lines() {
+    for line in plain(printed).lines() {
         let _ = writeln!(text, "           | {line}");
     }
 }

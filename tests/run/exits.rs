@@ -173,3 +173,19 @@ fn a_paused_run_exits_130_with_the_resume_line() {
     let found = world.the_loop();
     assert_eq!((&found["status"], &found["completed_iterations"]), (&"paused".into(), &1.into()));
 }
+
+#[test]
+fn what_an_agent_or_a_check_prints_never_steers_the_terminal() {
+    const STEER: &str = r"\033[2J\033]0;title\007\033[1A";
+    let step = format!("printf '{STEER}complains\\n' >&2; echo x >> work.txt; exit 1");
+    let world = World::new(&[&step]);
+    let check = format!("printf '{STEER}not yet\\n'; false");
+    let ran = world.crew(&["run", "make it", "-n", "2", "--verify", &check, "--gate", &check]);
+    let status = world.crew(&["status", "--all"]).success();
+    let story = world.crew(&["show"]).success();
+    assert!(ran.stdout.contains("| not yet"), "{}", ran.stdout);
+    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("complains"), "{ran:?}");
+    for shown in [&ran.stdout, &ran.stderr, &status, &story] {
+        assert!(!shown.contains(['\x1b', '\x07']), "{shown:?}");
+    }
+}

@@ -233,7 +233,7 @@ impl Claude {
         let turns = result.turns();
         self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
         self.open.close_all_tools();
-        let is_error = result.is_error == Some(true);
+        let is_error = result.is_error.0;
         if !is_error {
             self.error = None;
         }

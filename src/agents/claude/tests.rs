@@ -24,7 +24,7 @@ fn now() -> DateTime<FixedOffset> {
 }
 
 fn claim(report: &Report) -> Claim {
-    report.claim("Go.", Some(&Promise::default()))
+    report.claim("Go.", "Go.", Some(&Promise::default()))
 }
 
 #[test]
@@ -76,7 +76,22 @@ fn what_is_used_before_an_end_without_a_sum_is_a_lower_bound() {
         assert_eq!(tokens.output, 3, "each message's first event says less than its last");
         assert!(usage.cost > Money(19_000_000_000), "{usage:?}");
     }
-    assert_eq!(read("").0.usage, None);
+}
+
+#[test]
+fn a_client_that_was_ended_before_it_told_what_it_used_lost_it_and_one_that_never_tells_says_none()
+{
+    let lost = || Some(Usage { lost: true, ..Usage::default() });
+    let table = [
+        ("", lost()),
+        ("Segmentation fault", lost()),
+        (r#"{"type":"system","subtype":"init","model":"m"}"#, lost()),
+        (r#"{"type":"result","is_error":true,"modelUsage":{}}"#, Some(Usage::default())),
+        (r#"{"type":"result","is_error":false,"result":"Done."}"#, None),
+    ];
+    for (stream, expected) in table {
+        assert_eq!(read(stream).0.usage, expected, "{stream}");
+    }
 }
 
 #[test]
@@ -321,6 +336,19 @@ fn junk_is_passed_over_and_what_was_understood_stands() {
     assert_eq!((&report.usage, &report.turns), (&read(plain).0.usage, &Some(1)));
     assert_eq!(report.final_message, read(plain).0.final_message);
     assert!(seen.iter().all(|it| it.len() < 100), "{seen:?}");
+}
+
+#[test]
+fn no_event_is_lost_for_one_of_its_fields() {
+    let result = |field: &str| format!(r#"{{"type":"result","result":"Done.",{field}}}"#);
+    for field in [r#""is_error":"no""#, r#""modelUsage":[]"#, r#""modelUsage":{"m":7}"#] {
+        let report = read(&result(field)).0;
+        assert_eq!(report.final_message.as_deref(), Some("Done."), "{field}");
+    }
+    let fails = r#"{"type":"assistant","error":"overloaded","message":"words"}"#;
+    assert!(read(fails).0.error.is_some());
+    let mixed = r#"{"type":"assistant","message":{"content":[7,{"type":"text","text":"Hi."}]}}"#;
+    assert_eq!(read(mixed).0.final_message.as_deref(), Some("Hi."));
 }
 
 #[test]

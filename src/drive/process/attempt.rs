@@ -8,6 +8,7 @@ use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
 use crate::engine::claim::Claim;
+use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
@@ -106,7 +107,7 @@ impl Runner<'_> {
         };
         self.tell_of_the_end(&ended);
         let report = watcher.into_reader().report(clock::local());
-        self.came_to(run, prompt, &ended, report)
+        self.came_to(run, prompt, &ended, &report)
     }
 
     /// Tells what a person should know of how the agent ended, and what no judgement rests on.
@@ -130,8 +131,9 @@ impl Runner<'_> {
         }
     }
 
-    fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: Report) -> Attempt {
-        let claim = report.claim(prompt, self.record.contract.promise.as_ref());
+    fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: &Report) -> Attempt {
+        let claim =
+            report.claim(prompt, &self.record.contract.task, self.record.contract.promise.as_ref());
         let process = match ended.end {
             End::Exit(code) => ProcessEnd::Exit(code),
             End::Signal(signal) => ProcessEnd::Signal(signal),
@@ -139,12 +141,13 @@ impl Runner<'_> {
             End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
             End::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
         };
+        let usage = report.used(&process);
         let agent = AgentEnd {
-            errors: tail_of(&ended.errors, TAIL_CHARS),
+            errors: tail_of(&plain(&ended.errors), TAIL_CHARS),
             missed_ms: ended.missed_ms,
             ..report.agent_end(process)
         };
-        Attempt { agent, claim, usage: report.usage }
+        Attempt { agent, claim, usage }
     }
 
     /// Where the agent works: the folder the loop was started from.
