@@ -255,3 +255,15 @@ fn files_that_nobody_has_added_are_counted_at_the_end() {
     let listed = world.crew(&["history", "--limit", "0"]).success();
     assert!(listed.contains("make it"), "{listed}");
 }
+
+#[test]
+fn a_word_told_while_a_broken_off_run_is_paused_is_told_once() {
+    let world = World::new(&["touch \"$notes/hangs\"; sleep 600", WORK]);
+    let running = world.hanging(&["run", "make it", "-n", "2"]);
+    world.crew(&["pause", "--now"]).success();
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+    world.crew(&["tell", "a late word"]).success();
+    assert_eq!(world.crew(&["resume"]).code(), 10);
+    let told = |call| world.prompt(call).matches("a late word").count();
+    assert_eq!([1, 2, 3].map(told), [0, 1, 0], "{}", world.prompt(3));
+}
