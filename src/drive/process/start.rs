@@ -25,6 +25,7 @@ use crate::engine::settings::run::Keep;
 use crate::engine::settings::{Layer, Limit, Sourced};
 use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
+use crate::parse::fragment::fragment as read_fragment;
 use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::home::Home;
@@ -55,6 +56,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     type_run(&mut typed, &arguments.run);
     let (settings, notes) = settings::for_run(home, known, typed, procedure.as_deref())?;
     let run = run(&arguments.run, &settings, procedure, folder)?;
+    some_phase(&run)?;
     let without_git = without_git(&arguments.run, &run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
@@ -198,21 +200,29 @@ fn recipe(options: &RunOptions, mut recipe: Recipe, folder: &Path) -> Result<Rec
     Ok(recipe)
 }
 
-/// A typed fragment: a file that is there, one of crew's own, else the text itself.
+/// A typed fragment. A link that a person types is followed, wherever it leads.
 fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
-    if let Some(name) = text.strip_prefix("builtin:") {
-        return Ok(Fragment::BuiltIn(name.to_owned()));
-    }
-    let path = folder.join(text);
-    let looks_like_one = text.contains('/') || path.extension().is_some();
-    let is_a_path = looks_like_one && !text.contains(char::is_whitespace);
-    match disk::real_path(&path) {
-        Ok(path) if !text.contains('\n') && disk::is_file(&path) => Ok(Fragment::File(path)),
-        Err(error) if is_a_path => {
-            Err(Error::new(error).context(format!("cannot read {}", path.display())))
+    match read_fragment(text, folder, &disk::is_file) {
+        Ok(Fragment::File(path)) => {
+            let real = disk::real_path(&path);
+            Ok(Fragment::File(real.with_context(|| format!("cannot read {}", path.display()))?))
         }
-        Ok(_) | Err(_) => Ok(Fragment::Text(text.to_owned())),
+        Ok(other) => Ok(other),
+        Err(wanted) => bail!("`{text}` names no file\nhint: write {wanted}"),
     }
+}
+
+/// Refuses a procedure that would ask nothing of its agent.
+fn some_phase(run: &Run) -> Result<()> {
+    let Recipe { observe, orient, decide, act, .. } = &run.recipe;
+    let is_empty = [observe, orient, decide, act].iter().all(|phase| phase.is_empty());
+    if let (Some(name), true) = (&run.procedure, is_empty) {
+        bail!(
+            "procedure `{name}` has no phase: nothing would be asked of the agent\n\
+             hint: give it observe, orient, decide or act in the settings, or type --act \"…\""
+        );
+    }
+    Ok(())
 }
 
 /// The first prompt and the command line that would carry it: what `--dry-run` shows, and what is tried

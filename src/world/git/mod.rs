@@ -78,9 +78,12 @@ pub fn since(subject: &Loop) -> Since {
     let log = git.run(&["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
     let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start, "--"];
     let stat = git.run_on_files(&[&stat[..], &[".", OURS]].concat());
+    let untracked = ["ls-files", "-z", "--others", "--exclude-standard", "--", ".", OURS];
+    let untracked = git.run_on_files(&untracked).unwrap_or_default();
     Since {
         commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         diffstat: stat.unwrap_or_default().trim_end().to_owned(),
+        untracked: untracked.matches('\0').count() as u64,
         told: String::new(),
     }
 }
