@@ -64,7 +64,8 @@ pub fn go(
     signals: &Signals,
     voice: &mut Voice,
 ) -> Result<Exit> {
-    if options.detach {
+    // A person who asked for the end while the checks ran wants no crew that goes on out of reach.
+    if options.detach && signals.times() == 0 && record.is_live() {
         let flags = [("--json", options.json), ("-v", options.verbose), ("-q", options.quiet)];
         let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
         let Detached { record, pid, output } = hand_over(home, &record, &flags)?;

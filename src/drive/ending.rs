@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::meter;
@@ -13,6 +14,7 @@ use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::owner::Driver;
+use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
@@ -46,6 +48,18 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
         let text = page(&record, &since, outcome.label(), now);
         view::write_handoff(&record, &file_name(outcome.label(), now), &text).ok()
     });
+    write_result(home, &record, &since, now);
+    let _ = view::write(&record);
+    if !is_left_to_its_crew(&record) {
+        groups::end_leftovers(home, &record.id);
+    }
+    if let Some(session_id) = &record.state.owner.session_id {
+        release(home, session_id, &record.id);
+    }
+    Ended { record, since, handoff: handoff.flatten() }
+}
+
+fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
     let result = json!({
         "schema": 1,
         "id": record.id,
@@ -60,12 +74,27 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     });
     let file = home.loop_file(&record.id, "result.json");
     let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
-    let _ = view::write(&record);
-    groups::end_leftovers(home, &record.id);
-    if let Some(session_id) = &record.state.owner.session_id {
-        release(home, session_id, &record.id);
+}
+
+/// Whether another crew is there that ends what it started in order: TERM, 5 s, KILL.
+fn is_left_to_its_crew(record: &Loop) -> bool {
+    let owner = &record.state.owner.process;
+    let is_another = unix::myself().as_ref() != Some(owner);
+    record.driver() == Driver::Process && is_another && unix::is_alive(owner)
+}
+
+/// Adds what an iteration used that somebody else ended the loop under. The ending itself stays as it is.
+pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
+    // Its own generation has its result before this one's: whoever ended it then leaves this one alone.
+    complete(home, &store::load(home, id)?);
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    record.state.usage.add(usage);
+    let record = held.record(record, |next| Event::changed("counted what was used", next))?;
+    if !record.is_live() {
+        write_result(home, &record, &git::since(&record), clock::now().wall);
     }
-    Ended { record, since, handoff: handoff.flatten() }
+    Ok(())
 }
 
 /// Does what the process that recorded an ending was killed before.
@@ -75,14 +104,15 @@ pub fn complete(home: &Home, record: &Loop) {
     }
 }
 
-/// Whether this very ending has its result, which is written after the handoff. A loop that was resumed has
-/// the result of an earlier one.
+/// Whether this very ending has its result, which is written after the handoff, or that of what was counted
+/// after it. A loop that was resumed has the result of an earlier one.
 fn is_wound_up(home: &Home, record: &Loop) -> bool {
     let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES);
     let Ok(Some(result)) = result else { return false };
     let Ok(result) = serde_json::from_slice::<Value>(&result) else { return false };
     // An earlier crew's names none.
-    result.get("generation").is_none_or(|of| *of == record.state.generation)
+    let generation = result.get("generation").map(Value::as_u64);
+    generation.is_none_or(|of| of >= Some(record.state.generation))
 }
 
 /// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now.

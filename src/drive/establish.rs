@@ -10,7 +10,7 @@ use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, git};
+use crate::world::{clock, disk, env, git, groups};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -132,6 +132,8 @@ fn vacate(
         Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
         Attempt::Over(_) => Ok(Vacancy::Free(None)),
         Attempt::Ended(ended) => {
+            // The new loop's agent must not begin beside the old one's, whatever grace that one has.
+            groups::end_leftovers(home, id);
             let outcome = ended.record.standing();
             let done = ended.record.state.completed;
             let noun = if done == 1 { "iteration" } else { "iterations" };

@@ -57,6 +57,8 @@ pub enum ProcessEnd {
     Signal(i32),
     /// By crew, at the iteration's timeout of so many seconds.
     TimedOut(u64),
+    /// By crew, because the loop's own time was over.
+    OutOfTime,
     /// By crew, because it printed nothing for so many seconds while no tool call was open.
     Silent(u64),
     /// By crew, because a person asked for it; says how.

@@ -165,7 +165,10 @@ fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
             Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
         }
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
-        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_) => None,
+        ProcessEnd::Exit(_)
+        | ProcessEnd::OutOfTime
+        | ProcessEnd::BrokenOff(_)
+        | ProcessEnd::Skipped(_) => None,
     }
 }
 

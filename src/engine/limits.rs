@@ -134,6 +134,14 @@ pub fn reached(subject: &Loop) -> Option<String> {
     None
 }
 
+/// Milliseconds of the loop's time that are left at `awake_ms`, in its running iteration; `None` without a limit.
+pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
+    let max = subject.contract.limits.max_duration_s;
+    let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
+    let spent = subject.state.awake_ms.saturating_add(iteration);
+    (max > 0).then(|| max.saturating_mul(1000).saturating_sub(spent))
+}
+
 fn iterations_are_spent(subject: &Loop) -> bool {
     let max = subject.contract.limits.max_iterations;
     max > 0 && subject.state.completed >= max
@@ -250,6 +258,19 @@ mod tests {
             subject.state.completed = completed;
             subject.state.awake_ms = awake_ms;
             assert_eq!(reached(&subject).as_deref(), expected, "{completed} of {max}");
+        }
+    }
+
+    #[test]
+    fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_nothing() {
+        let table =
+            [(0, 5000, None), (10, 1000, Some(7000)), (10, 8000, Some(0)), (10, 60_000, Some(0))];
+        for (max, now, expected) in table {
+            let mut subject = a_loop();
+            subject.contract.limits.max_duration_s = max;
+            subject.state.awake_ms = 2000;
+            subject.state.began.awake_ms = 0;
+            assert_eq!(time_left_ms(&subject, now), expected, "{now} of {max}");
         }
     }
 

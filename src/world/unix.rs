@@ -25,7 +25,7 @@ pub fn kill_myself() -> ! {
 /// A flag that rises when the client or the user asks this process to end.
 pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
+    for signal in [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
@@ -33,6 +33,20 @@ pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
 
 /// Two signals closer together than this are one wish: a terminal that closes hangs up twice.
 const ONE_WISH_MS: u64 = 100;
+
+/// The wish that ends this process wherever it is. Its children die with it.
+const LAST_WISH: u32 = 3;
+
+/// Whether whoever started this process had a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    #[expect(unsafe_code, reason = "the only way to ask")]
+    // SAFETY: without a new action nothing changes; all zeros are a valid old one.
+    unsafe {
+        let asked = libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        asked == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
 
 /// How often, and first by which signal, this process was asked to end.
 #[derive(Debug, Clone, Default)]
@@ -46,15 +60,22 @@ struct Asked {
 }
 
 impl Signals {
-    /// From now on INT, TERM and HUP end nothing by themselves.
+    /// From now on INT, TERM and HUP end nothing by themselves, but for the third: whoever is busy with a
+    /// terminal or a pipe that takes nothing hears none of them. One that was ignored, as `nohup` has it,
+    /// stays so.
     pub fn listen() -> io::Result<Self> {
         let signals = Self::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
             let asked = Arc::clone(&signals.0);
             #[expect(unsafe_code, reason = "the door to a handler that counts")]
-            // SAFETY: the handler reads a clock and changes numbers; it neither allocates nor locks.
+            // SAFETY: the handler reads a clock, changes numbers and may end the process by `_exit`; it
+            // neither allocates nor locks.
             unsafe {
-                signal_hook::low_level::register(signal, move || asked.note(signal))?;
+                signal_hook::low_level::register(signal, move || {
+                    if asked.note(signal) >= LAST_WISH {
+                        signal_hook::low_level::exit(asked.exit_code().into());
+                    }
+                })?;
             }
         }
         Ok(signals)
@@ -67,23 +88,25 @@ impl Signals {
 
     /// The exit code of the first signal: 130 for INT, 143 for TERM, and for HUP, which asks for the same.
     pub fn exit_code(&self) -> Option<u8> {
-        match self.0.first.load(Ordering::Relaxed) {
-            0 => None,
-            SIGINT => Some(130),
-            _ => Some(143),
-        }
+        (self.times() > 0).then(|| self.0.exit_code())
     }
 }
 
 impl Asked {
-    fn note(&self, signal: i32) {
+    /// Counts a wish, and says the how manyeth it is; 0 for the echo of one.
+    fn note(&self, signal: i32) -> u32 {
         let now = super::clock::awake_ms();
         let last = self.last_ms.swap(now, Ordering::Relaxed);
         let is_first =
             self.first.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if is_first || now.saturating_sub(last) >= ONE_WISH_MS {
-            self.times.fetch_add(1, Ordering::Relaxed);
+            return self.times.fetch_add(1, Ordering::Relaxed) + 1;
         }
+        0
+    }
+
+    fn exit_code(&self) -> u8 {
+        if self.first.load(Ordering::Relaxed) == SIGINT { 130 } else { 143 }
     }
 }
 

@@ -156,7 +156,19 @@ fn a_replaced_run_ends_before_the_agent_of_the_new_one_begins() {
 }
 
 #[test]
-fn when_a_cancel_is_answered_the_agent_is_gone() {
+fn the_agent_of_a_cancelled_run_may_end_in_order() {
+    let in_order = "trap 'sleep 0.5; touch \"$notes/in_order\"; exit 0' TERM; \
+                    touch \"$notes/hangs\"; sleep 600 & wait";
+    let world = World::new(&[in_order]);
+    let running = world.hanging(&["run", "make it"]);
+    world.crew(&["cancel"]).success();
+    let ran = running.wait(DEADLINE);
+    assert_eq!(ran.code(), 14, "{ran:#?}");
+    assert!(world.note("in_order").exists(), "it was killed at once");
+}
+
+#[test]
+fn after_a_cancel_the_agent_is_gone() {
     let world = World::new(&["echo $$ > \"$notes/agent\"; touch \"$notes/hangs\"; sleep 600"]);
     let running = world.hanging(&["run", "make it"]);
     let agent = world.process("agent");

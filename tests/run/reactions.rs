@@ -3,6 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use rustix::process::Signal;
+
 use super::claude::{answer, limited};
 use super::{CLAIM, HANG, WORK, World};
 use crate::child::Ran;
@@ -131,4 +133,21 @@ fn a_start_throws_logs_away_that_are_too_old() {
     assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
     assert!(!logs.join("0002.log").exists());
     assert_eq!(world.loops().len(), 3, "records stay");
+}
+
+#[test]
+fn who_asks_for_the_end_while_a_start_is_reacted_to_sees_no_agent() {
+    for (is_signal, code) in [(true, 130), (false, 14)] {
+        let start = "iteration_start = \"touch 'NOTES/ready'; sleep 1\"";
+        let world = world(&[HANG], start);
+        let running = world.sandbox.start_crew(&["run", "Do it"]);
+        poll_until("the reaction", || world.note("ready").exists());
+        if is_signal {
+            running.signal(Signal::INT);
+        } else {
+            world.crew(&["cancel"]).success();
+        }
+        let ran = running.wait(DEADLINE);
+        assert_eq!((ran.code(), world.calls()), (code, 0), "{ran:#?}");
+    }
 }

@@ -1,8 +1,8 @@
 //! Ctrl-C, TERM and a reader that goes away, at every moment of a run: it ends in order, tells how to go on,
 //! and leaves nothing running.
 
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -94,6 +94,56 @@ fn ctrl_c_during_the_baseline_starts_no_agent() {
     let ran = signalled(&world, &["run", "Do it", "--verify", &check], "ready", Signal::INT);
     assert_eq!((ran.code(), world.calls()), (130, 0), "{ran:#?}");
     assert_interrupted(&world, &ran, 0);
+}
+
+#[test]
+fn ctrl_c_during_the_baseline_hands_no_detached_run_over() {
+    let world = World::new(&[WORK]);
+    let check = format!("touch '{}'; sleep 600", world.note("ready").display());
+    let arguments = ["run", "Do it", "--detach", "--verify", &check];
+    let ran = signalled(&world, &arguments, "ready", Signal::INT);
+    assert_eq!((ran.code(), world.calls()), (130, 0), "{ran:#?}");
+    assert_interrupted(&world, &ran, 0);
+}
+
+#[test]
+fn a_hangup_that_was_ignored_from_the_start_ends_nothing() {
+    let world = World::new(&["touch \"$notes/ready\"; \
+        until test -e \"$notes/go\"; do sleep 0.02; done; echo '<promise>COMPLETE</promise>'"]);
+    let mut command: Command = world.sandbox.command("sh");
+    let line = format!("trap '' HUP; exec '{}' run 'Do it'", crew().display());
+    command.args(["-c", &line]);
+    let running = Running::start(command, None);
+    poll_until("the agent", || world.note("ready").exists());
+    running.signal(Signal::HUP);
+    std::fs::write(world.note("go"), "").unwrap();
+    let ran = running.wait(DEADLINE);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+}
+
+#[test]
+fn the_third_signal_ends_a_crew_whose_words_nobody_takes() {
+    let flood = "touch \"$notes/ready\"; yes | head -c 4000000; sleep 600";
+    let world = World::new(&[flood]);
+    let mut command = world.sandbox.command(crew());
+    command.args(["run", "Do it", "-v"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    poll_until("the agent", || world.note("ready").exists());
+    std::thread::sleep(Duration::from_millis(500));
+    let pid = rustix::process::Pid::from_child(&child);
+    for signal in [Signal::INT, Signal::INT, Signal::TERM] {
+        rustix::process::kill_process(pid, signal).unwrap();
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let end = Instant::now() + DEADLINE;
+    let mut status = child.try_wait().unwrap();
+    while status.is_none() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+        status = child.try_wait().unwrap();
+    }
+    child.kill().ok();
+    child.wait().unwrap();
+    assert_eq!(status.and_then(|status| status.code()), Some(130));
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! outlasts what the loop allows.
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 use super::claude::{answer, failed, limited};
-use super::{HANG, World};
+use super::{HANG, WORK, World};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, poll_until};
 
@@ -127,4 +128,48 @@ fn a_signal_while_an_order_is_obeyed_changes_nothing() {
     world.crew(&["cancel"]).success();
     running.signal(Signal::INT);
     assert_eq!(running.wait(DEADLINE).code(), 14);
+}
+
+#[test]
+fn a_cancel_ends_a_running_check_and_nothing_begins_after_it() {
+    for (role, calls) in [("--gate", 1), ("--verify", 0)] {
+        let world = World::new(&[WORK]);
+        let first = format!("touch '{}'; sleep 600", world.note("ready").display());
+        let second = format!("touch '{}'", world.note("second").display());
+        let arguments = ["run", "Do it", role, &first, role, &second];
+        let running = world.sandbox.start_crew(&arguments);
+        poll_until("the check", || world.note("ready").exists());
+        world.crew(&["cancel"]).success();
+        let ran = running.wait(DEADLINE);
+        assert_eq!((ran.code(), world.calls()), (14, calls), "{ran:#?}");
+        assert!(!world.note("second").exists(), "{role}: another check was run");
+    }
+}
+
+#[test]
+fn what_a_cancelled_iteration_used_is_counted() {
+    let step = format!("{}; {HANG}", answer("Wrote a line."));
+    let world = World::claude(&[&step], "");
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["cancel", "--reason", "enough"]).success();
+    let ran = running.wait(DEADLINE);
+    assert_eq!(ran.code(), 14, "{ran:#?}");
+    let record = world.record();
+    let tokens = &record["state"]["usage"]["tokens"];
+    assert_eq!((&tokens["input"], &tokens["output"]), (&100.into(), &10.into()), "{record:#}");
+    assert_eq!(record["state"]["ending"]["why"], "cancelled by the user: enough");
+    let result = world.sandbox.crew_home().join("loops").join(world.id()).join("result.json");
+    let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
+    assert_eq!(result["usage"], record["state"]["usage"]);
+    assert_eq!(result["generation"], record["state"]["generation"]);
+}
+
+#[test]
+fn the_loops_time_ends_a_running_iteration_and_that_is_no_failure() {
+    let world = World::new(&[HANG]);
+    let ran = world.crew(&["run", "Do it", "--max-duration", "2s", "--timeout", "0"]);
+    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:#?}");
+    let told = world.the_loop();
+    assert_eq!(told["why"], "the time limit of 2s is reached");
+    assert_eq!(told["consecutive_failures"], 0, "{told:#}");
 }

@@ -12,6 +12,7 @@ use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
+use crate::engine::limits::time_left_ms;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
 use crate::engine::protect;
@@ -41,11 +42,15 @@ impl Runner<'_> {
     /// Tries once. `None` when the loop ended before the agent was started.
     pub(super) fn attempt(&mut self) -> Option<Attempt> {
         let run = self.run();
-        if let Some(why) = self.react(On::IterationStart) {
+        let stood_against = self.react(On::IterationStart);
+        if self.is_called_off() {
+            return None;
+        }
+        if let Some(why) = stood_against {
             return Some(Attempt::ended(ProcessEnd::Skipped(why)));
         }
         if let Some(onto) = &run.git.rebase
-            && !self.rebase(onto)
+            && (!self.rebase(onto) || self.is_called_off())
         {
             return None;
         }
@@ -61,6 +66,11 @@ impl Runner<'_> {
             attempt.agent.failed_around = Some(why);
         }
         Some(attempt)
+    }
+
+    /// Whether a person asked for something before the agent began: then it does not.
+    fn is_called_off(&self) -> bool {
+        self.signals.times() > 0 || self.is_asked()
     }
 
     /// The prompt of this iteration, and the command line that carries it.
@@ -86,13 +96,16 @@ impl Runner<'_> {
         ];
         variables.extend(record.state.owner.search_path.clone().map(|path| ("PATH", path)));
         let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+        let own = within(run.pace.timeout_s);
+        let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
+        let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
         let order = AgentOrder {
             program: &launch.program,
             arguments: &launch.arguments,
             folder: self.folder(),
             variables: &variables,
             input: launch.input.as_bytes(),
-            timeout: within(run.pace.timeout_s),
+            timeout: if is_the_last { left } else { own },
             idle: within(run.pace.idle_timeout_s),
             log: &logs::path(self.home, &record.id, record.iteration()),
         };
@@ -107,7 +120,11 @@ impl Runner<'_> {
         };
         self.tell_of_the_end(&ended);
         let report = watcher.into_reader().report(clock::local());
-        self.came_to(run, prompt, &ended, &report)
+        let mut attempt = self.came_to(run, prompt, &ended, &report);
+        if is_the_last && ended.end == End::TimedOut {
+            attempt.agent.process = Some(ProcessEnd::OutOfTime);
+        }
+        attempt
     }
 
     /// Tells what a person should know of how the agent ended, and what no judgement rests on.

@@ -12,10 +12,13 @@ use crate::engine::facts::Order;
 use crate::engine::looped::Status;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome};
+use crate::world::clock::Stopwatch;
 use crate::world::{clock, store};
 
-/// Between two looks at signals, orders and the clock.
+/// Between two looks at signals and the clock.
 const STEP: Duration = Duration::from_millis(100);
+/// Milliseconds between two looks for an order, which read the record.
+const ORDERS_MS: u64 = 500;
 
 impl Runner<'_> {
     /// Sleeps until the wait is over, then has the same iteration begin anew.
@@ -89,9 +92,16 @@ impl Runner<'_> {
 
     /// Sleeps; false when a signal came, an order was left, or the record was changed by another.
     fn sleep_until(&self, due: DateTime<Utc>) -> bool {
+        let mut looked: Option<Stopwatch> = None;
         while clock::now().wall < due {
-            if self.tick() || self.is_asked() {
+            if self.tick() {
                 return false;
+            }
+            if looked.is_none_or(|looked| looked.elapsed_ms() >= ORDERS_MS) {
+                if self.is_asked() {
+                    return false;
+                }
+                looked = Some(Stopwatch::start());
             }
             let left = (due - clock::now().wall).to_std().unwrap_or_default();
             clock::sleep(STEP.min(left));

@@ -4,6 +4,7 @@
 use serde_json::Map;
 
 use super::attempt::Attempt;
+use super::watch::Cancels;
 use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
 use crate::drive::ending;
@@ -15,6 +16,7 @@ use crate::engine::journal::Event;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::run::On;
+use crate::engine::usage::Usage;
 use crate::world::git::steps::{Steps, following};
 use crate::world::{env, git, store, view};
 
@@ -26,9 +28,20 @@ impl Runner<'_> {
         }
         let Some(attempt) = self.attempt() else { return };
         self.is_first = false;
-        let Some(open) = self.open() else { return };
-        if let Some((boundary, facts)) = self.judge(open, attempt) {
-            self.follow(boundary, &facts);
+        let usage = attempt.usage.clone();
+        let judged = self.open().and_then(|open| self.judge(open, attempt));
+        match judged {
+            Some((boundary, facts)) => self.follow(boundary, &facts),
+            None => self.count_late(usage),
+        }
+    }
+
+    /// Somebody ended the loop while the agent was at work: what it used was used all the same.
+    fn count_late(&self, usage: Option<Usage>) {
+        let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
+        if let Err(error) = ending::count_late(self.home, &self.record.id, &usage) {
+            let why = format!("what the last iteration used could not be counted: {error:#}");
+            self.tell(&News::Noted(&why));
         }
     }
 
@@ -55,17 +68,18 @@ impl Runner<'_> {
         if signalled {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
-        let order = open.order().unwrap_or_default();
         let seen = |attempt: &Attempt| Seen {
-            order: order.clone(),
+            order: open.order().unwrap_or_default(),
             claim: attempt.claim.clone(),
             agent: attempt.agent.clone(),
             jitter: u16::try_from(env::random() % 1000).unwrap_or(0),
         };
-        let stop = || self.tick() && !signalled;
+        let id = self.record.id.clone();
+        let cancels = Cancels::new(self.home, &id);
+        let stop = || (self.tick() && !signalled) || cancels.any();
         let gathered = self.gather(&open, seen(&attempt), &stop);
         let mut facts = gathered.or_else(|| {
-            // A signal ended a check: nothing is known of the iteration but that it was broken off.
+            // A signal or a cancel ended a check: nothing is known of the iteration but that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             self.gather(&open, seen(&attempt), &|| false)
         })?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, bail};
 
 use super::prompt::{self, Prompt};
+use super::watch::Cancels;
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
@@ -297,13 +298,15 @@ fn baseline(
         return Ok(record);
     }
     let listener = std::cell::RefCell::new(listener);
+    let id = record.id.clone();
+    let cancels = Cancels::new(home, &id);
     let stop = || {
         listener.borrow_mut().tick();
-        signals.times() > 0
+        signals.times() > 0 || cancels.any()
     };
     let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
     let Some(results) = gather::of_role(home, &record, Role::Verify, &stop, &tell) else {
-        return Ok(record);
+        return Ok(store::load(home, &id)?);
     };
     for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
         let ever_failed = result.verdict != Verdict::Passed;

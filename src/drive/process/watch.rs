@@ -1,12 +1,16 @@
 //! What crew hears of an agent at work, and when it has it end: a signal of the person at the keyboard, a
 //! cancel, or a pause that is to take hold at once.
 
+use std::cell::Cell;
+
 use super::Runner;
 use crate::agents::Reader;
 use crate::engine::claim::plain::plain;
 use crate::engine::facts::Order;
+use crate::engine::looped::LoopId;
 use crate::engine::news::News;
 use crate::world::clock::Stopwatch;
+use crate::world::home::Home;
 use crate::world::process::agent::{Stop, Watch};
 use crate::world::store;
 
@@ -20,6 +24,30 @@ pub(super) struct Watcher<'a, 'runner> {
     looked: Stopwatch,
     is_ordered: bool,
     was_told: bool,
+}
+
+/// Looks for a cancel now and then, for whoever asks all the time.
+pub(super) struct Cancels<'a> {
+    home: &'a Home,
+    id: &'a LoopId,
+    looked: Cell<Stopwatch>,
+    found: Cell<bool>,
+}
+
+impl<'a> Cancels<'a> {
+    pub(super) fn new(home: &'a Home, id: &'a LoopId) -> Self {
+        Self { home, id, looked: Cell::new(Stopwatch::start()), found: Cell::new(false) }
+    }
+
+    /// Whether one was there at the last look.
+    pub(super) fn any(&self) -> bool {
+        if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
+            self.looked.set(Stopwatch::start());
+            let order = store::order(self.home, self.id);
+            self.found.set(matches!(order, Ok(Some(Order::Cancel { .. }))));
+        }
+        self.found.get()
+    }
 }
 
 impl<'a, 'runner> Watcher<'a, 'runner> {
