@@ -39,7 +39,9 @@ pub fn trusted(checkout: &Path) -> Option<Trusted> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);
     found.retain(|setting| setting.names_a_program() || setting.names_a_place());
-    found.iter_mut().for_each(|setting| setting.value = hash(setting.value.as_bytes()));
+    for setting in &mut found {
+        setting.value = hash(setting.value.as_bytes());
+    }
     Some(Trusted(found))
 }
 
