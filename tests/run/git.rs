@@ -139,7 +139,7 @@ fn where_an_agent_would_have_it_pushed_it_is_not() {
     world.sandbox.git(&["config", "--unset", "branch.main.merge"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    assert_snapshot!(world.warnings(&ran), @"[10:00:00] WARNING: Push failed: the setting branch.main.pushremote changed during this run; look at git config --list --show-origin; a new run takes it as it then is");
+    assert_snapshot!(world.warnings(&ran), @"[10:00:00] WARNING: Push failed (changed): the setting branch.main.pushremote changed during this run; look at git config --list --show-origin; a new run takes it as it then is");
     assert_eq!(world.there("main").lines().count(), 2);
     assert!(!world.note("planted").exists());
 }
@@ -162,7 +162,7 @@ fn a_program_that_was_planted_is_not_trusted_by_a_resumed_run() {
     );
     let world = World::new(&[&plant, WORK]);
     world.interrupted(&["run", "write lines", "--commit"]);
-    let ran = world.crew(&["resume", "-n", "1"]);
+    let ran = world.crew(&["resume", "-n", "2"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     let told = world.warnings(&ran);
     assert!(told.contains("the setting filter.x.clean changed during this run"), "{told}");
