@@ -35,17 +35,18 @@ impl Runner<'_> {
 
     /// Opens the boundary; `None` when somebody ended the loop meanwhile.
     fn open(&mut self) -> Option<Open> {
-        if self.unsaved {
-            return Some(boundary::open_remembered(self.home, self.record.clone()));
-        }
-        let id = &self.record.id;
-        let opened = boundary::open(self.home, id).and_then(|open| match open {
-            Some(open) => Ok(Some(open)),
-            // Nobody's boundary: the loop is over, or its record is gone.
-            None => Ok(store::load(self.home, id).map(|_| None)?),
-        });
+        let opened = match &self.behind {
+            None => boundary::open_counting(self.home, &self.record.id),
+            Some(known) => match boundary::reopen(self.home, known, &self.record) {
+                Ok(recorded) => {
+                    self.behind = None;
+                    Ok(recorded.ok())
+                }
+                Err(error) => Err(error),
+            },
+        };
         opened.unwrap_or_else(|error| {
-            self.remember(&error);
+            self.remember(error);
             Some(boundary::open_remembered(self.home, self.record.clone()))
         })
     }
@@ -56,7 +57,7 @@ impl Runner<'_> {
         if signalled {
             attempt.agent.process = Some(ProcessEnd::BrokenOff);
         }
-        let order = open.order().unwrap_or_default();
+        let order = open.order();
         let seen = |attempt: &Attempt| Seen {
             order: order.clone(),
             claim: attempt.claim.clone(),
@@ -78,9 +79,8 @@ impl Runner<'_> {
         });
         let closing = Closing { veto, ..Closing::default() };
         let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
-        match error {
-            Some(error) => self.remember(&error),
-            None => self.unsaved = false,
+        if let Some(error) = error {
+            self.remember(error);
         }
         Some((boundary, facts))
     }
@@ -121,7 +121,7 @@ impl Runner<'_> {
             Decision::Wait { .. } => {
                 self.react(On::Wait);
             }
-            Decision::Finish(_) if !self.unsaved => {
+            Decision::Finish(_) if !self.is_unsaved() => {
                 ending::wind_up(self.home, self.record.clone());
             }
             Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
@@ -211,7 +211,7 @@ impl Runner<'_> {
 
     /// Changes the record as it is by now.
     fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
-        if self.unsaved {
+        if self.is_unsaved() {
             return change(&mut self.record);
         }
         let recorded = store::hold(self.home, &self.record.id, store::LOCK_WAIT)
@@ -224,8 +224,8 @@ impl Runner<'_> {
         match recorded {
             Ok(found) => self.record = found,
             Err(error) => {
+                self.remember(error);
                 change(&mut self.record);
-                self.remember(&error);
             }
         }
     }

@@ -39,9 +39,9 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
         self.looked = Stopwatch::start();
         let id = &self.runner.record.id;
         self.is_ordered = match store::order(self.runner.home, id) {
-            Ok(Some(Order::Cancel { .. })) => true,
-            Ok(Some(Order::Pause)) => store::pauses_now(self.runner.home, id),
-            Ok(None) | Err(_) => false,
+            Some(Order::Cancel { .. }) => true,
+            Some(Order::Pause) => store::pauses_now(self.runner.home, id),
+            None => false,
         };
         self.is_ordered
     }
