@@ -119,7 +119,7 @@ pub struct History {
     /// Of this machine, not only of this working tree
     #[arg(long)]
     pub all: bool,
-    /// The most that are shown
+    /// The most that are shown; 0 is all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
     /// For programs; every object carries "schema"

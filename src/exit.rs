@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::engine::outcome::Outcome;
 use crate::engine::promise::PromiseError;
+use crate::parse::arguments::UsageError;
 
 /// The codes a person's script may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +43,11 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// The code of what went wrong. A promise that cannot be kept was typed wrong, in an option or in the task.
+    /// The code of what went wrong. A promise that cannot be kept, or a procedure that nobody has, was typed
+    /// wrong.
     pub fn of_error(error: &anyhow::Error) -> Self {
-        if error.is::<PromiseError>() { Self::Usage } else { Self::Error }
+        let typed_wrong = error.is::<PromiseError>() || error.is::<UsageError>();
+        if typed_wrong { Self::Usage } else { Self::Error }
     }
 
     /// The code of a run that ended so.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
-use super::lenient::{Number, Word};
+use super::lenient::{Number, Part, Word, part};
 use super::open::Open;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{Reader, Report};
@@ -48,14 +48,16 @@ pub(super) fn agent() -> Agent {
 struct Event {
     #[serde(rename = "type", default)]
     kind: Word,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "part")]
     item: Item,
-    usage: Option<Used>,
+    #[serde(default)]
+    usage: Part<Used>,
     /// Of an `error`.
     #[serde(default)]
     message: Word,
     /// Of a `turn.failed`.
-    error: Option<Failure>,
+    #[serde(default, deserialize_with = "part")]
+    error: Failure,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -158,17 +160,18 @@ impl Codex {
         shown(message)
     }
 
-    fn usage(&self) -> Option<Usage> {
+    /// What was used: of a process that told nothing all is lost.
+    fn usage(&self) -> Usage {
         let Some(tokens) = self.tokens else {
-            return self.is_untold.then(|| Usage { lost: true, ..Usage::default() });
+            return Usage { lost: true, ..Usage::default() };
         };
-        Some(Usage {
+        Usage {
             tokens,
             unpriced: tokens,
             unpriced_models: vec![self.name.clone()],
             lost: self.is_untold,
             ..Usage::default()
-        })
+        }
     }
 }
 
@@ -196,7 +199,7 @@ impl Used {
 
 impl Reader for Codex {
     fn line(&mut self, line: &str) -> Option<String> {
-        let Ok(event) = serde_json::from_str::<Event>(line) else {
+        let Ok(Part(Some(event))) = serde_json::from_str::<Part<Event>>(line) else {
             let is_broken = line.trim_start().starts_with('{');
             return (!is_broken).then(|| shown(line)).filter(|shown| !shown.is_empty());
         };
@@ -207,16 +210,15 @@ impl Reader for Codex {
                 None
             }
             "turn.completed" => {
-                self.tokens = event.usage.as_ref().map(Used::tokens).or(self.tokens);
-                self.is_untold &= event.usage.is_none();
+                self.tokens = event.usage.0.as_ref().map(Used::tokens).or(self.tokens);
+                self.is_untold &= event.usage.0.is_none();
                 self.error = None;
                 self.open.close_all_tools();
                 None
             }
             "turn.failed" => {
                 self.open.close_all_tools();
-                let error = event.error.unwrap_or_default();
-                Some(self.failed(error.message.text().unwrap_or("turn failed")))
+                Some(self.failed(event.error.message.text().unwrap_or("turn failed")))
             }
             // Of a try that may be repeated: what follows says whether it was got over.
             "error" => Some(self.failed(event.message.text().unwrap_or("error"))),
@@ -235,7 +237,7 @@ impl Reader for Codex {
         Report {
             final_message: message,
             last_words: self.words.clone(),
-            usage: self.usage(),
+            usage: Some(self.usage()),
             error: error.map(|error| api_error::classify(kind_of(error), error, now)),
             denied: self.denied.clone(),
             turns: (self.turns > 0).then_some(self.turns),
@@ -247,10 +249,13 @@ impl Reader for Codex {
 /// The kind of error a sentence of Codex's names, in the words of `api_error`. A sentence that is not known
 /// is of an error that passes.
 fn kind_of(message: &str) -> &'static str {
-    const PHRASES: [(&str, &str); 14] = [
+    const PHRASES: [(&str, &str); 17] = [
         ("status 401", "authentication_failed"),
         ("status: 401", "authentication_failed"),
         ("401 unauthorized", "authentication_failed"),
+        ("status 403", "authentication_failed"),
+        ("status: 403", "authentication_failed"),
+        ("403 forbidden", "authentication_failed"),
         ("please log out and sign in again", "authentication_failed"),
         ("quota exceeded", "billing_error"),
         ("402 payment required", "billing_error"),

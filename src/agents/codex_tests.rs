@@ -23,7 +23,7 @@ fn the_sample_is_read_to_its_final_message_and_its_tokens() {
         report.final_message.as_deref(),
         Some("The README is there.\n\n<promise>COMPLETE</promise>")
     );
-    assert_eq!(report.claim("Go.", Some(&Promise::default())), Claim::Success);
+    assert_eq!(report.claim("Go.", "Go.", Some(&Promise::default())), Claim::Success);
     let tokens = Tokens { input: 315, cache_read: 24_448, output: 122, ..Tokens::default() };
     let usage = Usage {
         tokens,
@@ -62,7 +62,7 @@ fn words_before_more_work_are_no_final_message() {
     let (report, _) = read(lines);
     assert_eq!(report.final_message, None);
     assert_eq!(report.last_words.as_deref(), Some("<promise>COMPLETE</promise>"));
-    assert_eq!(report.claim("Go.", Some(&Promise::default())), Claim::None);
+    assert_eq!(report.claim("Go.", "Go.", Some(&Promise::default())), Claim::None);
 }
 
 #[test]
@@ -83,6 +83,8 @@ fn a_failed_turn_is_sorted_by_what_its_sentence_names() {
         ("a sentence of tomorrow", "transient"),
         ("exceeded retry limit, last status: 401 Unauthorized, request id: x", "fatal"),
         ("unexpected status 401 Unauthorized: Missing bearer authentication", "fatal"),
+        ("unexpected status 403 Forbidden: x", "fatal"),
+        ("exceeded retry limit, last status: 403 Forbidden, request id: x", "fatal"),
         ("Quota exceeded. Check your plan and billing details.", "fatal"),
         ("unexpected status 404 Not Found: {\"code\":\"model_not_found\"}", "fatal"),
         ("Codex ran out of room in the model's context window. Start a new thread.", "request"),
@@ -109,7 +111,8 @@ fn a_retry_that_was_got_over_is_no_error_and_words_about_one_are_words() {
 fn a_turn_that_did_not_end_may_have_used_more_than_is_known() {
     let (report, _) = read(r#"{"type":"turn.started"}"#);
     assert_eq!(report.usage.map(|usage| (usage.lost, usage.tokens.total())), Some((true, 0)));
-    assert_eq!(read("").0.usage, None);
+    let lost = Usage { lost: true, ..Usage::default() };
+    assert_eq!(read("").0.usage, Some(lost));
 }
 
 #[test]
@@ -121,9 +124,16 @@ fn a_declined_command_is_a_denial() {
 }
 
 #[test]
+fn no_event_is_lost_for_one_of_its_fields() {
+    let failed = r#"{"type":"turn.failed","error":"words","item":[],"usage":7}"#;
+    assert!(read(failed).0.error.is_some());
+}
+
+#[test]
 fn junk_is_passed_over() {
     let (report, seen) =
         read("Reading prompt from stdin...\n{\"type\":\"item.com\n[]\n{}\n\u{fffd}\n");
     assert_eq!(seen, ["Reading prompt from stdin...", "[]", "\u{fffd}"]);
-    assert_eq!(report, Report::default());
+    let lost = Usage { lost: true, ..Usage::default() };
+    assert_eq!(report, Report { usage: Some(lost), ..Report::default() });
 }

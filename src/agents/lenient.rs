@@ -7,6 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::words::start;
@@ -27,7 +28,11 @@ pub(super) struct Word(Option<String>);
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Number(pub(super) Option<f64>);
 
-/// The end of a list; anything else is an empty one.
+/// Whether it is said to be so; anything but yes is no.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Flag(pub(super) bool);
+
+/// The end of a list of objects, without what is none in it; anything else is an empty one.
 #[derive(Debug)]
 pub(super) struct List<T>(VecDeque<T>);
 
@@ -50,6 +55,23 @@ impl Number {
             reason = "a float is cut to what fits"
         )]
         self.0.map_or(0, |number| number as u64)
+    }
+}
+
+/// An object; anything else is none.
+#[derive(Debug)]
+pub(super) struct Part<T>(pub(super) Option<T>);
+
+/// Reads a field that is an object, and is empty where it is anything else.
+pub(super) fn part<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    source: D,
+) -> Result<T, D::Error> {
+    Ok(Part::deserialize(source)?.0.unwrap_or_default())
+}
+
+impl<T> Default for Part<T> {
+    fn default() -> Self {
+        Self(None)
     }
 }
 
@@ -89,6 +111,18 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        Ok(Self(matches!(source.deserialize_any(Any)?, Value::Flag(true))))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Part<T> {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(Object(PhantomData))
+    }
+}
+
 impl<'de> Deserialize<'de> for Call {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         Ok(match source.deserialize_any(Any)? {
@@ -107,6 +141,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 enum Value {
     Text(String),
     Number(f64),
+    Flag(bool),
     Call(Option<String>),
     Other,
 }
@@ -138,8 +173,8 @@ impl<'de> Visitor<'de> for Any {
         Ok(Value::Number(number as f64))
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Value, E> {
-        Ok(Value::Other)
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Flag(flag))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
@@ -179,7 +214,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<List<T>, A::Error> {
         let mut kept = VecDeque::new();
-        while let Some(part) = parts.next_element()? {
+        while let Some(Part(part)) = parts.next_element()? {
+            let Some(part) = part else { continue };
             if kept.len() == LIST_MAX {
                 kept.pop_front();
             }
@@ -218,9 +254,58 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
     }
 }
 
+struct Object<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+    type Value = Part<T>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Part<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(entries)).map(|part| Part(Some(part)))
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Part<T>, E> {
+        Ok(Part(None))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Part<T>, E> {
+        Ok(Part(None))
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Part<T>, E> {
+        Ok(Part(None))
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Part<T>, E> {
+        Ok(Part(None))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Part<T>, E> {
+        Ok(Part(None))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Part<T>, E> {
+        Ok(Part(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Part<T>, A::Error> {
+        while parts.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Part(None))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, Default, Deserialize)]
+    struct Entry {
+        #[serde(default)]
+        n: Number,
+    }
 
     #[derive(Debug, Deserialize)]
     struct Event {
@@ -229,7 +314,13 @@ mod tests {
         #[serde(default)]
         number: Number,
         #[serde(default)]
-        list: List<Number>,
+        flag: Flag,
+        #[serde(default)]
+        list: List<Entry>,
+        #[serde(default, deserialize_with = "part")]
+        part: Entry,
+        #[serde(default)]
+        may_be: Part<Entry>,
         #[serde(default)]
         call: Call,
     }
@@ -240,13 +331,17 @@ mod tests {
 
     #[test]
     fn a_field_of_another_kind_is_absent() {
-        for value in ["null", "true", "{\"a\":[1]}", "[[],{}]", "-7", "1.5", "\"x\""] {
-            let all = format!(
-                r#"{{"word":{value},"number":{value},"list":{value},"call":{value},"new":{value}}}"#
-            );
+        for value in ["null", "true", "{\"n\":[1]}", "[[],7,{}]", "-7", "1.5", "\"x\""] {
+            let names = ["word", "number", "flag", "list", "part", "may_be", "call", "new"];
+            let all = names.map(|name| format!("\"{name}\":{value}")).join(",");
+            let all = format!("{{{all}}}");
             let event = read(&all);
             assert_eq!(event.word.text().is_some(), value == "\"x\"", "{value}");
             assert_eq!(event.number.0.is_some(), ["-7", "1.5"].contains(&value), "{value}");
+            assert_eq!(event.flag.0, value == "true", "{value}");
+            assert_eq!(event.list.iter().count(), usize::from(value.starts_with('[')), "{value}");
+            assert_eq!(event.part.n.count(), 0, "{value}");
+            assert_eq!(event.may_be.0.is_some(), value.starts_with('{'), "{value}");
             assert_eq!(event.call.told(), None, "{value}");
         }
         let event = read("{}");
@@ -257,10 +352,10 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_list_is_kept() {
-        let numbers: Vec<String> = (0..5000).map(|number| number.to_string()).collect();
+        let numbers: Vec<String> = (0..5000).map(|number| format!(r#"{{"n":{number}}}"#)).collect();
         let event = read(&format!(r#"{{"list":[{}]}}"#, numbers.join(",")));
         assert_eq!(event.list.iter().count(), LIST_MAX);
-        assert_eq!(event.list.iter().last().unwrap().count(), 4999);
+        assert_eq!(event.list.iter().last().unwrap().n.count(), 4999);
     }
 
     #[test]

@@ -34,18 +34,26 @@ pub struct Report {
 
 impl Report {
     /// What the agent claims: nothing where its answer was cut or the service failed, because then its last
-    /// words are not its final message; nothing where they are an echo of the prompt.
-    pub fn claim(&self, prompt: &str, promise: Option<&Promise>) -> Claim {
+    /// words are not its final message; nothing where they are an echo of the prompt or of the task.
+    pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
         match &self.final_message {
             Some(message) if !self.cut && self.error.is_none() => {
                 if self.may_echo {
-                    claim::read_output(message, prompt, promise)
+                    claim::read_output(message, prompt, task, promise)
                 } else {
                     claim::read(message, promise)
                 }
             }
             _ => Claim::None,
         }
+    }
+
+    /// What it used, from how its process ended. One that ended well and told nothing never tells; of one
+    /// that did not get so far it is only lost.
+    pub fn used(&self, process: &ProcessEnd) -> Option<Usage> {
+        let is_well = *process == ProcessEnd::Exit(0);
+        let is_silent = |usage: &Usage| usage.lost && usage.tokens.total() == 0;
+        self.usage.clone().filter(|usage| !(is_well && is_silent(usage)))
     }
 
     /// How the iteration ended, from how its process did. An exit that says no more than that the turns were
@@ -81,6 +89,7 @@ pub trait Reader: std::fmt::Debug {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::usage::Tokens;
 
     #[test]
     fn an_exit_that_only_tells_of_used_up_turns_is_no_failure() {
@@ -97,6 +106,26 @@ mod tests {
             let end = report.agent_end(process);
             assert_eq!((end.process, end.cut), (Some(expected), report.cut));
             assert_eq!(end.denied, report.denied);
+        }
+    }
+
+    #[test]
+    fn an_agent_that_ends_well_without_a_word_of_its_use_never_tells() {
+        let of = |lost, input| {
+            let tokens = Tokens { input, ..Tokens::default() };
+            Some(Usage { tokens, lost, ..Usage::default() })
+        };
+        let table = [
+            (of(true, 0), ProcessEnd::Exit(0), None),
+            (of(true, 0), ProcessEnd::Exit(1), of(true, 0)),
+            (of(true, 0), ProcessEnd::TimedOut(60), of(true, 0)),
+            (of(true, 9), ProcessEnd::Exit(0), of(true, 9)),
+            (of(false, 0), ProcessEnd::Exit(0), of(false, 0)),
+            (None, ProcessEnd::Exit(1), None),
+        ];
+        for (usage, process, expected) in table {
+            let report = Report { usage, ..Report::default() };
+            assert_eq!(report.used(&process), expected, "{report:?} {process:?}");
         }
     }
 }

@@ -64,7 +64,7 @@ mod tests {
     fn the_end_of_the_output_is_the_final_message_without_its_colours() {
         let report = read(&["one", "\x1b[32m<promise>COMPLETE</promise>\x1b[0m\r", "", " "]);
         assert_eq!(report.final_message.as_deref(), Some("one\n<promise>COMPLETE</promise>"));
-        assert_eq!(report.claim("Go.", Some(&Promise::default())), Claim::Success);
+        assert_eq!(report.claim("Go.", "Go.", Some(&Promise::default())), Claim::Success);
         assert_eq!(report.usage, None);
         assert_eq!(read(&[]).final_message, None);
         assert_eq!(read(&["\x1b[0m", ""]).final_message, None);

@@ -30,8 +30,8 @@ pub(super) fn shown(text: &str) -> String {
 pub(super) fn note(list: &mut Vec<String>, text: &str) {
     const LISTED: usize = 50;
     const CHARACTERS: usize = 200;
-    let text = start(text.trim(), CHARACTERS);
-    if !text.is_empty() && list.len() < LISTED && !list.iter().any(|listed| listed == text) {
-        list.push(text.to_owned());
+    let text = plain(start(text.trim(), CHARACTERS));
+    if !text.is_empty() && list.len() < LISTED && !list.contains(&text) {
+        list.push(text);
     }
 }

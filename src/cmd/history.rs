@@ -16,8 +16,9 @@ pub fn history(arguments: &History) -> Result<Exit> {
     loops.retain(|record| {
         !record.is_live() && here.as_ref().is_none_or(|here| *here == record.place.checkout)
     });
-    let more = loops.len().saturating_sub(arguments.limit);
-    loops.truncate(arguments.limit);
+    let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
+    let more = loops.len().saturating_sub(limit);
+    loops.truncate(limit);
     if arguments.json {
         let told: Vec<(Loop, bool)> = loops.into_iter().map(|record| (record, false)).collect();
         print::out(&json::status(&told).to_string());

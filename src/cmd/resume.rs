@@ -44,10 +44,10 @@ pub fn resume(typed: &Words) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, changes.name.as_deref())? else { return Ok(Exit::Usage) };
     let signals = Signals::listen()?;
-    let options = arguments.run;
-    let adapted = |record: &mut _| adapt(&home, record, &options);
+    let adapted = |record: &mut _| adapt(&home, record, &arguments);
+    let options = &arguments.run;
     let Resumed { record, .. } = take(&home, &record.id, &changes, Taker::process()?, adapted)?;
-    let mut voice = Voice::new(manner(&options));
+    let mut voice = Voice::new(manner(options));
     voice.hear(&News::Resumed(&record));
-    go(&home, record, &options, &signals, &mut voice)
+    go(&home, record, options, &signals, &mut voice)
 }

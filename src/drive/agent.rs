@@ -92,7 +92,7 @@ mod tests {
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
-        let user = parse(file, Path::new("config.toml"), Whose::Users).unwrap().layer;
+        let user = parse(file, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
         let layers = Layers { user, ..Layers::default() };
         match resolve(&merge(&layers, Environment::IsTheUsers, None), None) {
             Ok(agent) => {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
         let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
-        let user = parse(user, Path::new("config.toml"), Whose::Users).unwrap().layer;
+        let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
         let settings = merge(&Layers { user, ..Layers::default() }, Environment::IsTheUsers, None);
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(

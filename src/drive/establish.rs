@@ -48,6 +48,10 @@ pub fn establish(
     let id = LoopId::from_random(env::random());
     let now = clock::now();
     disk::make_private_folder(&home.loop_folder(&id))?;
+    let trusted = match beginning.owner.driver {
+        Driver::Process => git::steps::trusted(&beginning.place.checkout),
+        Driver::Session => None,
+    };
     let stall = beginning.contract.limits.stall > 0;
     let mut record = Loop {
         version: VERSION,
@@ -57,14 +61,15 @@ pub fn establish(
         contract: beginning.contract,
         place: beginning.place,
         elapsed_ms: Vec::new(),
+        trusted,
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;
     record.state.tree = if stall { git::fingerprint(&record) } else { None };
     if !record.contract.protect.is_empty() {
-        match git::protected(&record) {
-            Some(marks) => record.state.protected = marks,
-            None => notes.push("nothing is protected here: that takes git".to_owned()),
+        record.state.protected = git::protected(&record);
+        if record.state.protected.is_none() {
+            notes.push("nothing is protected here: that takes git".to_owned());
         }
     }
     write_pointer(&pointer, &record.id)?;
@@ -129,7 +134,8 @@ fn vacate(
         Attempt::Ended(ended) => {
             let outcome = ended.record.standing();
             let done = ended.record.state.completed;
-            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} iterations"))))
+            let noun = if done == 1 { "iteration" } else { "iterations" };
+            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} {noun}"))))
         }
     }
 }

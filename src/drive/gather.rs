@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::engine::claim::plain::plain;
 use crate::engine::contract::{Check, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
@@ -123,7 +124,7 @@ fn run(
             return Some(result(Verdict::Unknown, None, 0, tail));
         }
     };
-    let tail = String::from_utf8_lossy(&ended.output).into_owned();
+    let tail = plain(&String::from_utf8_lossy(&ended.output));
     match ended.end {
         End::Stopped => None,
         End::Exit(code) => {

@@ -50,9 +50,10 @@ mod tests {
     use crate::parse::settings::{Whose, parse};
 
     fn settings(procedure: &str, user: &str, project: &str) -> Settings {
-        let user = parse(user, Path::new("/home/config.toml"), Whose::Users).unwrap().layer;
+        let user =
+            parse(user, Path::new("/home/config.toml"), Whose::Users, &|_| true).unwrap().layer;
         let path = Path::new("/repo/.claude/crew.toml");
-        let project = parse(project, path, Whose::Projects).unwrap().layer;
+        let project = parse(project, path, Whose::Projects, &|_| true).unwrap().layer;
         let layers = Layers { built_in: built_in(), user, project, ..Layers::default() };
         merge(&layers, Environment::IsTheUsers, Some(procedure))
     }

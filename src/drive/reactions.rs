@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::looped::Loop;
@@ -73,7 +74,7 @@ fn run(
                 End::TimedOut => (Verdict::TimedOut, None),
                 End::ForeignSignal | End::Stopped => (Verdict::Unknown, None),
             };
-            result(verdict, exit, ended.elapsed_ms, &String::from_utf8_lossy(&ended.output))
+            result(verdict, exit, ended.elapsed_ms, &plain(&String::from_utf8_lossy(&ended.output)))
         }
     }
 }

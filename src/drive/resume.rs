@@ -141,6 +141,9 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     if outcome == Some(Outcome::Stalled) {
         state.still = 0;
     }
+    if taker.owner.driver == Driver::Process && record.trusted.is_none() {
+        record.trusted = git::steps::trusted(&record.place.checkout);
+    }
     state.owner = taker.owner;
     state.session = taker.memory;
     state.began = clock::now();
@@ -160,11 +163,20 @@ fn refuse(home: &Home, record: &Loop, session_id: Option<&str>) -> Result<()> {
         };
         bail!("loop {id} is completed\nhint: start a new one with {start}");
     }
+    let owner = &record.state.owner;
+    let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    // It is recorded before crew commits and pushes.
+    if is_paused_run && unix::is_alive(&owner.process) {
+        bail!(
+            "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
+             hint: crew resume {id} once it is gone",
+            owner.process.pid
+        );
+    }
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);
     if !runs || ending::owner_is_gone(home, record) {
         return Ok(());
     }
-    let owner = &record.state.owner;
     // A command typed here runs only while the agent does not: there is nothing to take it from.
     if session_id.is_some() && owner.session_id.as_deref() == session_id {
         return Ok(());

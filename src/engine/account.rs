@@ -1,7 +1,7 @@
 //! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
 //! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use super::evidence::{Evidence, Progress, Standing};
 use super::journal::{Entry, Event};
@@ -46,21 +46,38 @@ impl Account {
     }
 }
 
-/// The last `most` iterations that a journal tells of, the oldest first. An iteration that was written
-/// twice, because the first writing never reached the record, counts as it was written last.
-pub fn accounts<'a>(entries: impl IntoIterator<Item = &'a Entry>, most: usize) -> Vec<Account> {
-    let mut kept = BTreeMap::new();
-    for entry in entries {
+/// The last iterations that a journal tells of. Lines come one at a time, and only so much is kept.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    /// Each with its line's generation, the oldest first; more than are shown, because some may be taken back.
+    kept: VecDeque<(u64, Account)>,
+}
+
+impl Accounts {
+    /// Takes the next line. Of several lines with one generation the last counts, because the earlier ones
+    /// never reached the record.
+    pub fn add(&mut self, entry: &Entry) {
+        if matches!(entry.event, Event::Noted { .. }) {
+            return;
+        }
+        while self.kept.back().is_some_and(|(generation, _)| *generation >= entry.generation) {
+            self.kept.pop_back();
+        }
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
             && let Some(evidence) = &state.evidence
         {
-            kept.insert(evidence.iteration, evidence);
-            if kept.len() > most {
-                kept.pop_first();
+            self.kept.push_back((entry.generation, Account::of(evidence)));
+            if self.kept.len() > 2 * ACCOUNTS_SHOWN {
+                self.kept.pop_front();
             }
         }
     }
-    kept.into_values().map(Account::of).collect()
+
+    /// The last [`ACCOUNTS_SHOWN`], the oldest first.
+    pub fn told(self) -> Vec<Account> {
+        let earlier = self.kept.len().saturating_sub(ACCOUNTS_SHOWN);
+        self.kept.into_iter().skip(earlier).map(|(_, account)| account).collect()
+    }
 }
 
 fn claim(claim: &Standing) -> Option<String> {
@@ -144,6 +161,7 @@ mod tests {
             facts.tree_checked = Some(String::new());
             facts.seen.agent.cut = cut;
             subject = judge(&subject, &facts).after;
+            subject.state.generation += 1;
             journal.push(line(&subject));
         };
         step(Claim::None, Verdict::Failed, Verdict::Failed, true, false);
@@ -155,7 +173,18 @@ mod tests {
         step(Claim::Success, Verdict::Passed, Verdict::Passed, true, false);
         // The same iteration again, as after a crash between journal and record.
         journal.push(journal[5].clone());
-        let told: Vec<String> = accounts(&journal, ACCOUNTS_SHOWN)
+        let mut lost = journal[5].clone();
+        lost.generation += 1;
+        journal.push(lost);
+        let event = Event::changed("resumed", &subject);
+        let generation = journal[6].generation + 1;
+        journal.push(Entry { schema: SCHEMA, at: at(0).wall, generation, event });
+        let mut accounts = Accounts::default();
+        for entry in &journal {
+            accounts.add(entry);
+        }
+        let told: Vec<String> = accounts
+            .told()
             .into_iter()
             .map(|account| format!("{}: {}", account.iteration, account.words))
             .collect();

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::claim::Claim;
 use super::evidence::Progress;
-use super::facts::{ApiError, Facts, Order};
+use super::facts::{ApiError, Facts, Order, ProcessEnd};
 use super::judge::Judged;
 use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, reached, wait_until};
 use super::looped::{Loop, Status};
@@ -44,6 +44,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         _ => Decision::Continue,
     };
     ordered(judged, facts)
+        .or_else(|| broken_off(facts))
         .or_else(|| beyond_the_agent(judged, facts))
         .or_else(|| service_failed(subject, facts))
         .or_else(|| said_blocked(facts))
@@ -72,6 +73,16 @@ fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
         Order::Pause if judged.counted => return None,
         Order::Pause => Decision::Hold(Hold::Paused),
     })
+}
+
+/// 1. ended by the person at its keyboard → finish `interrupted`, whatever else the iteration was.
+fn broken_off(facts: &Facts) -> Option<Decision> {
+    match (&facts.seen.agent.process, &facts.seen.order) {
+        (Some(ProcessEnd::BrokenOff(how)), None) => {
+            Some(finish(Outcome::Interrupted, None, how.as_str()))
+        }
+        _ => None,
+    }
 }
 
 /// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) → `blocked`.

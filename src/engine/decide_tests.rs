@@ -279,9 +279,39 @@ fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() 
     let hold = || Decision::Hold(Hold::Paused);
     assert_eq!(paused(Claim::None, Some(ProcessEnd::Exit(0))), (true, hold()));
     assert_eq!(paused(Claim::None, Some(ProcessEnd::TimedOut(60))), (true, hold()));
-    assert_eq!(paused(Claim::None, Some(ProcessEnd::BrokenOff)), (false, hold()));
+    assert_eq!(
+        paused(Claim::None, Some(ProcessEnd::BrokenOff("Ctrl-C".to_owned()))),
+        (false, hold())
+    );
     assert_eq!(paused(Claim::Success, None), (false, hold()));
     let (counted, done) = paused(Claim::Success, Some(ProcessEnd::Exit(0)));
     assert!(counted);
     assert_eq!(outcome(&done), Some(Outcome::Completed));
+}
+
+#[test]
+fn an_iteration_that_a_person_broke_off_counts_and_ends_the_loop_interrupted_whatever_it_was() {
+    let broken_off = |change: fn(&mut Loop, &mut Facts)| {
+        let mut subject = a_loop();
+        subject.state.completed = 2;
+        subject.elapsed_ms = vec![1, 1];
+        subject.state.consecutive_failures = 2;
+        let mut facts = facts(Claim::None);
+        facts.seen.agent.process = Some(ProcessEnd::BrokenOff("Ctrl-C".to_owned()));
+        change(&mut subject, &mut facts);
+        let judged = judge(&subject, &facts);
+        assert_eq!(judged.after.state.completed, 3);
+        assert_eq!(judged.after.state.consecutive_failures, 2);
+        let decision = decide(&judged, &facts);
+        assert_eq!(outcome(&decision), Some(Outcome::Interrupted));
+        assert_eq!(why(decision), "Ctrl-C");
+    };
+    broken_off(|_, _| ());
+    broken_off(|subject, _| subject.contract.limits.max_iterations = 3);
+    broken_off(|subject, _| {
+        subject.contract.limits.max_iterations = 3;
+        subject.contract.promise = None;
+    });
+    broken_off(|subject, _| subject.contract.limits.max_tokens = 1_000);
+    broken_off(|_, facts| facts.seen.claim = Claim::Success);
 }

@@ -59,8 +59,8 @@ pub enum ProcessEnd {
     TimedOut(u64),
     /// By crew, because it printed nothing for so many seconds while no tool call was open.
     Silent(u64),
-    /// By crew, because a person asked for it.
-    BrokenOff,
+    /// By crew, because a person asked for it; says how.
+    BrokenOff(String),
     /// It could not be started, and why.
     NotStarted(String),
     /// It was not to be started, and why: a reaction of the user's stood against it.

@@ -50,6 +50,7 @@ pub fn a_loop() -> Loop {
             head: None,
         },
         elapsed_ms: Vec::new(),
+        trusted: None,
         state: State { tree: Some("tree at the start".to_owned()), ..State::begin(owner, at(0)) },
     }
 }

@@ -19,6 +19,58 @@ const LINE_CHARS: usize = 200;
 /// The most files that a fault names.
 const FILES_NAMED: usize = 10;
 
+/// A setting of a repository's own configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scoped {
+    pub name: String,
+    pub value: String,
+}
+
+impl Scoped {
+    /// Whether git may run what this setting says, or what it opens the way for.
+    pub fn names_a_program(&self) -> bool {
+        let (section, rest) = self.name.split_once('.').unwrap_or_default();
+        let key = rest.rsplit('.').next().unwrap_or_default();
+        match section {
+            "core" => ["sshcommand", "askpass", "gitproxy", "alternaterefscommand", "worktree"]
+                .contains(&key),
+            "filter" | "credential" | "protocol" | "ssh" | "hook" | "gpg" | "extensions" => true,
+            "lfs" => {
+                let programs = ["customtransfer.", "extension.", "standalonetransferagent"];
+                programs.iter().any(|name| rest.starts_with(name))
+            }
+            "merge" => key == "driver",
+            "remote" => ["vcs", "receivepack", "uploadpack"].contains(&key),
+            _ => false,
+        }
+    }
+
+    /// Whether it says where a push goes. At an address on this machine the hooks of a repository run.
+    pub fn names_a_place(&self) -> bool {
+        let key = self.name.rsplit('.').next().unwrap_or_default();
+        let keys: &[&str] = match self.name.split('.').next() {
+            Some("remote") => &["url", "pushurl", "pushdefault"],
+            Some("branch") => &["remote", "pushremote", "merge"],
+            Some("push") => &["default"],
+            Some("url") => return true,
+            _ => &[],
+        };
+        keys.contains(&key)
+    }
+
+    /// Whether it says so of one branch alone, and that is another one.
+    pub fn is_of_another_branch(&self, branch: &str) -> bool {
+        let rest = self.name.strip_prefix("branch.").and_then(|rest| rest.rsplit_once('.'));
+        rest.is_some_and(|(whose, _)| whose != branch)
+    }
+}
+
+/// The settings of a repository's own configuration that name a program or a place to push to, as a loop
+/// first found them: an agent that can write files may have changed them since. In place of a value, which
+/// may hold a secret, stands a mark of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trusted(pub Vec<Scoped>);
+
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -17,6 +17,8 @@ pub struct Since {
     pub commits: Vec<String>,
     /// `git diff --stat` against the start, bounded by the reader.
     pub diffstat: String,
+    /// How many files are there that git neither tracks nor ignores.
+    pub untracked: u64,
     /// What whoever hands on says was done; empty where the loop just ended.
     pub told: String,
 }
@@ -179,7 +181,7 @@ mod tests {
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
-            told: String::new(),
+            ..Since::default()
         };
         assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
         ---

@@ -10,8 +10,8 @@ use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop, State};
 use super::outcome::Proof;
 use super::progress::progress;
-use super::protect::{changed, complaint};
-use super::wants::{breaks_off, passed, ran_an_iteration};
+use super::protect::{UNSEEN, changed, complaint};
+use super::wants::{breaks_off, passed, ran_an_iteration, wants};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,8 +50,12 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         evidence.words = untold(state, facts);
         state.completed += 1;
         state.last_iteration_at = Some(facts.now.wall);
-        state.consecutive_failures =
-            if failure.is_some() { state.consecutive_failures + 1 } else { 0 };
+        state.consecutive_failures = match failure {
+            Some(_) => state.consecutive_failures + 1,
+            // What was not run to its end says nothing of the row.
+            None if skipped(facts).is_some() => state.consecutive_failures,
+            None => 0,
+        };
         state.still = if progress == Progress::None { state.still + 1 } else { 0 };
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
@@ -93,7 +97,7 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let reached = any_until && passed(subject, &facts.checks, Role::Until);
     let sound =
         passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
-    if !((said || reached) && sound) || !tampered(subject, facts).is_empty() {
+    if !((said || reached) && sound) || tampered(subject, facts).is_some() {
         return None;
     }
     let mut passing =
@@ -130,7 +134,7 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
         return Some(failure);
     }
-    if let Some(complaint) = complaint(&tampered(subject, facts)) {
+    if let Some(complaint) = tampered(subject, facts) {
         return Some(complaint);
     }
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
@@ -139,10 +143,14 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
     Some(format!("gate `{}` failed", failed_gate.run))
 }
 
-/// The protected paths that are not as the loop found them.
-fn tampered(subject: &Loop, facts: &Facts) -> Vec<String> {
-    let now = facts.protected.as_ref();
-    now.map_or_else(Vec::new, |now| changed(&subject.state.protected, now))
+/// What is wrong with the protected paths. A look that was wanted and gave nothing excuses nothing.
+fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
+    let began = subject.state.protected.as_ref()?;
+    match &facts.protected {
+        Some(now) => complaint(&changed(began, now)),
+        None if wants(subject, &facts.seen, &facts.checks).protected => Some(UNSEEN.to_owned()),
+        None => None,
+    }
 }
 
 fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
@@ -157,7 +165,7 @@ fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
             Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
         }
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
-        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff | ProcessEnd::Skipped(_) => None,
+        ProcessEnd::Exit(_) | ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_) => None,
     }
 }
 
@@ -207,7 +215,7 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(facts.seen.heard(), proved, &checks, complaint(&tampered(before, facts))),
+        claim: standing(facts.seen.heard(), proved, &checks, tampered(before, facts)),
         checks,
         errors: errors(facts, failure.as_deref()),
         failure,
@@ -231,7 +239,7 @@ fn errors(facts: &Facts, failure: Option<&str>) -> String {
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
-        Some(ProcessEnd::BrokenOff) => Some("a person broke it off".to_owned()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("a person broke it off".to_owned()),
         _ => None,
     }
 }

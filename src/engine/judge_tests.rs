@@ -1,6 +1,7 @@
 use super::*;
 use crate::engine::facts::{Order, ProcessEnd};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
+use crate::engine::protect::Marks;
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
@@ -94,7 +95,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
             Some("the agent could not be started: no such file"),
         ),
         (ended(ProcessEnd::Exit(0)), None),
-        (ended(ProcessEnd::BrokenOff), None),
+        (ended(ProcessEnd::BrokenOff("Ctrl-C".to_owned())), None),
         (ended(ProcessEnd::Skipped("reaction `true` failed".to_owned())), None),
         (around, Some("reaction `fmt` failed (exit 1)")),
         (exited, Some("the agent exited with status 2")),
@@ -110,9 +111,12 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     for (facts, expected) in table {
         let mut subject = subject.clone();
         subject.state.consecutive_failures = 2;
-        let after = judge(&subject, &facts).after;
-        assert_eq!(after.state.evidence.unwrap().failure.as_deref(), expected);
-        assert_eq!(after.state.consecutive_failures, if expected.is_some() { 3 } else { 0 });
+        let state = judge(&subject, &facts).after.state;
+        let evidence = state.evidence.unwrap();
+        assert_eq!(evidence.failure.as_deref(), expected);
+        // What was not run to its end says nothing of the row.
+        let unmoved = if evidence.skipped.is_some() { 2 } else { 0 };
+        assert_eq!(state.consecutive_failures, if expected.is_some() { 3 } else { unmoved });
     }
 }
 
@@ -221,9 +225,9 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
 fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     let mut subject = a_loop();
     let mark = |path: &str| (path.to_owned(), "1".to_owned());
-    subject.state.protected = [mark("mine")].into();
+    subject.contract.protect = vec!["tests".to_owned()];
+    subject.state.protected = Some([mark("mine")].into());
     let table = [
-        (None, None),
         (Some(vec!["mine"]), None),
         (Some(vec!["mine", "tests/a.rs"]), Some("tests/a.rs")),
         (Some(vec![]), Some("mine")),
@@ -243,12 +247,34 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
 }
 
 #[test]
+fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_something_before() {
+    for (began, refused) in [(Some(Marks::new()), true), (None, false)] {
+        let mut subject = a_loop();
+        subject.contract.protect = vec!["tests".to_owned()];
+        subject.state.protected = began;
+        let judged = judge(&subject, &facts(Claim::Success));
+        let evidence = judged.after.state.evidence.unwrap();
+        assert_eq!(evidence.failure, refused.then(|| UNSEEN.to_owned()));
+        let refusal = Standing::Refused(UNSEEN.to_owned());
+        assert_eq!(evidence.claim, if refused { refusal } else { Standing::Accepted });
+        assert_eq!(judged.proved.is_none(), refused);
+    }
+    // What does not count was not looked at either.
+    let mut subject = a_loop();
+    subject.contract.protect = vec!["tests".to_owned()];
+    subject.state.protected = Some(Marks::new());
+    let mut facts = facts(Claim::None);
+    facts.seen.agent.process = Some(ProcessEnd::Skipped("nothing to do".to_owned()));
+    assert_eq!(judge(&subject, &facts).after.state.evidence.unwrap().failure, None);
+}
+
+#[test]
 fn words_that_an_agent_was_told_are_not_told_again() {
     let table = [
         (1, ProcessEnd::Exit(0), &["since"][..]),
         (1, ProcessEnd::Exit(1), &["since"]),
         (0, ProcessEnd::Exit(0), &["before", "since"]),
-        (9, ProcessEnd::BrokenOff, &[]),
+        (9, ProcessEnd::BrokenOff("Ctrl-C".to_owned()), &[]),
         (1, ProcessEnd::NotStarted("no such program".to_owned()), &["before", "since"]),
     ];
     for (told, process, left) in table {

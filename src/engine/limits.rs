@@ -7,6 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::looped::Loop;
+use super::outcome::Outcome;
 use super::owner::Driver;
 use super::usage::{Money, spoken_tokens};
 
@@ -163,12 +164,34 @@ pub fn going_on(subject: &Loop) -> String {
     format!("{command} {}{}", subject.id, raise(subject))
 }
 
-/// The options that raise what is spent, each with a blank before it, for the command that goes on.
+/// Whether the loop ended where nothing told what it used, so that a limit on that could not be kept.
+fn is_unkept(subject: &Loop) -> bool {
+    let state = &subject.state;
+    subject.contract.limits.bound_usage()
+        && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
+        && state
+            .evidence
+            .as_ref()
+            .is_some_and(|last| last.skipped.is_none() && last.usage.is_none())
+}
+
+/// The options that raise what is spent, and lift what cannot be kept, each with a blank before it, for the
+/// command that goes on.
 pub fn raise(subject: &Loop) -> String {
+    let limits = &subject.contract.limits;
+    let is_unkept = is_unkept(subject);
     let iterations = if iterations_are_spent(subject) { " -n +10" } else { "" };
     let time = if time_is_spent(subject) { " --max-duration +2h" } else { "" };
-    let cost = if cost_is_spent(subject) { " --max-cost +5" } else { "" };
-    let tokens = if tokens_are_spent(subject) { " --max-tokens +1M" } else { "" };
+    let cost = match () {
+        () if is_unkept && limits.max_cost_micros > 0 => " --max-cost 0",
+        () if cost_is_spent(subject) => " --max-cost +5",
+        () => "",
+    };
+    let tokens = match () {
+        () if is_unkept && limits.max_tokens > 0 => " --max-tokens 0",
+        () if tokens_are_spent(subject) => " --max-tokens +1M",
+        () => "",
+    };
     format!("{iterations}{time}{cost}{tokens}")
 }
 
@@ -208,7 +231,10 @@ pub fn outlasted_by(subject: &Loop, now: DateTime<Utc>, due: DateTime<Utc>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::evidence::Evidence;
     use crate::engine::fixture::{a_loop, at};
+    use crate::engine::outcome::Ending;
+    use crate::engine::usage::Usage;
 
     #[test]
     fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
@@ -285,6 +311,26 @@ mod tests {
             let found = reached(&subject).map(|what| (what, raise(&subject)));
             let found = found.as_ref().map(|(what, raise)| (what.as_str(), raise.as_str()));
             assert_eq!(found, expected, "{cost} {input} {strange}");
+        }
+    }
+
+    #[test]
+    fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
+        let table = [
+            (5, 0, None, Outcome::Blocked, " --max-cost 0"),
+            (0, 9, None, Outcome::Blocked, " --max-tokens 0"),
+            (5, 9, None, Outcome::Blocked, " --max-cost 0 --max-tokens 0"),
+            (5, 0, Some(Usage::default()), Outcome::Blocked, ""),
+            (5, 0, None, Outcome::Stalled, ""),
+            (0, 0, None, Outcome::Blocked, ""),
+        ];
+        for (max_cost_micros, max_tokens, usage, outcome, expected) in table {
+            let mut subject = a_loop();
+            subject.contract.limits.max_cost_micros = max_cost_micros;
+            subject.contract.limits.max_tokens = max_tokens;
+            subject.state.evidence = Some(Evidence { usage, ..Evidence::default() });
+            subject.state.ending = Some(Ending { outcome, proof: None, why: String::new() });
+            assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {outcome:?}");
         }
     }
 

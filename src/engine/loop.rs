@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::contract::{Contract, Place};
 use super::evidence::Evidence;
 use super::facts::{Moment, Verdict};
+use super::git::Trusted;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
 use super::protect::Marks;
@@ -89,6 +90,9 @@ pub struct Loop {
     pub place: Place,
     /// Awake milliseconds of each counted iteration.
     pub elapsed_ms: Vec<u64>,
+    /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusted: Option<Trusted>,
     pub state: State,
 }
 
@@ -144,9 +148,9 @@ pub struct State {
     pub last_iteration_at: Option<DateTime<Utc>>,
     /// Hash of the working tree at the last boundary.
     pub tree: Option<String>,
-    /// What protected paths are held to.
-    #[serde(default, skip_serializing_if = "Marks::is_empty")]
-    pub protected: Marks,
+    /// What protected paths are held to; `None` where none are, or git could not tell when the loop began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<Marks>,
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     pub evidence: Option<Evidence>,
@@ -182,7 +186,7 @@ impl State {
             began: now,
             last_iteration_at: None,
             tree: None,
-            protected: Marks::new(),
+            protected: None,
             checks: BTreeMap::new(),
             evidence: None,
             usage: Usage::default(),

@@ -54,6 +54,9 @@ pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
     held
 }
 
+/// What is wrong where git told of them when the loop began, and no longer does.
+pub const UNSEEN: &str = "git no longer tells what stands at the protected paths; put the repository back as the loop found it";
+
 /// What is wrong, and what to do about it; `None` when nothing was changed.
 pub fn complaint(changed: &[String]) -> Option<String> {
     const NAMED_MAX: usize = 5;

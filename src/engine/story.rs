@@ -30,6 +30,8 @@ pub struct Story {
     /// Whether the journal is longer than what is read of it: then its beginning is missing.
     pub cut: bool,
     pick: Option<u32>,
+    /// The generation of what is picked.
+    picked_at: u64,
 }
 
 /// Something that happened.
@@ -130,7 +132,8 @@ impl Story {
             Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
                 let evidence = state.evidence.unwrap_or_default();
                 let number = state.completed;
-                self.iteration(Iteration { number, elapsed_ms, decision, why, evidence })
+                let it = Iteration { number, elapsed_ms, decision, why, evidence };
+                self.iteration(it, generation)
             }
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
             Event::Changed { what, limits, state, .. } => {
@@ -151,9 +154,10 @@ impl Story {
         }
     }
 
-    fn iteration(&mut self, mut iteration: Iteration) -> What {
+    fn iteration(&mut self, mut iteration: Iteration, generation: u64) -> What {
         if self.pick == Some(iteration.number) {
             self.picked = Some(Box::new(iteration.clone()));
+            self.picked_at = generation;
         }
         for check in &mut iteration.evidence.checks {
             check.tail = String::new();
@@ -173,6 +177,9 @@ impl Story {
             if is_over(&self.chapters[index]) {
                 self.chapters.remove(index);
             }
+        }
+        if self.picked_at >= generation {
+            self.picked = None;
         }
         while self.drivers.last().is_some_and(|who| who.since >= generation) {
             self.drivers.pop();

@@ -80,6 +80,24 @@ fn a_line_that_never_reached_the_record_is_told_once() {
 }
 
 #[test]
+fn an_iteration_that_never_reached_the_record_is_not_picked() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (_, lost) = iterate(&record);
+    let (_, change) = moved(record);
+    let picked = |number: u32, entries: &[&Entry]| {
+        let mut story = Story::picking(Some(number));
+        for entry in entries {
+            story.add((*entry).clone());
+        }
+        story.picked.map(|it| it.number)
+    };
+    assert_eq!(picked(2, &[&start, &first, &lost]), Some(2));
+    assert_eq!(picked(2, &[&start, &first, &lost, &change]), None);
+    assert_eq!(picked(1, &[&start, &first, &lost, &change]), Some(1));
+}
+
+#[test]
 fn a_very_long_story_keeps_its_newest_chapters_and_counts_the_others() {
     let mut story = Story::default();
     for number in 0..CHAPTERS_MAX as u64 + 7 {

@@ -25,7 +25,7 @@ pub fn wants(subject: &Loop, seen: &Seen, done: &[CheckResult]) -> Wants {
     }
     let tree = subject.contract.limits.stall > 0 || !seen.agent.denied.is_empty();
     match seen.agent.process {
-        Some(ProcessEnd::BrokenOff) => return Wants::default(),
+        Some(ProcessEnd::BrokenOff(_)) => return Wants::default(),
         Some(ProcessEnd::Skipped(_)) => return Wants { tree, ..Wants::default() },
         _ => {}
     }
@@ -77,7 +77,7 @@ pub fn breaks_off(seen: &Seen) -> bool {
         Some(Order::Pause) => {
             matches!(
                 seen.agent.process,
-                None | Some(ProcessEnd::BrokenOff | ProcessEnd::Skipped(_))
+                None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_))
             )
         }
         None => false,

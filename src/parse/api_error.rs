@@ -5,6 +5,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::reset::reset;
+use crate::engine::claim::plain::plain;
 use crate::engine::facts::ApiError;
 
 /// The most characters of the service's message that are kept.
@@ -13,8 +14,8 @@ const MESSAGE_CHARS: usize = 300;
 /// Sorts an error. A kind that is not known is taken for one that passes; `now` is on the user's clock, by
 /// which the service's message names a reset.
 pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
-    let message: String = message.trim().chars().take(MESSAGE_CHARS).collect();
-    let message = if message.is_empty() { kind.to_owned() } else { message };
+    let message: String = plain(message).trim().chars().take(MESSAGE_CHARS).collect();
+    let message = if message.is_empty() { plain(kind) } else { message };
     let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
     match kind {
         "authentication_failed" => fatal("log in again, or mend the API key"),
@@ -67,6 +68,11 @@ mod tests {
     fn a_message_is_bounded_and_an_empty_one_is_the_kind() {
         let ApiError::Transient { message, .. } = classify("rate_limit", " ") else { panic!() };
         assert_eq!(message, "rate_limit");
+        let ApiError::Transient { message, .. } = classify("unknown", "\x1b[2J\x1b]0;t\x07no")
+        else {
+            panic!()
+        };
+        assert_eq!(message, "no", "nothing in it steers a terminal");
         let long = "x".repeat(5000);
         let ApiError::Request { message } = classify("invalid_request", &long) else { panic!() };
         assert_eq!(message.len(), MESSAGE_CHARS);

@@ -9,28 +9,37 @@ const BUILT_IN: &str = "builtin:";
 /// How the names of prompts end; a word that ends so is a file's.
 const ENDINGS: [&str; 3] = [".md", ".hbs", ".txt"];
 
-/// What a piece of a prompt is by its text: crew's own after `builtin:`; a file, found from `folder`, if it is
-/// one word with a `/` in it or with the ending of a prompt; else the words themselves. A file whose name has
-/// blanks is written `./a name.md`. Whether the file is
-/// there makes no difference: a prompt does not change its meaning when a file is gone.
-pub fn fragment(text: &str, folder: &Path) -> Result<Fragment, &'static str> {
+/// What a piece of a prompt is by its text: crew's own after `builtin:`; a file, found from `folder`, if it has
+/// a `/` or an extension and `is_there` says that such a file is; else the words themselves. One word with the
+/// ending of a prompt, or `./a name.md`, is a file all the same: who reads it says that it is gone.
+///
+/// # Errors
+/// What should have been written instead of a path that cannot be followed.
+pub fn fragment(
+    text: &str,
+    folder: &Path,
+    is_there: &dyn Fn(&Path) -> bool,
+) -> Result<Fragment, &'static str> {
     if let Some(name) = text.strip_prefix(BUILT_IN) {
         return Ok(Fragment::BuiltIn(name.trim().to_owned()));
     }
-    let ends_like_one = ENDINGS.iter().any(|ending| text.ends_with(ending));
-    let is_file = if text.contains(char::is_whitespace) {
-        let starts_like_one = ["./", "../", "~/"].iter().any(|start| text.starts_with(start));
-        starts_like_one && ends_like_one && !text.contains('\n')
-    } else {
-        ends_like_one || text.contains('/')
-    };
-    if !is_file {
-        return Ok(Fragment::Text(text.to_owned()));
+    let words = || Ok(Fragment::Text(text.to_owned()));
+    let has_extension = Path::new(text).extension().is_some_and(|ending| !ending.is_empty());
+    if text.contains('\n') || !(text.contains('/') || has_extension) {
+        return words();
     }
-    if text.starts_with("~/") {
+    let ends_like_one = ENDINGS.iter().any(|ending| text.ends_with(ending));
+    let is_one_word = !text.contains(char::is_whitespace);
+    let starts_like_one = ["./", "../", "~/"].iter().any(|start| text.starts_with(start));
+    let is_surely_one = ends_like_one && (is_one_word || starts_like_one);
+    if text.starts_with("~/") && (is_surely_one || is_one_word) {
         return Err("a path without ~");
     }
-    plain(&folder.join(text)).map(Fragment::File).ok_or("a path that leads somewhere")
+    match plain(&folder.join(text)) {
+        Some(path) if is_surely_one || is_there(&path) => Ok(Fragment::File(path)),
+        None if is_surely_one => Err("a path that leads somewhere"),
+        Some(_) | None => words(),
+    }
 }
 
 /// A path without `.` and `..`; `None` where it climbs past its own beginning.
@@ -55,26 +64,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_word_that_looks_like_a_file_is_one_and_everything_else_is_words() {
+    fn what_names_a_file_that_is_there_is_one_and_so_is_what_ends_like_a_prompt() {
         let file = |path: &str| Ok(Fragment::File(path.into()));
         let text = |text: &str| Ok(Fragment::Text(text.to_owned()));
         let table = [
             ("builtin:observe", Ok(Fragment::BuiltIn("observe".to_owned()))),
-            ("look.md", file("/repo/.claude/look.md")),
+            ("gone.md", file("/repo/.claude/gone.md")),
             ("prompts/look", file("/repo/.claude/prompts/look")),
-            ("./a name.hbs", file("/repo/.claude/a name.hbs")),
-            ("../docs/./look.md", file("/repo/docs/look.md")),
+            ("prompts/gone", text("prompts/gone")),
+            ("TCP/IP", text("TCP/IP")),
+            ("Hurry.", text("Hurry.")),
+            ("fix", text("fix")),
+            ("notes.org", file("/repo/.claude/notes.org")),
+            ("gone.org", text("gone.org")),
+            ("a name.txt", file("/repo/.claude/a name.txt")),
+            ("./a gone name.hbs", file("/repo/.claude/a gone name.hbs")),
+            ("../docs/./gone.md", file("/repo/docs/gone.md")),
             ("/etc/motd", file("/etc/motd")),
             ("Look at README.md", text("Look at README.md")),
             ("/review the last commit", text("/review the last commit")),
             ("./run.sh and look", text("./run.sh and look")),
             ("./a\nlook.md", text("./a\nlook.md")),
-            ("Look", text("Look")),
             ("~/look.md", Err("a path without ~")),
             ("../../../../look.md", Err("a path that leads somewhere")),
         ];
+        let there = ["prompts/look", "fix", "Hurry.", "notes.org", "a name.txt", "/etc/motd"];
+        let folder = Path::new("/repo/.claude");
+        let is_there = |path: &Path| there.iter().any(|name| folder.join(name) == path);
         for (written, expected) in table {
-            assert_eq!(fragment(written, Path::new("/repo/.claude")), expected, "{written}");
+            assert_eq!(fragment(written, folder, &is_there), expected, "{written}");
         }
     }
 }

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::engine::git::Scoped;
+
 /// What a status says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
@@ -56,36 +58,6 @@ pub fn status(text: &str) -> Status {
         }
     }
     status
-}
-
-/// A setting of a repository's own configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Scoped {
-    pub name: String,
-    pub value: String,
-}
-
-impl Scoped {
-    /// Whether git may run what this setting says, or what it opens the way for.
-    pub fn names_a_program(&self) -> bool {
-        let (section, rest) = self.name.split_once('.').unwrap_or_default();
-        let key = rest.rsplit('.').next().unwrap_or_default();
-        match section {
-            "core" => ["sshcommand", "askpass", "gitproxy", "alternaterefscommand", "worktree"]
-                .contains(&key),
-            "filter" | "credential" | "protocol" | "ssh" | "hook" | "gpg" | "extensions" => true,
-            "merge" => key == "driver",
-            "remote" => ["vcs", "receivepack", "uploadpack"].contains(&key),
-            _ => false,
-        }
-    }
-
-    /// Whether it says where a push goes. At an address on this machine the hooks of a repository run.
-    pub fn names_a_place(&self) -> bool {
-        let key = self.name.rsplit('.').next().unwrap_or_default();
-        let is_address = self.name.starts_with("remote.") && ["url", "pushurl"].contains(&key);
-        is_address || self.name.starts_with("url.")
-    }
 }
 
 /// Reads `git config --list --show-scope -z`: the settings that the repository itself makes.
@@ -185,18 +157,36 @@ mod tests {
                     local\0core.bare\nfalse\0local\0filter.a.b.clean\nsh -c x\0\
                     local\0remote.origin.url\nfile:///r\0worktree\0core.sshcommand\nssh -v\0\
                     local\0branch.main.remote\norigin\0command\0credential.helper\nx\0\
-                    local\0remote.o.x.receivepack\nevil\0local\0credential.helper\0";
+                    local\0remote.o.x.receivepack\nevil\0local\0credential.helper\0\
+                    local\0lfs.customtransfer.x.path\nevil\0local\0lfs.locksverify\ntrue\0\
+                    local\0branch.a.b.pushremote\n.git/evil\0local\0branch.main.rebase\ntrue\0\
+                    local\0remote.pushdefault\n.git/evil\0local\0push.default\nupstream\0\
+                    local\0branch.main.merge\nrefs/heads/main\0local\0push.followtags\ntrue\0";
         let mut settings = scoped(text);
         settings.retain(Scoped::names_a_program);
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
-        let expected =
-            ["filter.a.b.clean", "core.sshcommand", "remote.o.x.receivepack", "credential.helper"];
+        let expected = [
+            "filter.a.b.clean",
+            "core.sshcommand",
+            "remote.o.x.receivepack",
+            "credential.helper",
+            "lfs.customtransfer.x.path",
+        ];
         assert_eq!(names, expected);
         assert_eq!(settings[0].value, "sh -c x");
         let mut settings = scoped(text);
         settings.retain(Scoped::names_a_place);
         assert_eq!(settings[0].value, "file:///r");
-        assert_eq!(settings.len(), 1);
+        let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
+        let expected = [
+            "remote.origin.url",
+            "branch.main.remote",
+            "branch.a.b.pushremote",
+            "remote.pushdefault",
+            "push.default",
+            "branch.main.merge",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::prompts::values::{Handoff, VALUE_BYTES_MAX};
 struct Only<'text>(&'text str);
 
 impl Files for Only<'_> {
-    fn read(&self, _: &Path) -> Result<String, String> {
+    fn read(&self, _: &Path, _: &Path) -> Result<String, String> {
         Ok(self.0.to_owned())
     }
 }

@@ -14,8 +14,9 @@ use crate::engine::run::{Fragment, Recipe};
 
 /// The door to the files of fragments and includes.
 pub trait Files {
-    /// The text of a file, bounded. The error names the file and the cause.
-    fn read(&self, path: &Path) -> Result<String, String>;
+    /// The text of a file, bounded, that the file `named_by` includes, or that is a fragment and named by
+    /// itself. The error names the file and the cause.
+    fn read(&self, path: &Path, named_by: &Path) -> Result<String, String>;
 }
 
 /// The phases of a prompt, in their order.
@@ -85,11 +86,14 @@ impl Origin {
         }
     }
 
-    /// Its text.
-    pub fn text(&self, files: &dyn Files) -> Result<String, String> {
+    /// Its text, as `includer` may have it; a fragment has none.
+    pub fn text(&self, files: &dyn Files, includer: Option<&Self>) -> Result<String, String> {
         match self {
             Self::BuiltIn(name) => built_in::template(name).map(str::to_owned),
-            Self::File(path) => files.read(path),
+            Self::File(path) => match includer {
+                Some(Self::File(includer)) => files.read(path, includer),
+                _ => files.read(path, path),
+            },
         }
     }
 }
@@ -174,7 +178,7 @@ pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
                 let template = reading.template(&origin)?;
                 Piece::Template { origin, template }
             } else {
-                Piece::Literal(origin.text(files)?)
+                Piece::Literal(origin.text(files, None)?)
             });
         }
         phases.push((phase, pieces));

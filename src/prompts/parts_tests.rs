@@ -8,7 +8,7 @@ use super::*;
 struct Shelf(BTreeMap<PathBuf, String>);
 
 impl Files for Shelf {
-    fn read(&self, path: &Path) -> Result<String, String> {
+    fn read(&self, path: &Path, _: &Path) -> Result<String, String> {
         let found = self.0.get(path).cloned();
         found.ok_or_else(|| format!("cannot read {}: no such file", path.display()))
     }

@@ -73,7 +73,8 @@ impl<'files> Reading<'files> {
     }
 
     fn text(&mut self, origin: &Origin) -> Result<String, String> {
-        let text = origin.text(self.files).map_err(|why| self.wrong(why))?;
+        let includer = self.open.last().map(|(includer, _)| includer);
+        let text = origin.text(self.files, includer).map_err(|why| self.wrong(why))?;
         self.bytes += text.len();
         if self.bytes > BYTES_MAX {
             return Err(self.wrong("the templates of this prompt are over 16 MiB in all"));

@@ -111,7 +111,7 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
   --failure-threshold N, --stall N
                                   +N adds to the loop's own limit
   --agent, --agent-cmd, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
-  --rebase, --detach, --json, -v, -q
+  --rebase, --no-project, --detach, --json, -v, -q
                                   as in crew run
 
 Examples:

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::words::{count, duration, took};
 use super::{line, run};
+use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
@@ -28,7 +29,11 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     let summary = since.diffstat.lines().last().unwrap_or("no tracked file changed").trim();
     let commits = count(since.commits.len() as u64, "commit");
     if subject.place.head.is_some() {
-        row(&mut text, "changes", &format!("{commits} · {summary}"));
+        let untracked = match since.untracked {
+            0 => String::new(),
+            files => format!(" · {}", count(files, "untracked file")),
+        };
+        row(&mut text, "changes", &format!("{commits} · {summary}{untracked}"));
     }
     checks(&mut text, subject);
     errors(&mut text, subject);
@@ -103,9 +108,9 @@ fn errors(text: &mut String, subject: &Loop) {
     }
 }
 
-/// What a check printed, set apart.
+/// What a check or an agent printed, set apart, without anything that steers a terminal.
 pub fn tail(text: &mut String, printed: &str) {
-    for line in printed.lines() {
+    for line in plain(printed).lines() {
         let _ = writeln!(text, "           | {line}");
     }
 }
@@ -145,6 +150,7 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     checks(&mut text, subject);
     let next = match subject.state.status {
         Status::Paused => going_on(subject),
+        _ if owner_is_gone => going_on(subject),
         _ => "crew pause, crew cancel".to_owned(),
     };
     row(&mut text, "next", &next);
@@ -210,12 +216,13 @@ mod tests {
     #[test]
     fn an_exhausted_loop_shows_the_failing_check_and_the_handoff() {
         let handoff = Path::new("/repo/.claude/branches/main/handoffs/exhausted.md");
-        let page = finish(&ended(Verdict::Failed), &Since::default(), Some(handoff));
+        let since = Since { untracked: 2, ..Since::default() };
+        let page = finish(&ended(Verdict::Failed), &since, Some(handoff));
         assert_snapshot!(page, @"
         loop haaaaaaa: exhausted after 1 iteration
           why      the limit of 1 iteration is reached
           time     1m awake (last iterations: 1m)
-          changes  0 commits · no tracked file changed
+          changes  0 commits · no tracked file changed · 2 untracked files
           verify   `cargo test` failed (exit 1)
                    | output of cargo test
           handoff  /repo/.claude/branches/main/handoffs/exhausted.md
@@ -292,7 +299,7 @@ mod tests {
           time     0ms
           limits   up to 10 iterations, 12h
           folder   /repo
-          next     crew pause, crew cancel
+          next     /crew:resume haaaaaaa
         ");
     }
 

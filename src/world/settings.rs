@@ -32,7 +32,7 @@ pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
     let text = String::from_utf8(bytes);
     let text =
         text.map_err(|_| format!("{} is not UTF-8 text: save it as such", path.display()))?;
-    parse(&text, path, whose).map(Some)
+    parse(&text, path, whose, &disk::is_file).map(Some)
 }
 
 /// What the environment says. The error is one line for each variable that cannot be used.

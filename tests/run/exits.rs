@@ -31,7 +31,7 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
       why      a check that had failed now passes
       time     1.0s awake (last iterations: 1.0s, 1.0s)
       each     min 1.0s · mean 1.0s · max 1.0s · standard deviation 1.0s
-      changes  0 commits · no tracked file changed
+      changes  0 commits · no tracked file changed · 1 untracked file
       verify   `test -e done` passed, after it had failed
       next     git diff COMMIT   (read what it did)
     "#);
@@ -54,7 +54,6 @@ fn what_cannot_be_started_exits_1_and_names_the_way_out() {
     for (arguments, expected) in [
         (&["run", "make it", "--agent-cmd", "no-such-agent"][..], "no program `no-such-agent`"),
         (&["run", "make it", "--agent", "clade"], "did you mean claude?"),
-        (&["run", "biuld"], "did you mean build?"),
         (&["resume"], "there is no loop here"),
         (&["resume", "build"], "none runs a procedure of that name"),
     ] {
@@ -71,6 +70,7 @@ fn what_was_typed_wrong_exits_2_and_starts_nothing() {
     for (arguments, expected) in [
         (&["run", "make it", "--max-iteration", "5"][..], "did you mean `--max-iterations`?"),
         (&["run", "make it", "-n", "many"], "many"),
+        (&["run", "biuld"], "did you mean build?"),
         (&["run", "make it", "--completion-promise", "FAILURE"], "FAILURE"),
         (&["run"], ""),
         (&["resume", "--max-iteration", "5"], "--max-iteration"),
@@ -172,4 +172,20 @@ fn a_paused_run_exits_130_with_the_resume_line() {
     assert!(ran.stdout.ends_with(expected), "{ran:#?}");
     let found = world.the_loop();
     assert_eq!((&found["status"], &found["completed_iterations"]), (&"paused".into(), &1.into()));
+}
+
+#[test]
+fn what_an_agent_or_a_check_prints_never_steers_the_terminal() {
+    const STEER: &str = r"\033[2J\033]0;title\007\033[1A";
+    let step = format!("printf '{STEER}complains\\n' >&2; echo x >> work.txt; exit 1");
+    let world = World::new(&[&step]);
+    let check = format!("printf '{STEER}not yet\\n'; false");
+    let ran = world.crew(&["run", "make it", "-n", "2", "--verify", &check, "--gate", &check]);
+    let status = world.crew(&["status", "--all"]).success();
+    let story = world.crew(&["show"]).success();
+    assert!(ran.stdout.contains("| not yet"), "{}", ran.stdout);
+    assert!(format!("{}{}", ran.stdout, ran.stderr).contains("complains"), "{ran:?}");
+    for shown in [&ran.stdout, &ran.stderr, &status, &story] {
+        assert!(!shown.contains(['\x1b', '\x07']), "{shown:?}");
+    }
 }

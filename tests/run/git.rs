@@ -3,7 +3,7 @@
 
 use insta::assert_snapshot;
 
-use super::{WORK, World};
+use super::{HANG, WORK, World};
 use crate::child::Ran;
 use crate::sandbox::{Sandbox, write_executable};
 
@@ -127,6 +127,46 @@ fn a_remote_that_refuses_this_user_is_told_from_one_that_refuses_what_is_pushed(
         assert_eq!(told.matches(&format!("Push failed ({class}): ")).count(), 2, "{told}");
         assert!(told.contains(said), "{told}");
     }
+}
+
+#[test]
+fn where_an_agent_would_have_it_pushed_it_is_not() {
+    let plant = "git init --quiet --bare .git/evil; \
+                 printf '#!/bin/sh\n: > \"%s\"\n' \"$notes/planted\" > .git/evil/hooks/post-receive; \
+                 chmod +x .git/evil/hooks/post-receive; \
+                 git config branch.main.pushRemote .git/evil; echo more >> work.txt";
+    let world = World::new(&[WORK, plant]).with_origin();
+    world.sandbox.git(&["config", "--unset", "branch.main.merge"]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_snapshot!(world.warnings(&ran), @"[10:00:00] WARNING: Push failed: the setting branch.main.pushremote changed during this run; look at git config --list --show-origin; a new run takes it as it then is");
+    assert_eq!(world.there("main").lines().count(), 2);
+    assert!(!world.note("planted").exists());
+}
+
+#[test]
+fn what_crews_own_push_set_is_no_change_for_the_next_nor_for_a_resumed_run() {
+    let world = World::new(&[WORK]).with_origin();
+    world.sandbox.git(&["switch", "--quiet", "--create", "feat/lines"]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
+    assert_eq!((ran.code(), &*world.warnings(&ran)), (10, ""), "{ran:#?}");
+    let ran = world.crew(&["resume", "-n", "+1"]);
+    assert_eq!((ran.code(), &*world.warnings(&ran)), (10, ""), "{ran:#?}");
+    assert_eq!(world.there("feat/lines").lines().count(), 4);
+}
+
+#[test]
+fn a_program_that_was_planted_is_not_trusted_by_a_resumed_run() {
+    let plant = format!(
+        "git config filter.x.clean 'touch planted; cat'; echo '* filter=x' > .gitattributes; {HANG}"
+    );
+    let world = World::new(&[&plant, WORK]);
+    world.interrupted(&["run", "write lines", "--commit"]);
+    let ran = world.crew(&["resume", "-n", "1"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    let told = world.warnings(&ran);
+    assert!(told.contains("the setting filter.x.clean changed during this run"), "{told}");
+    assert!(!world.sandbox.file("planted").exists());
 }
 
 #[test]

@@ -7,11 +7,14 @@ mod client;
 mod examples;
 mod exits;
 mod git;
+#[cfg(target_os = "linux")]
 mod kills;
 mod moves;
 mod owners;
 mod prompts;
+mod protection;
 mod reactions;
+mod resumed;
 mod signals;
 mod state;
 mod waits;

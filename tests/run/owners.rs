@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{CLAIM, HANG, WORK, World};
 use crate::child::Running;
-use crate::sandbox::{DEADLINE, crew, poll_until};
+use crate::sandbox::{DEADLINE, crew, poll_until, write_executable};
 
 /// A step that waits for the test.
 const WAIT: &str = "echo Waiting.; touch \"$notes/hangs\"; \
@@ -83,6 +83,40 @@ fn a_paused_run_still_has_its_working_tree() {
     let shown = world.crew(&["status"]).success();
     assert!(!shown.contains("gone"), "{shown}");
     assert_eq!(world.the_loop()["status"], "paused");
+}
+
+#[test]
+fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
+    let world = World::new(&[WAIT]);
+    // A filter of the user's own holds up the commit.
+    let filter = world.sandbox.root().join("filter");
+    let notes = world.note("").display().to_string();
+    let line = format!(
+        "touch '{notes}/commits'; until test -e '{notes}/committed'; do sleep 0.02; done; cat"
+    );
+    write_executable(&filter, &format!("#!/bin/sh\n{line}\n"));
+    let attributes = world.sandbox.file(".git/info/attributes");
+    std::fs::create_dir_all(attributes.parent().unwrap()).unwrap();
+    std::fs::write(attributes, "work.txt filter=slow\n").unwrap();
+    world.sandbox.git(&["config", "filter.slow.clean", &filter.display().to_string()]);
+    let running = world.hanging(&["run", "make it", "--commit"]);
+    world.crew(&["pause"]).success();
+    world.let_go();
+    poll_until("crew commits", || world.note("commits").exists());
+    assert_eq!(world.the_loop()["status"], "paused");
+    let refused = world.crew(&["resume"]);
+    assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
+    let pid = running.pid().as_raw_nonzero();
+    let told = format!("is paused, and its crew run, process {pid}, ends in a moment\n");
+    assert!(refused.stderr.contains(&told), "{refused:#?}");
+    // Somebody took it all the same: the old crew writes nothing more.
+    let file = world.sandbox.crew_home().join("loops").join(world.id()).join("loop.json");
+    let mut record = world.record();
+    record["state"]["owner"]["process"]["pid"] = 1.into();
+    std::fs::write(&file, serde_json::to_vec(&record).unwrap()).unwrap();
+    std::fs::write(world.note("committed"), "").unwrap();
+    running.wait(DEADLINE);
+    assert_eq!(world.record(), record);
 }
 
 #[test]

@@ -193,3 +193,77 @@ fn an_unknown_variable_is_an_error_at_the_start_with_the_one_that_was_meant() {
     assert!(ran.stderr.contains("did you mean `iteration`?"), "{}", ran.stderr);
     assert!(world.loops().is_empty());
 }
+
+#[test]
+fn no_include_of_the_projects_leads_out_of_the_checkout() {
+    let world = World::new(&[WORK]);
+    let outside = world.sandbox.root().join("secret.txt");
+    std::fs::write(&outside, "the secret").unwrap();
+    std::os::unix::fs::symlink(&outside, world.sandbox.file("link.txt")).unwrap();
+    world.sandbox.write(".claude/crew.toml", "[procedures.look]\nact = \"look.hbs\"\n");
+    for include in ["../../secret.txt", "../link.txt"] {
+        world.sandbox.write(".claude/look.hbs", &format!("Look.\n{{{{> {include}}}}}\n"));
+        for arguments in [&["run", "look"][..], &["run", "look", "--dry-run"]] {
+            let ran = world.crew(arguments);
+            assert_eq!((ran.code(), world.calls()), (1, 0), "{include}: {ran:#?}");
+            assert!(ran.stderr.contains("look.hbs:2: "), "{}", ran.stderr);
+            assert!(ran.stderr.contains("leads out of the checkout"), "{}", ran.stderr);
+            assert!(!ran.stdout.contains("the secret"), "{}", ran.stdout);
+        }
+    }
+    let own = world.sandbox.home().join(".config/crew/own.hbs");
+    std::fs::write(&own, format!("{{{{> {}}}}}\n", outside.display())).unwrap();
+    let shown = world.crew(&["run", "make it", "--dry-run", "--act", own.to_str().unwrap()]);
+    assert!(shown.success().contains("the secret"), "a file of one's own may include any");
+}
+
+#[test]
+fn a_typed_text_is_a_file_only_where_it_names_one() {
+    let world = World::new(&[CLAIM]);
+    world.sandbox.write("fix", "the file of that name");
+    world.sandbox.write("notes.org", "the notes");
+    let typed = ["-c", "Hurry.", "-c", "TCP/IP", "--act", "fix", "-c", "notes.org"];
+    let shown = world.crew(&[&["run", "make it", "--dry-run"][..], &typed].concat()).success();
+    for expected in ["Hurry.", "TCP/IP", "fix", "the notes"] {
+        assert!(shown.lines().any(|line| line.trim() == expected), "{expected}: {shown}");
+    }
+    let ran = world.crew(&["run", "make it", "-c", "gone.md"]);
+    assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+    assert!(ran.stderr.contains("cannot read") && ran.stderr.contains("gone.md"), "{ran:#?}");
+}
+
+#[test]
+fn a_procedure_without_a_phase_is_refused_at_the_start() {
+    let world = World::new(&[CLAIM]);
+    world.settings("[procedures.empty]\ndescription = \"nothing\"\n");
+    let ran = world.crew(&["run", "empty"]);
+    assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+    assert_eq!(
+        ran.stderr,
+        "crew: procedure `empty` has no phase: nothing would be asked of the agent\n\
+         hint: give it observe, orient, decide or act in the settings, or type --act \"…\"\n"
+    );
+    assert_eq!(world.crew(&["run", "empty", "--act", "Sweep."]).code(), 0);
+}
+
+#[test]
+fn files_that_nobody_has_added_are_counted_at_the_end() {
+    let world = World::new(&["echo 1 > one.txt; echo 2 > two.txt; echo Done."]);
+    let ran = world.crew(&["run", "make it", "-n", "1"]);
+    let expected = "changes  0 commits · no tracked file changed · 2 untracked files\n";
+    assert!(ran.stdout.contains(expected), "{}", ran.stdout);
+    let listed = world.crew(&["history", "--limit", "0"]).success();
+    assert!(listed.contains("make it"), "{listed}");
+}
+
+#[test]
+fn a_word_told_while_a_broken_off_run_is_paused_is_told_once() {
+    let world = World::new(&["touch \"$notes/hangs\"; sleep 600", WORK]);
+    let running = world.hanging(&["run", "make it", "-n", "2"]);
+    world.crew(&["pause", "--now"]).success();
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+    world.crew(&["tell", "a late word"]).success();
+    assert_eq!(world.crew(&["resume"]).code(), 10);
+    let told = |call| world.prompt(call).matches("a late word").count();
+    assert_eq!([1, 2, 3].map(told), [0, 1, 0], "{}", world.prompt(3));
+}

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::agents::lenient::{Call, List, Number, Word};
+use crate::agents::lenient::{Call, Flag, List, Number, Part, Word, part};
 use crate::agents::words::shown;
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Said {
     pub(super) parent_tool_use_id: Option<IgnoredAny>,
     #[serde(default)]
     pub(super) error: Word,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "part")]
     message: Message,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Said {
 #[derive(Debug, Deserialize)]
 pub(super) struct Heard {
     pub(super) parent_tool_use_id: Option<IgnoredAny>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "part")]
     message: Message,
 }
 
@@ -155,7 +155,7 @@ impl System {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Limit {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "part")]
     pub(super) rate_limit_info: LimitInfo,
 }
 
@@ -180,7 +180,8 @@ impl LimitInfo {
 pub(super) struct Result {
     #[serde(default)]
     pub(super) subtype: Word,
-    pub(super) is_error: Option<bool>,
+    #[serde(default)]
+    pub(super) is_error: Flag,
     #[serde(rename = "result", default)]
     pub(super) words: Word,
     #[serde(default)]
@@ -188,8 +189,8 @@ pub(super) struct Result {
     #[serde(default)]
     pub(super) permission_denials: List<Denial>,
     /// By model, of the whole process so far, subagents and side requests included.
-    #[serde(rename = "modelUsage")]
-    pub(super) model_usage: Option<BTreeMap<String, ModelUse>>,
+    #[serde(rename = "modelUsage", default)]
+    pub(super) model_usage: Part<BTreeMap<String, Part<ModelUse>>>,
     #[serde(default)]
     api_error_status: Number,
     #[serde(default)]

@@ -71,6 +71,8 @@ pub(super) struct Claude {
 struct Told {
     kind: String,
     message: String,
+    /// Whether the client tries again: then an answer to anybody says that it was got over.
+    is_retry: bool,
 }
 
 /// What the last `result` said; a client that waits for its background work gives one for each turn.
@@ -134,12 +136,18 @@ impl Claude {
         let is_own = said.parent_tool_use_id.is_none();
         if let (Some(kind), true) = (said.error.text(), is_own) {
             let message = said.texts().collect::<Vec<_>>().join("\n");
-            self.fails(kind, &message);
+            self.ending = None;
+            self.fails(kind, &message, false);
             return Some(shown(&message));
+        }
+        if said.error.text().is_none() && self.error.as_ref().is_some_and(|told| told.is_retry) {
+            self.error = None;
         }
         if is_own {
             // The service answered: what failed before was got over, and what the model called was answered.
             self.error = None;
+            // What is said after a result stands in its place.
+            self.ending = None;
             if self.message.as_deref() != said.message_id() {
                 self.message = said.message_id().map(|id| start(id, NAME_CHARS).to_owned());
                 self.open.close_all_tools();
@@ -164,9 +172,10 @@ impl Claude {
         (is_own && !seen.is_empty()).then(|| seen.join("\n"))
     }
 
-    fn fails(&mut self, kind: &str, message: &str) {
+    fn fails(&mut self, kind: &str, message: &str, is_retry: bool) {
         let kind = start(kind, NAME_CHARS).to_owned();
-        self.error = Some(Told { kind, message: start(message, ERROR_CHARS).to_owned() });
+        let message = start(message, ERROR_CHARS).to_owned();
+        self.error = Some(Told { kind, message, is_retry });
     }
 
     fn heard(&mut self, heard: &Heard) -> Option<String> {
@@ -182,7 +191,12 @@ impl Claude {
     fn system(&mut self, system: &System) -> Option<String> {
         let task = system.task_id.text().unwrap_or_default();
         match system.subtype.text()? {
-            "init" => self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned()),
+            "init" => {
+                self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned());
+                // A turn begins: what the one before it came to is not what this one comes to.
+                self.ending = None;
+                self.words_are_last = false;
+            }
             "task_started" => self.open.task(task),
             "task_notification" => self.open.close_task(task),
             "background_tasks_changed" => {
@@ -197,7 +211,7 @@ impl Claude {
             "api_retry" => {
                 // A client that is ended while it tries again was failed by the service.
                 let retry = system.spoken_retry();
-                self.fails(system.error.text().unwrap_or("unknown"), &retry);
+                self.fails(system.error.text().unwrap_or("unknown"), &retry, true);
                 return Some(retry);
             }
             _ => {}
@@ -219,7 +233,7 @@ impl Claude {
         let turns = result.turns();
         self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
         self.open.close_all_tools();
-        let is_error = result.is_error == Some(true);
+        let is_error = result.is_error.0;
         if !is_error {
             self.error = None;
         }

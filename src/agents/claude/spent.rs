@@ -21,6 +21,8 @@ pub(super) struct Spent {
     recent: Vec<Counted>,
     /// Of all messages: what was written to the cache for an hour, which 2.1.197 leaves out of its sum.
     hour: u64,
+    /// Whether a turn came to its end, where the client tells what it used.
+    is_over: bool,
 }
 
 impl Spent {
@@ -35,29 +37,34 @@ impl Spent {
 
     /// Takes the client's own sum in place of what was counted.
     pub(super) fn result(&mut self, result: &Result) {
-        let Some(models) = &result.model_usage else { return };
+        self.is_over = true;
+        let Some(models) = &result.model_usage.0 else { return };
         let mut told = Usage::default();
         let mut hour = self.hour;
         for (model, used) in models {
-            told.add(&of_model(model, used, &mut hour));
+            match &used.0 {
+                Some(used) => told.add(&of_model(model, used, &mut hour)),
+                None => told.lost = true,
+            }
         }
         self.told = Some(told);
         self.since = Usage::default();
     }
 
-    /// What was used; `None` where nothing tells.
+    /// What was used; `None` where a client that came to its end did not tell. One that was ended before, or
+    /// that said nothing at all, lost it.
     pub(super) fn usage(&self) -> Option<Usage> {
         let mut since = self.since.clone();
         let is_counted = since.tokens.total() > 0;
         // Of an answer that is still given only its beginning is told.
-        since.lost |= is_counted;
+        since.lost |= is_counted || !self.is_over;
         match &self.told {
             Some(told) => {
                 let mut usage = told.clone();
                 usage.add(&since);
                 Some(usage)
             }
-            None => is_counted.then_some(since),
+            None => (is_counted || !self.is_over).then_some(since),
         }
     }
 }

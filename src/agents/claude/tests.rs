@@ -24,7 +24,7 @@ fn now() -> DateTime<FixedOffset> {
 }
 
 fn claim(report: &Report) -> Claim {
-    report.claim("Go.", Some(&Promise::default()))
+    report.claim("Go.", "Go.", Some(&Promise::default()))
 }
 
 #[test]
@@ -76,7 +76,22 @@ fn what_is_used_before_an_end_without_a_sum_is_a_lower_bound() {
         assert_eq!(tokens.output, 3, "each message's first event says less than its last");
         assert!(usage.cost > Money(19_000_000_000), "{usage:?}");
     }
-    assert_eq!(read("").0.usage, None);
+}
+
+#[test]
+fn a_client_that_was_ended_before_it_told_what_it_used_lost_it_and_one_that_never_tells_says_none()
+{
+    let lost = || Some(Usage { lost: true, ..Usage::default() });
+    let table = [
+        ("", lost()),
+        ("Segmentation fault", lost()),
+        (r#"{"type":"system","subtype":"init","model":"m"}"#, lost()),
+        (r#"{"type":"result","is_error":true,"modelUsage":{}}"#, Some(Usage::default())),
+        (r#"{"type":"result","is_error":false,"result":"Done."}"#, None),
+    ];
+    for (stream, expected) in table {
+        assert_eq!(read(stream).0.usage, expected, "{stream}");
+    }
 }
 
 #[test]
@@ -192,6 +207,27 @@ fn a_client_that_is_ended_while_it_tries_again_was_failed_by_the_service() {
 }
 
 #[test]
+fn a_retry_was_got_over_when_anybody_is_answered() {
+    let retry = r#"{"type":"system","subtype":"api_retry","error":"overloaded","attempt":1}"#;
+    let own = r#"{"type":"assistant","message":{"content":[]}}"#;
+    let side = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[]}}"#;
+    let side_fails = r#"{"type":"assistant","parent_tool_use_id":"t","error":"overloaded"}"#;
+    let fails = r#"{"type":"assistant","error":"overloaded","message":{"content":[]}}"#;
+    let table = [
+        (vec![retry], true),
+        (vec![retry, own], false),
+        (vec![retry, side], false),
+        (vec![retry, side_fails], true),
+        (vec![retry, side, retry], true),
+        // The client gave up: that a subagent is answered mends nothing.
+        (vec![retry, fails, side], true),
+    ];
+    for (lines, expected) in table {
+        assert_eq!(read(&lines.join("\n")).0.error.is_some(), expected, "{lines:?}");
+    }
+}
+
+#[test]
 fn a_tool_whose_result_was_lost_is_closed_by_the_next_message() {
     let mut reader = Claude::default();
     let call = |message: &str, id: &str| {
@@ -266,6 +302,29 @@ fn words_before_a_tool_are_no_final_message_where_the_stream_ends() {
 }
 
 #[test]
+fn a_claim_of_a_result_is_taken_back_by_what_the_agent_says_or_begins_after_it() {
+    let done = r#"{"type":"result","is_error":false,"result":"<promise>COMPLETE</promise>"}"#;
+    let text = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
+    let back = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I take that back."},{"type":"tool_use","id":"t","name":"Bash"}]}}"#;
+    let failed = r#"{"type":"assistant","error":"server_error","message":{"content":[{"type":"text","text":"API Error"}]}}"#;
+    let turn = r#"{"type":"system","subtype":"init","model":"m"}"#;
+    let side = r#"{"type":"assistant","parent_tool_use_id":"t","message":{"content":[{"type":"text","text":"Hm."}]}}"#;
+    let table = [
+        (vec![text, done], true),
+        (vec![text, done, side], true),
+        (vec![text, done, back], false),
+        (vec![text, done, turn], false),
+        (vec![text, done, failed], false),
+        (vec![text, done, turn, back, done], true),
+        (vec![text, done, turn, text], true),
+    ];
+    for (lines, expected) in table {
+        let report = read(&lines.join("\n")).0;
+        assert_eq!(claim(&report) == Claim::Success, expected, "{lines:?}");
+    }
+}
+
+#[test]
 fn junk_is_passed_over_and_what_was_understood_stands() {
     let plain = both!("plain")[0];
     let junk = "\u{fffd}\u{fffd}\n{\"type\":\"assistant\",\"mess\n\n[1,2]\n\"text\"\n{\"type\":7}\n\
@@ -277,6 +336,19 @@ fn junk_is_passed_over_and_what_was_understood_stands() {
     assert_eq!((&report.usage, &report.turns), (&read(plain).0.usage, &Some(1)));
     assert_eq!(report.final_message, read(plain).0.final_message);
     assert!(seen.iter().all(|it| it.len() < 100), "{seen:?}");
+}
+
+#[test]
+fn no_event_is_lost_for_one_of_its_fields() {
+    let result = |field: &str| format!(r#"{{"type":"result","result":"Done.",{field}}}"#);
+    for field in [r#""is_error":"no""#, r#""modelUsage":[]"#, r#""modelUsage":{"m":7}"#] {
+        let report = read(&result(field)).0;
+        assert_eq!(report.final_message.as_deref(), Some("Done."), "{field}");
+    }
+    let fails = r#"{"type":"assistant","error":"overloaded","message":"words"}"#;
+    assert!(read(fails).0.error.is_some());
+    let mixed = r#"{"type":"assistant","message":{"content":[7,{"type":"text","text":"Hi."}]}}"#;
+    assert_eq!(read(mixed).0.final_message.as_deref(), Some("Hi."));
 }
 
 #[test]

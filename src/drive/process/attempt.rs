@@ -8,6 +8,7 @@ use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
 use crate::engine::claim::Claim;
+use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::git::Rebased;
@@ -106,7 +107,7 @@ impl Runner<'_> {
         };
         self.tell_of_the_end(&ended);
         let report = watcher.into_reader().report(clock::local());
-        self.came_to(run, prompt, &ended, report)
+        self.came_to(run, prompt, &ended, &report)
     }
 
     /// Tells what a person should know of how the agent ended, and what no judgement rests on.
@@ -130,21 +131,23 @@ impl Runner<'_> {
         }
     }
 
-    fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: Report) -> Attempt {
-        let claim = report.claim(prompt, self.record.contract.promise.as_ref());
+    fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: &Report) -> Attempt {
+        let claim =
+            report.claim(prompt, &self.record.contract.task, self.record.contract.promise.as_ref());
         let process = match ended.end {
             End::Exit(code) => ProcessEnd::Exit(code),
             End::Signal(signal) => ProcessEnd::Signal(signal),
             End::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
             End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
-            End::Stopped => ProcessEnd::BrokenOff,
+            End::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
         };
+        let usage = report.used(&process);
         let agent = AgentEnd {
-            errors: tail_of(&ended.errors, TAIL_CHARS),
+            errors: tail_of(&plain(&ended.errors), TAIL_CHARS),
             missed_ms: ended.missed_ms,
             ..report.agent_end(process)
         };
-        Attempt { agent, claim, usage: report.usage }
+        Attempt { agent, claim, usage }
     }
 
     /// Where the agent works: the folder the loop was started from.
@@ -165,9 +168,11 @@ impl Runner<'_> {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
-                if let (Some(before), Some(after)) = (before, self.protected()) {
-                    let state = &mut self.record.state;
-                    state.protected = protect::moved(&state.protected, &before, after);
+                let after = self.protected();
+                if let (Some(began), Some(before), Some(after)) =
+                    (&mut self.record.state.protected, before, after)
+                {
+                    *began = protect::moved(began, &before, after);
                 }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
                 true

@@ -18,11 +18,11 @@ use anyhow::Error;
 use super::boundary;
 use super::ending::{self, Ended};
 use super::resume::myself;
+use crate::engine::git::Trusted;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
 use crate::engine::outcome::Outcome;
 use crate::engine::run::{On, Run};
-use crate::world::git::steps::Trusted;
 use crate::world::home::Home;
 use crate::world::store::{self, StoreError};
 use crate::world::unix::Signals;
@@ -44,7 +44,7 @@ pub enum End {
 pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Listener) -> End {
     // Without it an agent's orphans outlive their iteration; only a system without the call has none.
     let _ = descendants::adopt();
-    let trusted = git::steps::trusted(&record.place.checkout);
+    let trusted = record.trusted.clone();
     let mut runner = Runner {
         home,
         record,
@@ -60,6 +60,11 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
     runner.go()
 }
 
+/// Whether this process owns a loop.
+fn is_ours(record: &Loop) -> bool {
+    myself().is_ok_and(|owner| owner.process == record.state.owner.process)
+}
+
 /// A run in progress.
 struct Runner<'a> {
     home: &'a Home,
@@ -67,7 +72,7 @@ struct Runner<'a> {
     record: Loop,
     signals: &'a Signals,
     listener: RefCell<&'a mut dyn Listener>,
-    /// What the repository's configuration named when the run began; `None` outside git.
+    /// As it was recorded when this process took the loop: an agent can write the record too.
     trusted: Option<Trusted>,
     /// The record as it was last known on disk, while the one in memory is ahead of it.
     behind: Option<Box<Loop>>,
@@ -115,8 +120,6 @@ impl Runner<'_> {
             Ok(found) => self.record = found,
             Err(error) => self.remember(error.into()),
         }
-        let is_ours =
-            |record: &Loop| myself().is_ok_and(|owner| owner.process == record.state.owner.process);
         self.is_unsaved() || !self.record.is_live() || is_ours(&self.record)
     }
 

@@ -1,9 +1,9 @@
 //! The prompt of one iteration: reads what its fragments and variables want, and no more, and has it put
 //! together. Files are read anew each time, so that a person can change them while the loop runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::engine::account::{ACCOUNTS_SHOWN, accounts};
+use crate::engine::account::Accounts;
 use crate::engine::looped::Loop;
 use crate::engine::size::Size;
 use crate::prompts::assembly;
@@ -28,15 +28,18 @@ pub struct Prompt {
 /// Puts the prompt of the loop's next iteration together. The error names the file and the cause.
 pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
-    let parts = parts::read(&recipe.unwrap_or_default(), &OnDisk)?;
+    let files = OnDisk { checkout: &subject.place.checkout };
+    let parts = parts::read(&recipe.unwrap_or_default(), &files)?;
     let wants = |variable| parts.wanted().contains(&variable);
     let checkout = &subject.place.checkout;
     let status = wants(Variable::GitStatus).then(|| git::status_text(checkout)).flatten();
     let diff = wants(Variable::GitDiff).then(|| git::diff_text(checkout)).flatten();
     let log = wants(Variable::GitLog).then(|| git::log_text(checkout)).flatten();
     let journal = home.loop_file(&subject.id, "journal.jsonl");
-    let entries = journal::read(&journal).unwrap_or_default();
-    let accounts = accounts(&entries, ACCOUNTS_SHOWN);
+    let mut accounts = Accounts::default();
+    // Without its story a prompt still has its task and what was seen last.
+    let _ = journal::each(&journal, |entry| accounts.add(&entry));
+    let accounts = accounts.told();
     let page = handoff.and_then(|path| {
         let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;
         Some((path, text))
@@ -54,11 +57,36 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
     Ok(Prompt { text, size })
 }
 
-/// The files of fragments.
-struct OnDisk;
+/// The files of fragments, read for one working tree.
+struct OnDisk<'place> {
+    checkout: &'place Path,
+}
 
-impl Files for OnDisk {
-    fn read(&self, path: &Path) -> Result<String, String> {
+impl OnDisk<'_> {
+    /// Where the file really lies, if that is outside the checkout and the checkout led there: its text would
+    /// go to the model on the word of whoever wrote the project.
+    fn leads_out(&self, path: &Path, named_by: &Path) -> Option<PathBuf> {
+        let checkout = disk::real_path(self.checkout).ok()?;
+        let real = disk::real_path(path).ok()?;
+        let is_the_projects = |file: &Path| {
+            file.starts_with(self.checkout)
+                || disk::real_path(file).is_ok_and(|file| file.starts_with(&checkout))
+        };
+        let leads = is_the_projects(path) || is_the_projects(named_by);
+        (leads && !real.starts_with(&checkout)).then_some(real)
+    }
+}
+
+impl Files for OnDisk<'_> {
+    fn read(&self, path: &Path, named_by: &Path) -> Result<String, String> {
+        if let Some(real) = self.leads_out(path, named_by) {
+            return Err(format!(
+                "{} leads out of the checkout, to {}: put the text there, or name the file in your own \
+                 settings",
+                path.display(),
+                real.display()
+            ));
+        }
         match disk::read_text(path, FRAGMENT_BYTES) {
             Ok(Some(text)) => Ok(text),
             Ok(None) => Err(format!("{}: there is no such file", path.display())),

@@ -3,20 +3,19 @@
 
 use serde_json::Map;
 
-use super::Runner;
 use super::attempt::Attempt;
+use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
 use crate::drive::ending;
 use crate::drive::reactions::react;
 use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::git::commit_message;
+use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
-use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::run::On;
-use crate::world::git::steps::Steps;
+use crate::world::git::steps::{Steps, following};
 use crate::world::{env, git, store, view};
 
 impl Runner<'_> {
@@ -55,7 +54,7 @@ impl Runner<'_> {
     fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
         if signalled {
-            attempt.agent.process = Some(ProcessEnd::BrokenOff);
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
         let order = open.order();
         let seen = |attempt: &Attempt| Seen {
@@ -68,17 +67,11 @@ impl Runner<'_> {
         let gathered = self.gather(&open, seen(&attempt), &stop);
         let mut facts = gathered.or_else(|| {
             // A signal ended a check: nothing is known of the iteration but that it was broken off.
-            attempt.agent.process = Some(ProcessEnd::BrokenOff);
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             self.gather(&open, seen(&attempt), &|| false)
         })?;
         facts.usage = attempt.usage;
-        let veto = (self.signals.times() > 0).then(|| Ending {
-            outcome: Outcome::Interrupted,
-            proof: None,
-            why: self.signal_why().to_owned(),
-        });
-        let closing = Closing { veto, ..Closing::default() };
-        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
+        let (boundary, error) = open.record_or_remember(facts.clone(), Closing::default())?;
         if let Some(error) = error {
             self.remember(error);
         }
@@ -112,7 +105,9 @@ impl Runner<'_> {
                 _ => self.tell(&News::IterationEnded { after: &self.record, exit, ends }),
             }
             self.commit();
-            self.push();
+            if self.signals.times() == 0 {
+                self.push();
+            }
         }
         if self.stalls_by_half(&began) {
             self.react(On::Stall);
@@ -166,7 +161,7 @@ impl Runner<'_> {
         }
     }
 
-    fn push(&self) {
+    fn push(&mut self) {
         if !self.run().git.push {
             return;
         }
@@ -174,9 +169,19 @@ impl Runner<'_> {
             None => self.tell(&News::PushFailed {
                 why: "push failed (no-remote): this is no git repository; git init",
             }),
-            Some(Ok(pushed)) if pushed.was_up_to_date => {}
             Some(Ok(pushed)) => {
-                self.tell(&News::Pushed { branch: &pushed.branch, remote: &pushed.remote });
+                let Pushed { branch, remote, .. } = &pushed;
+                if !pushed.was_up_to_date {
+                    self.tell(&News::Pushed { branch, remote });
+                }
+                if pushed.upstream_was_set {
+                    self.trusted =
+                        self.trusted.take().map(|before| following(&before, branch, remote));
+                    let trusted = self.trusted.clone();
+                    self.amend(&format!("{branch} follows {remote}"), |record| {
+                        record.trusted.clone_from(&trusted);
+                    });
+                }
             }
             Some(Err(fault)) => self.tell(&News::PushFailed { why: &fault.line() }),
         }
@@ -209,7 +214,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Changes the record as it is by now.
+    /// Changes the record as it is by now; not one that another owner has taken.
     fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
         if self.is_unsaved() {
             return change(&mut self.record);
@@ -218,6 +223,9 @@ impl Runner<'_> {
             .map_err(anyhow::Error::from)
             .and_then(|held| {
                 let mut found = held.load()?;
+                if !is_ours(&found) {
+                    return Ok(found);
+                }
                 change(&mut found);
                 Ok(held.record(found, |next| Event::changed(what, next))?)
             });

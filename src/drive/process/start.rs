@@ -23,8 +23,10 @@ use crate::engine::run::{Fragment, GitSteps, Pace, Recipe, Run};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::Keep;
 use crate::engine::settings::{Layer, Limit, Sourced};
-use crate::parse::arguments::{LoopArguments, RunOptions};
+use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
+use crate::parse::fragment::fragment as read_fragment;
+use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
@@ -54,6 +56,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     type_run(&mut typed, &arguments.run);
     let (settings, notes) = settings::for_run(home, known, typed, procedure.as_deref())?;
     let run = run(&arguments.run, &settings, procedure, folder)?;
+    some_phase(&run)?;
     let without_git = without_git(&arguments.run, &run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
@@ -109,12 +112,7 @@ fn procedure(arguments: &mut LoopArguments, known: &settings::Known) -> Result<O
         return Ok(Some(word));
     }
     let own = procedures::own(&merge(&known.layers, settings::environment(), None));
-    let meant =
-        meant(&word, &own).map_or_else(String::new, |name| format!(": did you mean {name}?"));
-    bail!(
-        "there is no procedure `{word}`{meant}\n\
-         hint: crew run --list names them; a task of one word is written in a sentence"
-    )
+    bail!(UsageError::NoProcedure { meant: meant(&word, &own), word: shown(&word) })
 }
 
 /// Adds what only a run has to what was typed.
@@ -202,21 +200,29 @@ fn recipe(options: &RunOptions, mut recipe: Recipe, folder: &Path) -> Result<Rec
     Ok(recipe)
 }
 
-/// A typed fragment: a file that is there, one of crew's own, else the text itself.
+/// A typed fragment. A link that a person types is followed, wherever it leads.
 fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
-    if let Some(name) = text.strip_prefix("builtin:") {
-        return Ok(Fragment::BuiltIn(name.to_owned()));
-    }
-    let path = folder.join(text);
-    let looks_like_one = text.contains('/') || path.extension().is_some();
-    let is_a_path = looks_like_one && !text.contains(char::is_whitespace);
-    match disk::real_path(&path) {
-        Ok(path) if !text.contains('\n') && disk::is_file(&path) => Ok(Fragment::File(path)),
-        Err(error) if is_a_path => {
-            Err(Error::new(error).context(format!("cannot read {}", path.display())))
+    match read_fragment(text, folder, &disk::is_file) {
+        Ok(Fragment::File(path)) => {
+            let real = disk::real_path(&path);
+            Ok(Fragment::File(real.with_context(|| format!("cannot read {}", path.display()))?))
         }
-        Ok(_) | Err(_) => Ok(Fragment::Text(text.to_owned())),
+        Ok(other) => Ok(other),
+        Err(wanted) => bail!("`{text}` names no file\nhint: write {wanted}"),
     }
+}
+
+/// Refuses a procedure that would ask nothing of its agent.
+fn some_phase(run: &Run) -> Result<()> {
+    let Recipe { observe, orient, decide, act, .. } = &run.recipe;
+    let is_empty = [observe, orient, decide, act].iter().all(|phase| phase.is_empty());
+    if let (Some(name), true) = (&run.procedure, is_empty) {
+        bail!(
+            "procedure `{name}` has no phase: nothing would be asked of the agent\n\
+             hint: give it observe, orient, decide or act in the settings, or type --act \"…\""
+        );
+    }
+    Ok(())
 }
 
 /// The first prompt and the command line that would carry it: what `--dry-run` shows, and what is tried
@@ -230,13 +236,20 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         contract: prepared.contract.clone(),
         place: prepared.place.clone(),
         elapsed_ms: Vec::new(),
+        trusted: None,
         state: State::begin(myself()?, clock::now()),
     };
-    let prompt = prompt::assemble(home, &subject, None).map_err(Error::msg)?;
+    let (prompt, launch) = try_launch(home, &subject)?;
+    Ok((subject, prompt, launch))
+}
+
+/// The loop's next prompt, and the command line that would carry it.
+fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
+    let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let ask = Ask { prompt: &prompt.text, permissions: run.permissions, max_turns: run.max_turns };
     let launch = agents::launch(&run.agent, &ask).map_err(Error::msg)?;
-    Ok((subject, prompt, launch))
+    Ok((prompt, launch))
 }
 
 /// Begins the loop in this process.
@@ -315,22 +328,35 @@ fn baseline(
 }
 
 /// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
-/// and what was typed now.
-pub fn adapt(home: &Home, record: &mut Loop, options: &RunOptions) -> Result<()> {
+/// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
+/// be started is tried before anything is recorded.
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
     let folder = record.place.folder.clone();
-    let known = settings::look(home, &record.place.checkout, true)?;
-    let mut typed = Layer::default();
-    type_run(&mut typed, options);
-    let had = record.contract.run.take();
-    let procedure = had.as_ref().and_then(|run| run.procedure.clone());
-    let (settings, _) = settings::for_run(home, known, typed, procedure.as_deref())?;
-    let names_an_agent = options.agent.is_some() || options.agent_cmd.is_some();
-    let Some(had) = had else {
-        record.contract.run = Some(run(options, &settings, procedure, &folder)?);
-        return Ok(());
+    let options = &arguments.run;
+    let settings = |procedure: Option<&str>| -> Result<Settings> {
+        let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
+        let mut typed = Layer::default();
+        type_run(&mut typed, options);
+        Ok(settings::for_run(home, known, typed, procedure)?.0)
     };
-    record.contract.run = Some(Run {
-        agent: if names_an_agent { the_agent(options, &settings, &folder)? } else { had.agent },
+    let run = match record.contract.run.clone() {
+        None => run(options, &settings(None)?, None, &folder)?,
+        Some(had) => {
+            let agent = match (&options.agent_cmd, &options.agent) {
+                (None, None) => had.agent.clone(),
+                _ => the_agent(options, &settings(had.procedure.as_deref())?, &folder)?,
+            };
+            still(had, agent, options)
+        }
+    };
+    record.contract.run = Some(run);
+    try_launch(home, record).map(drop)
+}
+
+/// What a run had, with what was typed now in its place.
+fn still(had: Run, agent: Agent, options: &RunOptions) -> Run {
+    Run {
+        agent,
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
         pace: Pace {
@@ -344,6 +370,5 @@ pub fn adapt(home: &Home, record: &mut Loop, options: &RunOptions) -> Result<()>
             rebase: options.rebase.clone().or(had.git.rebase),
         },
         ..had
-    });
-    Ok(())
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::Runner;
 use crate::agents::Reader;
+use crate::engine::claim::plain::plain;
 use crate::engine::facts::Order;
 use crate::engine::news::News;
 use crate::world::clock::Stopwatch;
@@ -55,7 +56,7 @@ impl Watch for Watcher<'_, '_> {
     }
 
     fn error_line(&mut self, line: &str) {
-        self.runner.tell(&News::Said(line));
+        self.runner.tell(&News::Said(&plain(line)));
     }
 
     fn tool_is_open(&self) -> bool {

@@ -7,12 +7,12 @@ use super::plain::plain;
 /// without white space: far more than a task would have an agent repeat.
 const PIECE_CHARACTERS: usize = 1000;
 
-/// Whether the end of the output is an echo: it repeats the last line of the prompt, or all of the prompt
-/// from its first line up to some place, or the whole output is a long piece of it. Colours and white
+/// Whether the end of the output is an echo: it repeats the last line of the prompt, or the whole task, or
+/// all of the prompt from its first line up to some place, or the whole output is a long piece of it. Colours and white
 /// space make no difference, so an echo may be wrapped anew. A claim that follows an echo is none of it.
 /// Takes time in proportion to both texts, and memory for the output alone.
-pub(super) fn ends_in_echo(output: &str, prompt: &str) -> bool {
-    let (output, prompt) = (plain(output), plain(prompt));
+pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
+    let (output, prompt, task) = (plain(output), plain(prompt), plain(task));
     let is_text = |line: &&str| !line.trim().is_empty();
     let length = |line: Option<&str>| line.map_or(0, |line| letters(line).count());
     let last = length(prompt.lines().rfind(is_text));
@@ -20,9 +20,11 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str) -> bool {
     if said.is_empty() || last == 0 {
         return false;
     }
-    let repeated =
-        said.iter().rev().zip(letters(&prompt).rev()).take_while(|(one, two)| **one == *two);
-    if repeated.count() >= last {
+    let repeated = |text: &str| {
+        said.iter().rev().zip(letters(text).rev()).take_while(|(one, two)| **one == *two).count()
+    };
+    let whole = letters(&task).count();
+    if repeated(&prompt) >= last || (whole > 0 && repeated(&task) == whole) {
         return true;
     }
     // One line alone may be an agent's own, though a prompt begins with it.
@@ -93,7 +95,7 @@ mod tests {
     }
 
     fn claims(output: &str, prompt: &str) -> bool {
-        read_output(output, prompt, Some(&promise())) == Claim::Success
+        read_output(output, prompt, "", Some(&promise())) == Claim::Success
     }
 
     fn prompt() -> String {
@@ -123,6 +125,28 @@ mod tests {
         ];
         for (output, prompt) in table {
             assert!(!claims(&output, prompt), "{output}");
+        }
+    }
+
+    #[test]
+    fn an_output_that_ends_in_the_whole_task_is_an_echo_of_it() {
+        let task = format!("Build the API.\nWhen it is built, output:\n{TAG}\n");
+        let prompt = format!("Iteration 2.\n\nTASK\n{task}\nSay so only when it is true.");
+        let claims =
+            |output: &str| read_output(output, &prompt, &task, Some(&promise())) == Claim::Success;
+        let echoes = [
+            task.clone(),
+            format!("Working on: Build the API.\n\n{task}"),
+            format!(
+                "Working on:\n{}\n\n",
+                task.replace('\n', "\x1b[0m\r\n").replace(" it ", "\nit  ")
+            ),
+        ];
+        for output in echoes {
+            assert!(!claims(&output), "{output}");
+        }
+        for output in [format!("{task}\nDone.\n{TAG}"), format!("{task}{TAG}"), TAG.to_owned()] {
+            assert!(claims(&output), "{output}");
         }
     }
 

@@ -65,9 +65,9 @@ pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
 }
 
 /// Reads the claim at the end of an agent's plain output, which may hold terminal codes and may repeat the
-/// prompt: an output that ends in an echo of it claims nothing, whatever stands there.
-pub fn read_output(output: &str, prompt: &str, promise: Option<&Promise>) -> Claim {
-    if echo::ends_in_echo(output, prompt) {
+/// prompt, or the task in it: an output that ends in an echo of them claims nothing, whatever stands there.
+pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
+    if echo::ends_in_echo(output, prompt, task) {
         return Claim::None;
     }
     read(&plain::plain(output), promise)
@@ -82,7 +82,7 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     }
     if let Some(word) = reserved(&said).filter(|_| is_exact) {
         let reason = said[word.len()..].trim_start().trim_start_matches(':').trim();
-        let reason = (!reason.is_empty()).then(|| shortened(reason, MAX_REASON_CHARACTERS));
+        let reason = Some(shortened(reason, MAX_REASON_CHARACTERS)).filter(|it| !it.is_empty());
         return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
     }
     let is_almost = is_promise
@@ -227,11 +227,12 @@ fn ends_with(text: &str, tag: &str) -> bool {
     start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(tag))
 }
 
-/// A text cut to so many characters, the last of them an ellipsis.
+/// A text as a person may see it, cut to so many characters, the last of them an ellipsis.
 fn shortened(text: &str, characters: usize) -> String {
+    let text = &plain::plain(text);
     let mut ends = text.char_indices().map(|(offset, _)| offset).skip(characters - 1);
     match (ends.next(), ends.next()) {
         (Some(end), Some(_)) => format!("{}…", text[..end].trim_end()),
-        _ => text.to_owned(),
+        _ => text.clone(),
     }
 }

@@ -171,6 +171,12 @@ fn fault_19_an_echo_of_the_task_ends_no_loop_and_no_promise_matches_everything()
 }
 
 #[test]
+fn a_reason_holds_nothing_that_steers_a_terminal() {
+    let message = "<promise>BLOCKED: \x1b[2J\x1b]0;t\x07no key</promise>";
+    assert_eq!(read(message, None), Claim::Blocked { reason: Some("no key".to_owned()) });
+}
+
+#[test]
 fn no_explanation_is_itself_a_claim() {
     use NearMiss::*;
     let said = WrongText { said: "<x>".to_owned() };

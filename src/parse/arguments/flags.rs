@@ -47,6 +47,7 @@ pub(super) const fn repeated(
     Flag { name, example, role: Role::Repeated(values) }
 }
 
+const NO_PROJECT: &str = "--no-project";
 static HELP: Flag = switch("--help", |arguments| arguments.help = true);
 static MAX_ITERATIONS: Flag =
     once("--max-iterations", "--max-iterations 15", |arguments, value| {
@@ -83,7 +84,7 @@ static FLAGS: [&Flag; 15] = [
         Ok(())
     }),
     &switch("--replace", |arguments| arguments.replace = true),
-    &switch("--no-project", |arguments| arguments.no_project = true),
+    &switch(NO_PROJECT, |arguments| arguments.no_project = true),
     &HELP,
 ];
 
@@ -132,10 +133,19 @@ pub(super) fn find(
     }
 }
 
-/// Whether a word names an option that `/crew:loop` does not have.
-pub(super) fn is_known_only_to_run(word: &str) -> bool {
+/// Whether a word after `crew resume` names an option that is neither a limit nor the plea for help.
+pub(super) fn is_of_the_terminal(word: &str) -> bool {
+    let name = long_name(word.split('=').next().unwrap_or(word));
+    name == NO_PROJECT || run::FLAGS.iter().any(|flag| flag.name == name)
+}
+
+/// Refuses an option of a start that a resume has no use for.
+pub(super) fn of_a_resume(word: &str) -> Result<(), UsageError> {
     let name = word.split('=').next().unwrap_or(word);
-    run::FLAGS.iter().any(|flag| flag.name == long_name(name))
+    if run::ONLY_STARTS.contains(&long_name(name)) {
+        return Err(UsageError::OnlyAtStart { option: shown(name) });
+    }
+    Ok(())
 }
 
 fn long_name(name: &str) -> &str {

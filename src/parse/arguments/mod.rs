@@ -92,6 +92,9 @@ fn sound(arguments: LoopArguments) -> Result<LoopArguments, UsageError> {
     if arguments.task.is_some() && arguments.prompt_file.is_some() {
         return Err(UsageError::TwoTasks);
     }
+    if arguments.run.agent.is_some() && arguments.run.agent_cmd.is_some() {
+        return Err(UsageError::TwoAgents);
+    }
     Ok(arguments)
 }
 

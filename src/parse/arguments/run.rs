@@ -96,6 +96,18 @@ pub(super) static FLAGS: [&Flag; 22] = [
     &switch("--quiet", |typed| typed.run.quiet = true),
 ];
 
+/// The options that say how a loop begins: a resumed one has begun.
+pub(super) const ONLY_STARTS: [&str; 8] = [
+    "--context",
+    "--observe",
+    "--orient",
+    "--decide",
+    "--act",
+    "--worktree",
+    "--dry-run",
+    "--list",
+];
+
 /// The short names.
 pub(super) const SHORT: [(&str, &str); 3] =
     [("-c", "--context"), ("-v", "--verbose"), ("-q", "--quiet")];

@@ -48,6 +48,11 @@ pub enum UsageError {
         /// As typed.
         option: String,
     },
+    /// An option of `crew run` that has no meaning after `crew resume`.
+    OnlyAtStart {
+        /// As typed.
+        option: String,
+    },
     /// A value whose quote has no partner.
     UnclosedValue {
         /// The option.
@@ -85,10 +90,19 @@ pub enum UsageError {
     },
     /// The command's own name where the task begins.
     CommandInTask,
+    /// One word that names no procedure: too easily a slip to be a task.
+    NoProcedure {
+        /// As typed.
+        word: String,
+        /// The procedure that was probably meant.
+        meant: Option<String>,
+    },
     /// `--completion-promise` and `--no-promise`.
     TwoPromises,
     /// A task and `--prompt-file`.
     TwoTasks,
+    /// `--agent` and `--agent-cmd`.
+    TwoAgents,
 }
 
 impl UsageError {
@@ -134,6 +148,11 @@ impl fmt::Display for UsageError {
                 "`{option}` is an option of crew run, in a terminal\n\
                  if it belongs to the task, put the whole task in double quotes"
             ),
+            Self::OnlyAtStart { option } => write!(
+                f,
+                "`{option}` is an option of crew run: a resumed loop goes on as it was begun\n\
+                 crew resume --help names what can be changed"
+            ),
             Self::UnclosedValue { flag, example } => {
                 write!(f, "the quote that opens the value of {flag} is never closed: {example}")
             }
@@ -144,23 +163,42 @@ impl fmt::Display for UsageError {
                 write!(f, "{flag} takes {wanted}, not `{value}`: {example}")
             }
             Self::GivenTwice { flag } => write!(f, "{flag} is given twice: keep one of them"),
-            Self::UnclosedTask => f.write_str(
-                "the quote that opens the task is never closed\n\
-                 add a double quote where the task ends, or take the first one away",
-            ),
             Self::TextAfterTask { text } => write!(
                 f,
                 "`{text}` stands apart from the task\n\
                  put the whole task in double quotes, and values of several words too"
             ),
-            Self::CommandInTask => f.write_str(
-                "the task begins with `/crew:loop`: remove the second one, or put the task in \
-                 double quotes",
-            ),
-            Self::TwoPromises => f.write_str(
-                "--no-promise and --completion-promise exclude each other: keep one of them",
-            ),
-            Self::TwoTasks => f.write_str("there is a task and a --prompt-file: keep one of them"),
+            Self::NoProcedure { word, meant } => {
+                write!(f, "there is no procedure `{word}`")?;
+                if let Some(meant) = meant {
+                    write!(f, ": did you mean {meant}?")?;
+                }
+                f.write_str(
+                    "\nhint: crew run --list names them; a task of one word is written in a sentence",
+                )
+            }
+            fixed => f.write_str(fixed.fixed_words()),
+        }
+    }
+}
+
+impl UsageError {
+    /// The words of those that repeat nothing of what was typed.
+    fn fixed_words(&self) -> &'static str {
+        match self {
+            Self::UnclosedTask => {
+                "the quote that opens the task is never closed\n\
+                 add a double quote where the task ends, or take the first one away"
+            }
+            Self::CommandInTask => {
+                "the task begins with `/crew:loop`: remove the second one, or put the task in double quotes"
+            }
+            Self::TwoPromises => {
+                "--no-promise and --completion-promise exclude each other: keep one of them"
+            }
+            Self::TwoAgents => "--agent and --agent-cmd exclude each other: keep one of them",
+            Self::TwoTasks => "there is a task and a --prompt-file: keep one of them",
+            _ => "the arguments cannot be read",
         }
     }
 }

@@ -36,21 +36,22 @@ pub fn run(words: &[String]) -> Result<LoopArguments, UsageError> {
 /// What was typed after `crew resume`: its run options, and the words left for the limits and the name.
 ///
 /// # Errors
-/// When a run option lacks its value or has one it cannot take.
+/// When a run option lacks its value, has one it cannot take, or is none of a resume's.
 pub fn resume(words: &[String]) -> Result<(LoopArguments, Vec<String>), UsageError> {
     let mut reader = Reader::default();
     let mut left = Vec::new();
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
-        let is_ours = tokens::is_option(word) && flags::is_known_only_to_run(word);
+        let is_ours = tokens::is_option(word) && flags::is_of_the_terminal(word);
         if is_ours {
+            flags::of_a_resume(word)?;
             rest = reader.option(word, after)?;
         } else {
             left.push(word.clone());
             rest = after;
         }
     }
-    Ok((reader.typed, left))
+    Ok((sound(reader.typed)?, left))
 }
 
 /// Whether a word that begins as an option does is text all the same: its name would have a blank in it, so a
@@ -236,6 +237,10 @@ mod tests {
                 &["x", "-c="],
                 "--context needs a value: --context \"read AGENTS.md first\"".to_owned(),
             ),
+            (
+                &["x", "--agent", "codex", "--agent-cmd", "mine"],
+                "--agent and --agent-cmd exclude each other: keep one of them".to_owned(),
+            ),
             (&["x", "--push=yes"], "--push takes no value: write --push alone".to_owned()),
             (&["x", "-v", "--verbose"], "--verbose is given twice: keep one of them".to_owned()),
             (
@@ -257,5 +262,33 @@ mod tests {
         assert_eq!(left, ["k3v9", "-n", "+10", "--max-cost=+5"]);
         assert_eq!(typed.run.agent.as_deref(), Some("codex"));
         assert!(typed.run.detach);
+    }
+
+    #[test]
+    fn what_only_a_start_can_do_is_refused_after_resume() {
+        let only = [
+            "--dry-run",
+            "--list",
+            "--worktree",
+            "-c",
+            "--context",
+            "--observe",
+            "--orient",
+            "--decide",
+            "--act",
+        ];
+        for option in only {
+            for word in [option.to_owned(), format!("{option}=x")] {
+                let error = resume(&[word, "x".to_owned()]).expect_err(option).to_string();
+                assert_eq!(
+                    error,
+                    format!(
+                        "`{option}` is an option of crew run: a resumed loop goes on as it was begun\n\
+                         crew resume --help names what can be changed"
+                    )
+                );
+            }
+        }
+        assert!(resume(&words(&["--no-project"])).unwrap().0.no_project);
     }
 }

@@ -45,10 +45,16 @@ pub enum Whose {
     Projects,
 }
 
-/// Reads the text of the settings file at `path`. The error is one line for each fault.
-pub fn parse(text: &str, path: &Path, whose: Whose) -> Result<Read, String> {
+/// Reads the text of the settings file at `path`; `is_there` says whether a path is a file's. The error is one
+/// line for each fault.
+pub fn parse(
+    text: &str,
+    path: &Path,
+    whose: Whose,
+    is_there: &dyn Fn(&Path) -> bool,
+) -> Result<Read, String> {
     let (warnings, faults) = (Vec::new(), Vec::new());
-    let mut reader = Reader { text, path, whose, warnings, faults };
+    let mut reader = Reader { text, path, whose, is_there, warnings, faults };
     let mut layer = Layer::default();
     match DeTable::parse(text) {
         Ok(table) => reader.root(&mut layer, table.get_ref()),
@@ -85,6 +91,7 @@ struct Reader<'text> {
     text: &'text str,
     path: &'text Path,
     whose: Whose,
+    is_there: &'text dyn Fn(&Path) -> bool,
     warnings: Vec<String>,
     faults: Vec<String>,
 }

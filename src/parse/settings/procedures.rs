@@ -60,7 +60,7 @@ impl Reader<'_> {
     fn fragment(&mut self, key: &str, value: &Value<'_>) -> Option<Fragment> {
         const EXAMPLE: &str = "\"prompts/look.md\"";
         let text = self.text(key, EXAMPLE, value)?;
-        let fragment = match fragment(&text, self.folder()) {
+        let fragment = match fragment(&text, self.folder(), self.is_there) {
             Ok(fragment) => fragment,
             Err(wanted) => {
                 self.refuse(key, wanted, value, EXAMPLE);

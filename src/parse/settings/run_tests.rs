@@ -58,7 +58,7 @@ days = 0
 
 #[test]
 fn every_key_of_a_run_becomes_a_value() {
-    let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users).unwrap();
+    let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users, &|_| true).unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..Layers::default() };
     let settings = merge(&layers, Environment::IsTheUsers, Some("nightly"));
@@ -102,7 +102,9 @@ fn every_key_of_a_run_becomes_a_value() {
 #[test]
 fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
-        let read = |text: &str| parse(text, Path::new("crew.toml"), Whose::Users).unwrap().layer;
+        let read = |text: &str| {
+            parse(text, Path::new("crew.toml"), Whose::Users, &|_| true).unwrap().layer
+        };
         let mut layers = Layers { user: read(user), project: read(project), ..Layers::default() };
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
@@ -324,7 +326,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     days = 1
       warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file, ignored
     "#);
-    let read = |text| parse(text, Path::new("/repo/.claude/crew.toml"), Whose::Projects);
+    let read = |text| parse(text, Path::new("/repo/.claude/crew.toml"), Whose::Projects, &|_| true);
     assert!(read("[keep]\ndays = 1").unwrap().layer.is_empty());
     let inside = read("[procedures.nightly]\nact = \"../act.md\"").unwrap();
     assert_eq!(inside.warnings, [""; 0]);
@@ -334,9 +336,9 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
 fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_prompt_none() {
     let project = WHOLE.replace("gate", "permissions = \"bypass\"\ndelay = \"1s\"\ngate");
     let told = |user: &str| {
-        let user = parse(user, Path::new("config.toml"), Whose::Users).unwrap().layer;
+        let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
         let path = Path::new("/repo/.claude/crew.toml");
-        let project = parse(&project, path, Whose::Projects).unwrap().layer;
+        let project = parse(&project, path, Whose::Projects, &|_| true).unwrap().layer;
         let needs = needs(&project, &user);
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
@@ -373,7 +375,8 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
 
 #[test]
 fn planted_variables_narrow_and_the_users_own_are_obeyed() {
-    let read = |text: &str| parse(text, Path::new("crew.toml"), Whose::Users).unwrap().layer;
+    let read =
+        |text: &str| parse(text, Path::new("crew.toml"), Whose::Users, &|_| true).unwrap().layer;
     let environment = read(
         "[loop]\ntimeout = \"9h\"\ndelay = \"5s\"\nagent = \"codex\"\npermissions = \"bypass\"\n\
          commit = true\npush = false\nrebase = false",

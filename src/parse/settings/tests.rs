@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::settings::Limit;
 
 fn read(text: &str) -> Result<Read, String> {
-    parse(text, Path::new("crew.toml"), Whose::Users)
+    parse(text, Path::new("crew.toml"), Whose::Users, &|_| true)
 }
 
 /// What each text comes to, in the order given: `text` ⇒ error or warnings.
@@ -17,7 +17,7 @@ pub(super) fn told(texts: &[&str]) -> String {
 
 pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
     let told = texts.iter().map(|text| {
-        let (kind, lines) = match parse(text, Path::new(path), whose) {
+        let (kind, lines) = match parse(text, Path::new(path), whose, &|_| true) {
             Ok(read) => ("warning", read.warnings.join("\n")),
             Err(faults) => ("error", faults),
         };

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::{Known, contract, drivers, happened, remarks, told, who};
 use crate::engine::contract::Role;
 use crate::engine::evidence::Evidence;
+use crate::engine::facts::Verdict;
 use crate::engine::outcome::Outcome;
 use crate::engine::story::{Iteration, What};
 use crate::report::line;
@@ -103,7 +104,7 @@ fn checks(text: &mut String, known: &Known<'_>) {
     let _ = writeln!(text, "<h2>Checks after iteration {}</h2>", evidence.iteration);
     for check in &evidence.checks {
         let roles: Vec<&str> = check.roles.iter().copied().map(Role::label).collect();
-        let tone = if check.tail.is_empty() { "good" } else { "bad" };
+        let tone = if check.verdict == Verdict::Passed { "good" } else { "bad" };
         let _ = writeln!(
             text,
             "<p>{} <code>{}</code> <span class=\"{tone}\">{}</span></p>",

@@ -140,3 +140,18 @@ fn the_html_page_stands_alone_and_holds_no_text_of_others_unescaped() {
     let (opened, closed) = (text.matches("<tr>").count(), text.matches("</tr>").count());
     assert_eq!(opened, closed);
 }
+
+#[test]
+fn a_checks_colour_is_its_verdict_and_not_what_it_printed() {
+    for (verdict, tone) in [(Verdict::Failed, "bad"), (Verdict::Passed, "good")] {
+        let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
+        let mut facts = facts(Claim::Success);
+        facts.checks = vec![result("cargo test", verdict)];
+        record = judge(&record, &facts).after;
+        let evidence = record.state.evidence.as_mut().unwrap();
+        evidence.checks[0].tail = String::new();
+        let page = html::html(&known(&record, &Story::default(), &Since::default()));
+        let shown = format!("<code>cargo test</code> <span class=\"{tone}\">");
+        assert!(page.contains(&shown), "{page}");
+    }
+}

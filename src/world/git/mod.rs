@@ -78,9 +78,12 @@ pub fn since(subject: &Loop) -> Since {
     let log = git.run(&["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
     let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start, "--"];
     let stat = git.run_on_files(&[&stat[..], &[".", OURS]].concat());
+    let untracked = ["ls-files", "-z", "--others", "--exclude-standard", "--", ".", OURS];
+    let untracked = git.run_on_files(&untracked).unwrap_or_default();
     Since {
         commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         diffstat: stat.unwrap_or_default().trim_end().to_owned(),
+        untracked: untracked.matches('\0').count() as u64,
         told: String::new(),
     }
 }
@@ -91,13 +94,28 @@ const OURS: &str = ":(exclude,top).claude/branches";
 /// without one, at each that is there. `None` outside git, or when it took too long or printed too much.
 pub fn protected(subject: &Loop) -> Option<Marks> {
     let git = Git::of(subject);
+    // A configuration that names another working tree would have git look at that one.
+    let top = git.run(&["rev-parse", "--show-toplevel"])?;
+    if disk::real_path(Path::new(top.trim_end_matches('\n'))).ok()? != git.folder {
+        return None;
+    }
     let diff = ["diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"];
     let tracked = match &subject.place.head {
-        Some(start) => git.run_on_files(&[&diff[..], &[NO_SUBMODULES, start, "--"]].concat())?,
+        // Another commit could be made to stand in for this one.
+        Some(start) => git.run_on_files(
+            &[&["--no-replace-objects"], &diff[..], &[NO_SUBMODULES, start, "--"]].concat(),
+        )?,
         None => git.run(&["ls-files", "-z"])?,
     };
     let untracked = git.run(&["ls-files", "-z", "--others", "--exclude-standard"])?;
-    let paths: Vec<&str> = tracked.split('\0').chain(untracked.split('\0')).collect();
+    // Those that git was told not to look at may differ and not be named.
+    let flagged = git.run(&["ls-files", "-z", "-v"])?;
+    let flagged =
+        flagged.split('\0').filter_map(|line| line.split_once(' ')).filter_map(|(tag, path)| {
+            (tag == "S" || tag.chars().any(char::is_lowercase)).then_some(path)
+        });
+    let named = tracked.split('\0').chain(untracked.split('\0'));
+    let paths: Vec<&str> = named.chain(flagged).collect();
     let covered = covered(&subject.contract.protect, &paths).into_iter();
     let covered = covered.filter(|path| !path.is_empty());
     Some(covered.map(|path| (path.to_owned(), mark(&git.folder.join(path)))).collect())

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::command::{Command, Setting};
 use super::{git, look};
-use crate::engine::git::{GitFault, Pushed, Rebased, Step, Trouble};
-use crate::parse::git::{Scoped, complaint, scoped};
+use crate::engine::git::{GitFault, Pushed, Rebased, Scoped, Step, Trouble, Trusted};
+use crate::parse::git::{complaint, scoped};
 use crate::world::disk;
+use crate::world::home::hash;
 use crate::world::process::End;
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
@@ -32,25 +33,35 @@ const SETTINGS: [(&str, &str); 10] = [
     ("advice.addEmbeddedRepo", "false"),
 ];
 
-/// The settings of a repository's own configuration that name a program or a place to push to, as they are
-/// now. git-lfs and git-crypt live by them, so a step cannot do without; but they must be those of the run's
-/// beginning, because an agent that can write files may have changed them since.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trusted(Vec<Scoped>);
-
-/// What the repository's configuration names now; `None` outside git, and with a git older than 2.26.
+/// What the repository's configuration names now; `None` outside git, and with a git older than 2.26. git-lfs
+/// and git-crypt live by it, so a step cannot do without.
 pub fn trusted(checkout: &Path) -> Option<Trusted> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);
     found.retain(|setting| setting.names_a_program() || setting.names_a_place());
+    for setting in &mut found {
+        setting.value = hash(setting.value.as_bytes());
+    }
     Some(Trusted(found))
+}
+
+/// The same when a push of crew's own made `branch` follow the branch of its name at `remote`.
+pub fn following(trusted: &Trusted, branch: &str, remote: &str) -> Trusted {
+    let [whose, which] = ["remote", "merge"].map(|key| format!("branch.{branch}.{key}"));
+    let mut settings = trusted.0.clone();
+    settings.retain(|setting| ![&whose, &which].contains(&&setting.name));
+    let target = format!("refs/heads/{branch}");
+    for (name, value) in [(whose, remote), (which, &*target)] {
+        settings.push(Scoped { name, value: hash(value.as_bytes()) });
+    }
+    Trusted(settings)
 }
 
 /// A checkout whose steps are taken.
 pub struct Steps<'a> {
     /// The working tree's root.
     pub checkout: &'a Path,
-    /// As it was when the run began.
+    /// As it was when the loop began.
     pub trusted: &'a Trusted,
     /// Ends a running step early.
     pub stop: &'a dyn Fn() -> bool,
@@ -121,7 +132,11 @@ impl Steps<'_> {
         let before = &self.trusted.0;
         let new = now.iter().filter(|setting| !before.contains(setting));
         let gone = before.iter().filter(|setting| !now.contains(setting));
-        let concerns = |setting: &&Scoped| step == Step::Push || setting.names_a_program();
+        let branch = super::head(self.checkout).0.unwrap_or_default();
+        let concerns = |setting: &&Scoped| {
+            let is_used = step == Step::Push && !setting.is_of_another_branch(&branch);
+            is_used || setting.names_a_program()
+        };
         let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
         let cause = format!("the setting {} changed during this run", changed.name);
         let cure = "look at git config --list --show-origin; a new run takes it as it then is";

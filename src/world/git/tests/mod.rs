@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::steps::{Steps, Trusted, trusted};
-use crate::engine::git::{GitFault, Pushed, Rebased};
+use super::steps::{Steps, trusted};
+use crate::engine::git::{GitFault, Pushed, Rebased, Trusted};
 use crate::world::disk::{self, Durability};
 use crate::world::process::{End, FOR_READING, Order, run};
 

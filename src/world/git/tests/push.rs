@@ -233,6 +233,9 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         ("remote.origin.receivepack", "touch planted; git-receive-pack"),
         ("remote.origin.pushurl", "../elsewhere.git"),
         ("url.file:///elsewhere.pushInsteadOf", "file://"),
+        ("branch.main.pushRemote", ".git/evil"),
+        ("remote.pushDefault", ".git/evil"),
+        ("push.default", "upstream"),
     ] {
         yard.git("repo", &["config", name, value]);
         let fault = yard.steps(&trusted).push().unwrap_err();
@@ -240,5 +243,6 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         yard.git("repo", &["config", "--unset", name]);
     }
     assert!(!yard.path("repo/planted").exists());
+    yard.git("repo", &["config", "branch.other.pushRemote", ".git/evil"]);
     assert!(yard.steps(&trusted).push().is_ok());
 }

@@ -1,0 +1,43 @@
+//! Protected paths in a run: an agent that blinds git changes nothing unseen.
+
+use super::World;
+
+/// Runs an agent that changes a protected file, hides that in `a_way`, and claims; what its first iteration
+/// was called.
+#[track_caller]
+fn claim_after(a_way: &str) -> String {
+    let cheat = format!("echo cheat > tests/a; {a_way}; echo '<promise>COMPLETE</promise>'");
+    let world = World::new(&[&cheat]);
+    world.settings("[loop]\nprotect = [\"tests\"]\n");
+    world.sandbox.write("tests/a", "honest\n");
+    world.sandbox.git(&["add", "."]);
+    world.sandbox.git(&["commit", "--quiet", "--message", "A test"]);
+    let ran = world.crew(&["run", "make it", "-n", "1"]);
+    assert_ne!(ran.code(), 0, "{a_way}: {ran:#?}");
+    ran.stdout
+}
+
+#[test]
+fn a_repository_made_anew_leaves_no_claim_to_be_believed() {
+    let elsewhere = "mkdir -p .git/copy/tests; echo honest > .git/copy/tests/a; \
+                     git config core.worktree \"$PWD/.git/copy\"";
+    for way in ["rm -rf .git; git init --quiet", "rm -rf .git", elsewhere] {
+        let told = claim_after(way);
+        assert!(told.contains("git no longer tells what stands at the protected paths"), "{told}");
+    }
+}
+
+#[test]
+fn a_commit_that_stands_in_for_the_one_it_began_at_is_not_believed() {
+    let told =
+        claim_after("was=$(git rev-parse HEAD); git commit -qam cheat; git replace \"$was\" HEAD");
+    assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
+}
+
+#[test]
+fn a_file_that_git_was_told_not_to_look_at_is_looked_at() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        let told = claim_after(&format!("git update-index {flag} tests/a"));
+        assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
+    }
+}
