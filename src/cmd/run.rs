@@ -88,6 +88,7 @@ pub fn go(
         },
         End::Paused => Exit::Interrupted,
         End::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
+        End::Refused(error) => return Err(error),
     })
 }
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Error, Result};
+use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
 use super::ending;
@@ -14,14 +14,14 @@ use crate::engine::decide::{Decision, Hold, decide, settle};
 use crate::engine::facts::{Facts, Order, Seen};
 use crate::engine::journal::Event;
 use crate::engine::judge::{Judged, judge};
-use crate::engine::looped::Loop;
-use crate::engine::looped::LoopId;
+use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::News;
 use crate::engine::outcome::Ending;
 use crate::engine::owner::SessionMemory;
+use crate::engine::recovery::reconciled;
 use crate::world::disk::{self, Lock};
 use crate::world::home::Home;
-use crate::world::store::{self, Held, LOCK_WAIT};
+use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
 use crate::world::view::{self, Sight};
 use crate::world::{clock, groups};
 
@@ -34,7 +34,7 @@ pub struct Open {
     pub before: Loop,
     /// What was found in the checkout, to be journalled with the record.
     sight: Sight,
-    /// `None` for a boundary of a record that only memory has.
+    /// `None` for a boundary that only memory will have.
     lock: Option<Lock>,
 }
 
@@ -61,7 +61,28 @@ pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
         return Ok(None);
     }
-    let Some(lock) = store::boundary_lock(home, id)? else { return Ok(None) };
+    match store::boundary_lock(home, id, Duration::ZERO)? {
+        Some(lock) => open_under(home, id, lock),
+        None => Ok(None),
+    }
+}
+
+/// Opens a boundary for a driver that has an attempt to count: `None` only for a loop that is over. A record
+/// that is gone and a lock that somebody keeps are errors.
+pub fn open_counting(home: &Home, id: &LoopId) -> Result<Option<Open>> {
+    if !store::is_there(home, id) {
+        return Err(StoreError::Absent(id.clone()).into());
+    }
+    let lock = patient_lock(home, id)?;
+    open_under(home, id, lock)
+}
+
+fn patient_lock(home: &Home, id: &LoopId) -> Result<Lock> {
+    store::boundary_lock(home, id, LOCK_WAIT)?
+        .with_context(|| format!("another process keeps the boundary of loop {id}"))
+}
+
+fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let before = held.load()?;
     drop(held);
@@ -78,8 +99,34 @@ pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
 }
 
-/// Opens a boundary of a loop whose last one could not be recorded: what its driver remembers goes before
-/// what is on disk.
+/// Opens a boundary of a loop whose last ones could not be recorded, and first records what they came to:
+/// `known` is the record as it was last on disk, `memory` what its driver made of it since. `Err` gives the
+/// record where it is no longer the driver's to go on with: another has it, or it is paused or over.
+pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Result<Open, Box<Loop>>> {
+    let lock = patient_lock(home, &memory.id)?;
+    let before = recover(home, known, memory)?;
+    let is_ours = before.state.owner == memory.state.owner;
+    if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
+        return Ok(Err(Box::new(before)));
+    }
+    let sight = view::look(&before);
+    Ok(Ok(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+}
+
+/// Records whole what only memory has, with what others did to the record on disk meanwhile. A newer crew's
+/// record is never written.
+pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
+    let held = store::hold(home, &memory.id, LOCK_WAIT)?;
+    let next = match held.load() {
+        Ok(found) if found.state.owner != memory.state.owner => return Ok(found),
+        Ok(found) => reconciled(known, memory, &found),
+        Err(StoreError::Absent(_) | StoreError::Corrupt { .. }) => memory.clone(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(held.record(next, |next| Event::Recovered { record: Box::new(next.clone()) })?)
+}
+
+/// Opens a boundary that only memory will have: what its driver remembers goes before what is on disk.
 pub fn open_remembered(home: &Home, before: Loop) -> Open {
     let sight = view::look(&before);
     Open { home: home.clone(), before, sight, lock: None }
@@ -87,13 +134,13 @@ pub fn open_remembered(home: &Home, before: Loop) -> Open {
 
 impl Open {
     /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed.
-    pub fn order(&self) -> Result<Option<Order>> {
-        let filed = store::order(&self.home, &self.before.id)?;
+    pub fn order(&self) -> Option<Order> {
+        let filed = store::order(&self.home, &self.before.id);
         let edited = self.sight == Sight::Deactivated;
-        Ok(filed.or_else(|| {
+        filed.or_else(|| {
             let reason = Some("\"active\": false in state.json".to_owned());
             edited.then(|| Order::Cancel { by: "user".to_owned(), reason })
-        }))
+        })
     }
 
     /// Runs what is worth running. `None` when `stop` ended a check, and nothing is known.
@@ -132,7 +179,7 @@ impl Open {
         if view::look(&record) == Sight::Deactivated {
             self.sight = Sight::Deactivated;
         }
-        if let Some(order) = self.order()? {
+        if let Some(order) = self.order() {
             facts.seen.order = Some(order);
         }
         untold::take_back(&self.home, &mut record)?;
@@ -144,36 +191,25 @@ impl Open {
     }
 
     /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
-    /// memory, with what stood against it: state is best effort, limits are not.
+    /// memory, with what stood against it, if that is news: state is best effort, limits are not.
     pub fn record_or_remember(
         self,
         mut facts: Facts,
         closing: Closing,
     ) -> Option<(Boundary, Option<Error>)> {
-        let home = self.home.clone();
         let before = self.before.clone();
+        let order = self.order();
+        let mut failed = None;
         if self.lock.is_some() {
-            let order = self.order().ok().flatten();
-            let failed = match self.record(facts.clone(), closing.clone()) {
+            match self.record(facts.clone(), closing.clone()) {
                 Ok(recorded) => return recorded.map(|(boundary, ..)| (boundary, None)),
-                Err(error) => error,
-            };
-            facts.seen.order = order;
-            let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
-            next.state.generation += 1;
-            return Some((Boundary { after: next, decision }, Some(failed)));
+                Err(error) => failed = Some(error),
+            }
         }
-        facts.seen.order = self.order().ok().flatten();
-        let Concluded { judged, decision, next } = conclude(&before, &facts, closing);
-        let mut remembered = next.clone();
-        remembered.state.generation += 1;
-        let recorded = store::hold(&home, &before.id, LOCK_WAIT).map_err(Error::from);
-        let recorded = recorded
-            .and_then(|held| Ok(held.record(next, |next| event(&judged, &decision, next))?));
-        Some(match recorded {
-            Ok(after) => (Boundary { after, decision }, None),
-            Err(error) => (Boundary { after: remembered, decision }, Some(error)),
-        })
+        facts.seen.order = order;
+        let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
+        next.state.generation += 1;
+        Some((Boundary { after: next, decision }, failed))
     }
 
     /// Journals what the agent, or somebody, tried to move and did not, and how long the machine

@@ -27,7 +27,7 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
     let error = api_error::classify(kind, message, clock::local());
     let agent = AgentEnd { error: Some(error), ..AgentEnd::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
-    let seen = Seen { order: open.order()?, claim: Claim::None, agent, jitter };
+    let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
     let Some(mut facts) = facts(home, &open, seen)? else { return Ok(None) };
     let mut memory = open.before.state.session.clone();
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);

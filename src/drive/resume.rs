@@ -110,6 +110,7 @@ pub fn resume(
             Driver::Process => "resumed in fresh processes".to_owned(),
         },
         limits: Some(next.contract.limits.clone()),
+        run: next.contract.run.clone().map(Box::new),
         state: Box::new(next.state.clone()),
     })?;
     match (former, &record.state.owner.session_id) {

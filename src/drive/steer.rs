@@ -120,6 +120,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
     let record = held.record(record, |next| Event::Changed {
         what,
         limits: Some(next.contract.limits.clone()),
+        run: None,
         state: Box::new(next.state.clone()),
     })?;
     let _ = view::write(&record);

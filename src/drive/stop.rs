@@ -46,7 +46,7 @@ pub fn open_ours(home: &Home, payload: &Payload) -> Result<Option<Open>> {
     let Some(session_id) = payload.session_id.as_deref() else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
     let Some(open) = open(home, &id)? else { return Ok(None) };
-    let is_cancelled = matches!(open.order()?, Some(Order::Cancel { .. }));
+    let is_cancelled = matches!(open.order(), Some(Order::Cancel { .. }));
     let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
     Ok((!is_paused && is_ours(&open.before, session_id)).then_some(open))
 }
@@ -62,7 +62,7 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     let (row, used_a_tool) = cap::row(&open.before, payload);
     let awaited = hold::awaited(&payload.background, used_a_tool, &mut memory);
     let work = awaited.as_ref().map(|awaited| awaited.work.clone());
-    let Some(mut facts) = facts(home, &open, look(&open, payload, work)?)? else {
+    let Some(mut facts) = facts(home, &open, look(&open, payload, work))? else {
         return Ok(Stop::NotOurs);
     };
     memory.metered = measure(&open, payload, &mut facts);
@@ -134,7 +134,7 @@ pub fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
     let facts = match open.gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            open.gather(Seen { order: open.order()?, ..seen }, &|| ended.load(Ordering::Relaxed))
+            open.gather(Seen { order: open.order(), ..seen }, &|| ended.load(Ordering::Relaxed))
         }
         facts => facts,
     };
@@ -180,7 +180,7 @@ fn digest(payload: &Payload) -> String {
 }
 
 /// The cheap look.
-fn look(open: &Open, payload: &Payload, background: Option<String>) -> Result<Seen> {
+fn look(open: &Open, payload: &Payload, background: Option<String>) -> Seen {
     let words = match (&payload.last_message, &payload.transcript) {
         (Some(words), _) => Some(words.clone()),
         (None, Some(file)) => {
@@ -193,12 +193,12 @@ fn look(open: &Open, payload: &Payload, background: Option<String>) -> Result<Se
         (None, None) => None,
     };
     let promise = open.before.contract.promise.as_ref();
-    Ok(Seen {
-        order: open.order()?,
+    Seen {
+        order: open.order(),
         claim: words.map_or(Claim::None, |words| claim::read(&words, promise)),
         agent: AgentEnd { background, ..AgentEnd::default() },
         jitter: 0,
-    })
+    }
 }
 
 /// The ticket for the loop as it was just recorded.
@@ -229,7 +229,7 @@ fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<
     disk::remove(file)?;
     let record = held.load()?;
     drop(held);
-    match (record.state.status, store::order(home, id)?) {
+    match (record.state.status, store::order(home, id)) {
         (Status::Finished, _) | (_, Some(Order::Cancel { .. })) => return Ok(Stop::NotOurs),
         (Status::Paused, _) => return Ok(Stop::Held(Box::new(paused(record)))),
         _ if is_used => return Ok(Stop::Woken(Box::new(boundary))),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::looped::{Loop, State};
+use super::run::Run;
 
 /// The version of the lines' shape.
 pub const SCHEMA: u32 = 1;
@@ -42,7 +43,14 @@ pub enum Event {
         what: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
+        /// What a run is made of, where a new owner changed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Box<Run>>,
         state: Box<State>,
+    },
+    /// The record whole, after boundaries that only its driver's memory had.
+    Recovered {
+        record: Box<Loop>,
     },
     /// Worth remembering; changes nothing.
     Noted {
@@ -53,7 +61,12 @@ pub enum Event {
 impl Event {
     /// A change of state alone, as the record will stand.
     pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
-        Self::Changed { what: what.into(), limits: None, state: Box::new(next.state.clone()) }
+        Self::Changed {
+            what: what.into(),
+            limits: None,
+            run: None,
+            state: Box::new(next.state.clone()),
+        }
     }
 }
 
@@ -71,15 +84,20 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
     let mut record: Option<Loop> = None;
     for entry in kept {
         match (&entry.event, &mut record) {
-            (Event::Started { record: started }, _) => record = Some((**started).clone()),
+            (Event::Started { record: whole } | Event::Recovered { record: whole }, _) => {
+                record = Some((**whole).clone());
+            }
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
                 record.elapsed_ms.extend(elapsed_ms);
                 record.state = (**state).clone();
             }
-            (Event::Changed { limits, state, .. }, Some(record)) => {
+            (Event::Changed { limits, run, state, .. }, Some(record)) => {
                 record.state = (**state).clone();
                 if let Some(limits) = limits {
                     record.contract.limits = limits.clone();
+                }
+                if let Some(run) = run {
+                    record.contract.run = Some((**run).clone());
                 }
             }
             _ => {}
@@ -131,6 +149,20 @@ mod tests {
         let (first, line) = boundary(&started);
         let start = entry(0, Event::Started { record: Box::new(started) });
         assert_eq!(replay(&[start, line.clone(), line]), Some(first));
+    }
+
+    #[test]
+    fn after_boundaries_that_were_never_journalled_the_record_is_taken_whole() {
+        let started = a_loop();
+        let (lost, _) = boundary(&started);
+        let (mut recovered, _) = boundary(&lost);
+        recovered.state.generation += 1;
+        let (last, line) = boundary(&recovered);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        assert_eq!(replay(&[start.clone(), line.clone()]), None);
+        let generation = recovered.state.generation;
+        let whole = entry(generation, Event::Recovered { record: Box::new(recovered) });
+        assert_eq!(replay(&[start, whole, line]), Some(last));
     }
 
     #[test]

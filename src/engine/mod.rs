@@ -27,6 +27,7 @@ pub mod promise;
 pub mod prompt;
 pub mod protect;
 pub mod reaction;
+pub mod recovery;
 pub mod run;
 pub mod settings;
 pub mod size;

@@ -136,11 +136,14 @@ impl Story {
                 self.iteration(it, generation)
             }
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
-            Event::Changed { what, limits, state } => {
+            Event::Changed { what, limits, state, .. } => {
                 let is_new = self.drivers.last().is_none_or(|last| !last.is(&state.owner));
                 let by = is_new.then(|| Who::of(&state.owner, generation));
                 self.drivers.extend(by.clone());
                 What::Changed { what, by, limits }
+            }
+            Event::Recovered { .. } => {
+                What::Changed { what: "recorded after all".to_owned(), by: None, limits: None }
             }
             Event::Noted { what } => What::Noted { what },
         };

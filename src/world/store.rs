@@ -127,12 +127,15 @@ pub fn load_all(home: &Home) -> Vec<Loop> {
 }
 
 /// The order that waits for a loop, if one does. A cancel outranks a pause.
-pub fn order(home: &Home, id: &LoopId) -> io::Result<Option<Order>> {
-    if let Some(text) = disk::read_text(&home.loop_file(id, "cancel"), ORDER_BYTES)? {
+pub fn order(home: &Home, id: &LoopId) -> Option<Order> {
+    let cancel = home.loop_file(id, "cancel");
+    if disk::exists(&cancel) {
+        // Its being there is the order; where it cannot be read only its reason is lost.
+        let text = disk::read_text(&cancel, ORDER_BYTES).ok().flatten().unwrap_or_default();
         let line = order::read(&text);
-        return Ok(Some(Order::Cancel { by: line.by, reason: line.reason }));
+        return Some(Order::Cancel { by: line.by, reason: line.reason });
     }
-    Ok(disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause))
+    disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause)
 }
 
 /// Whether a pause that waits is to take hold at once, breaking the iteration off.
@@ -161,9 +164,10 @@ pub fn clear_orders(home: &Home, id: &LoopId) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the boundary's lock, held for its whole life. `None` when another boundary has it.
-pub fn boundary_lock(home: &Home, id: &LoopId) -> io::Result<Option<Lock>> {
-    disk::lock(&home.loop_file(id, "boundary.lock"), Duration::ZERO)
+/// Takes the boundary's lock, held for its whole life, waiting at most `wait`. `None` when another boundary
+/// has it.
+pub fn boundary_lock(home: &Home, id: &LoopId, wait: Duration) -> io::Result<Option<Lock>> {
+    disk::lock(&home.loop_file(id, "boundary.lock"), wait)
 }
 
 /// Takes a loop's lock, waiting at most `wait`.

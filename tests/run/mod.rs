@@ -144,11 +144,17 @@ impl World {
         self.the_loop()["id"].as_str().unwrap().to_owned()
     }
 
+    /// A file of the only folder of a loop.
+    #[track_caller]
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        let mut loops = std::fs::read_dir(self.sandbox.crew_home().join("loops")).unwrap();
+        loops.next().unwrap().unwrap().path().join(name)
+    }
+
     /// What the only loop's `loop.json` holds.
     #[track_caller]
     pub(crate) fn record(&self) -> Value {
-        let file = self.sandbox.crew_home().join("loops").join(self.id()).join("loop.json");
-        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+        serde_json::from_slice(&std::fs::read(self.file("loop.json")).unwrap()).unwrap()
     }
 
     /// Text of crew's with what differs from run to run made the same: times of day, how long things

@@ -1,10 +1,11 @@
 //! State that cannot be written: a run says so once and keeps its limits from memory to its end, and what
 //! cannot even begin its record is not begun.
 
+use fs2::FileExt;
 use serde_json::Value;
 
 use super::{CLAIM, WORK, World};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{DEADLINE, Sandbox};
 
 /// Puts a file in the place of the loop's folder.
 const LOSE: &str = "mv \"$CREW_HOME/loops/$CREW_LOOP\" \"$notes/lost\"\n\
@@ -12,6 +13,10 @@ const LOSE: &str = "mv \"$CREW_HOME/loops/$CREW_LOOP\" \"$notes/lost\"\n\
 /// Puts the folder back.
 const FIND: &str = "rm \"$CREW_HOME/loops/$CREW_LOOP\"\n\
                     mv \"$notes/lost\" \"$CREW_HOME/loops/$CREW_LOOP\"\n";
+
+/// Waits until the test lets it go on.
+const PARK: &str = "rm -f \"$notes/go\"; touch \"$notes/hangs\"\n\
+                    while ! test -e \"$notes/go\"; do sleep 0.05; done\n";
 
 fn losing_at_the_second(then: &[&str]) -> World {
     let lose = format!("{LOSE}{WORK}");
@@ -126,4 +131,91 @@ fn ctrl_c_ends_a_run_in_order_whose_state_is_lost() {
     let ran = world.interrupted(&["run", "Do it", "-n", "9"]);
     assert_eq!(ran.code(), 130, "{ran:#?}");
     assert!(ran.stdout.contains("Interrupted. State could not be saved"), "{ran:#?}");
+}
+
+#[test]
+fn a_boundary_lock_that_somebody_keeps_costs_no_iteration_its_count() {
+    let park = format!("{PARK}{WORK}");
+    let world = World::new(&[&park, WORK]);
+    let running = world.hanging(&["run", "Do it", "-n", "3"]);
+    let lock = world.file("boundary.lock");
+    let lock = std::fs::OpenOptions::new().create(true).append(true).open(lock).unwrap();
+    lock.lock_exclusive().unwrap();
+    std::fs::write(world.note("go"), "").unwrap();
+    let ran = running.wait(DEADLINE);
+    drop(lock);
+    assert_eq!((ran.code(), world.calls()), (10, 3), "{ran:#?}");
+    said_once(&ran.stdout);
+    assert!(ran.stdout.contains("another process keeps the boundary"), "{ran:#?}");
+    assert_eq!(world.the_loop()["completed_iterations"], 3);
+}
+
+#[test]
+fn a_record_that_the_agent_deletes_is_counted_from_memory_and_written_again() {
+    let delete = format!("rm \"$CREW_HOME/loops/$CREW_LOOP/loop.json\"\n{WORK}");
+    for steps in [[&delete, WORK, WORK], [WORK, WORK, &delete]] {
+        let world = World::new(&steps);
+        let ran = world.crew(&["run", "Do it", "-n", "3"]);
+        assert_eq!((ran.code(), world.calls()), (10, 3), "{ran:#?}");
+        said_once(&ran.stdout);
+        assert_eq!(world.the_loop()["completed_iterations"], 3);
+    }
+}
+
+#[test]
+fn what_a_person_asks_for_while_nothing_can_be_recorded_is_kept() {
+    let find = format!("{FIND}{PARK}{WORK}");
+    let world = losing_at_the_second(&[&find, WORK]);
+    let running = world.hanging(&["run", "Do it", "-n", "9"]);
+    let id = world.id();
+    world.crew(&["set", &id, "-n", "4"]).success();
+    world.crew(&["tell", "--loop", &id, "Use the parser."]).success();
+    std::fs::write(world.note("go"), "").unwrap();
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (10, 4), "{ran:#?}");
+    assert!(world.prompt(4).contains("Use the parser."), "{}", world.prompt(4));
+}
+
+#[test]
+fn a_loop_that_is_rebuilt_after_boundaries_that_only_memory_had_is_whole() {
+    let find = format!("{FIND}{WORK}");
+    let world = losing_at_the_second(&[WORK, &find, WORK]);
+    world.crew(&["run", "Do it", "-n", "5"]);
+    std::fs::write(world.file("loop.json"), "").unwrap();
+    assert_eq!(world.the_loop()["iterations_ms"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_loop_that_is_rebuilt_has_the_agent_it_was_resumed_with() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Do it", "-n", "1"]);
+    let ran = world.crew(&["resume", "-n", "2", "--agent-cmd", "agent other"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
+    let resumed = world.record()["contract"]["run"].clone();
+    std::fs::write(world.file("loop.json"), "").unwrap();
+    world.the_loop();
+    assert_eq!(resumed["agent"]["command"], serde_json::json!(["agent", "other"]));
+    assert_eq!(world.record()["contract"]["run"], resumed);
+}
+
+#[test]
+fn a_newer_crews_record_ends_the_run_and_is_left_as_it_is() {
+    let renew = "cd \"$CREW_HOME/loops/$CREW_LOOP\"\n\
+                 sed 's/\"version\":1,/\"version\":99,/' loop.json > new && mv new loop.json\n\
+                 cp loop.json \"$notes/newer\"\n";
+    let world = World::new(&[WORK, renew]);
+    let ran = world.crew(&["run", "Do it", "-n", "9"]);
+    assert_eq!((ran.code(), world.calls()), (1, 2), "{ran:#?}");
+    assert!(ran.stderr.contains("newer than this one; update crew to go on"), "{ran:#?}");
+    let newer = std::fs::read(world.note("newer")).unwrap();
+    assert_eq!(std::fs::read(world.file("loop.json")).unwrap(), newer);
+}
+
+#[test]
+fn an_order_to_cancel_that_cannot_be_read_cancels() {
+    let order =
+        format!("head -c 100000 /dev/zero > \"$CREW_HOME/loops/$CREW_LOOP/cancel\"\n{WORK}");
+    let world = World::new(&[&order, WORK]);
+    world.crew(&["run", "Do it", "-n", "2"]);
+    assert_eq!((world.calls(), &world.the_loop()["outcome"]), (1, &"cancelled".into()));
 }

@@ -131,7 +131,7 @@ impl Runner<'_> {
     fn tell_of_the_end(&self, ended: &AgentEnded) {
         let mut notes = Vec::new();
         // Without a record there is no log: that has been said.
-        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.unsaved) {
+        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.is_unsaved()) {
             notes.push(format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {

@@ -13,17 +13,20 @@ mod watch;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
+use anyhow::Error;
+
+use super::boundary;
 use super::ending::{self, Ended};
 use super::resume::myself;
 use crate::engine::git::Trusted;
-use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::{Listener, News};
 use crate::engine::outcome::Outcome;
 use crate::engine::run::{On, Run};
 use crate::world::home::Home;
+use crate::world::store::{self, StoreError};
 use crate::world::unix::Signals;
-use crate::world::{descendants, git, store, view};
+use crate::world::{descendants, git, view};
 
 /// What became of a loop in this process.
 #[derive(Debug)]
@@ -32,6 +35,8 @@ pub enum End {
     Paused,
     /// Another owner has it.
     Taken(LoopId),
+    /// A newer crew has written its record, which is left as it is.
+    Refused(Error),
 }
 
 /// Drives a loop that this process owns until it is over or paused. Nothing that fails on the way loses it: what
@@ -46,7 +51,9 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
         signals,
         listener: RefCell::new(listener),
         trusted,
-        unsaved: false,
+        behind: None,
+        was_said: false,
+        refused: None,
         handoff: None,
         is_first: true,
     };
@@ -67,8 +74,12 @@ struct Runner<'a> {
     listener: RefCell<&'a mut dyn Listener>,
     /// As it was recorded when this process took the loop: an agent can write the record too.
     trusted: Option<Trusted>,
-    /// Whether the record on disk is behind the one in memory.
-    unsaved: bool,
+    /// The record as it was last known on disk, while the one in memory is ahead of it.
+    behind: Option<Box<Loop>>,
+    /// Whether it was said that nothing can be recorded.
+    was_said: bool,
+    /// Why the record must never be written by this crew.
+    refused: Option<Error>,
     /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
     handoff: Option<PathBuf>,
     is_first: bool,
@@ -81,8 +92,12 @@ impl Runner<'_> {
             if !self.look() {
                 return End::Taken(self.record.id.clone());
             }
-            if matches!(self.record.state.status, Status::Finished | Status::Paused) {
-                self.save();
+            let rests = matches!(self.record.state.status, Status::Finished | Status::Paused);
+            if rests && self.save() {
+                continue;
+            }
+            if let Some(error) = self.refused.take() {
+                return End::Refused(error);
             }
             match self.record.state.status {
                 Status::Finished => return End::Finished(Box::new(self.finished())),
@@ -98,38 +113,51 @@ impl Runner<'_> {
 
     /// Reads what others did to the record meanwhile. False when it is no longer this process's.
     fn look(&mut self) -> bool {
-        if self.unsaved {
+        if self.is_unsaved() {
             return true;
         }
         match store::load(self.home, &self.record.id) {
             Ok(found) => self.record = found,
-            Err(error) => self.remember(&error.into()),
+            Err(error) => self.remember(error.into()),
         }
-        self.unsaved || !self.record.is_live() || is_ours(&self.record)
+        self.is_unsaved() || !self.record.is_live() || is_ours(&self.record)
     }
 
-    /// From now on the memory of this process is what counts; said once.
-    fn remember(&mut self, why: &anyhow::Error) {
-        if !self.unsaved {
-            self.unsaved = true;
+    /// From now on the memory of this process is what counts; said once. A newer crew's record ends the run
+    /// instead: what it means is not known here.
+    fn remember(&mut self, why: Error) {
+        if self.behind.is_none() {
+            self.behind = Some(Box::new(self.record.clone()));
+        }
+        if matches!(why.downcast_ref(), Some(StoreError::Newer { .. })) {
+            self.refused = Some(why);
+        } else if !self.was_said {
+            self.was_said = true;
             self.tell(&News::Unsaved { why: &format!("{why:#}") });
         }
     }
 
-    /// Records what only memory has, if the disk takes it by now: the last chance before this process goes.
-    fn save(&mut self) {
-        if !self.unsaved {
-            return;
+    /// Whether the record on disk is behind the one in memory.
+    fn is_unsaved(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// Records what only memory has, if the disk takes it by now: the last chance before this process goes. True
+    /// when the record is another than it was.
+    fn save(&mut self) -> bool {
+        let Some(known) = &self.behind else { return false };
+        match boundary::recover(self.home, known, &self.record) {
+            Ok(record) => {
+                self.behind = None;
+                self.record = record;
+                ending::complete(self.home, &self.record);
+                true
+            }
+            Err(error) => {
+                self.remember(error);
+                false
+            }
         }
-        let held = store::hold(self.home, &self.record.id, store::LOCK_WAIT);
-        let recorded = held.map_err(anyhow::Error::from).and_then(|held| {
-            let record = self.record.clone();
-            Ok(held.record(record, |next| Event::changed("recorded after all", next))?)
-        });
-        let Ok(record) = recorded else { return };
-        self.unsaved = false;
-        self.record = record;
-        ending::complete(self.home, &self.record);
     }
 
     fn run(&self) -> Run {
@@ -157,7 +185,7 @@ impl Runner<'_> {
             record: &ended.record,
             since: &ended.since,
             handoff: ended.handoff.as_deref(),
-            saved: !self.unsaved,
+            saved: !self.is_unsaved(),
         });
         ended
     }

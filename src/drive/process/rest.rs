@@ -28,11 +28,11 @@ impl Runner<'_> {
         if !self.sleep_until(due) {
             return self.obey();
         }
-        if !self.unsaved {
+        if !self.is_unsaved() {
             let begun = steer::begin_again(self.home, &self.record.id, "the wait is over");
             self.or_remember(begun.map(drop));
         }
-        if self.unsaved {
+        if self.is_unsaved() {
             let now = clock::now();
             let state = &mut self.record.state;
             state.awake_ms += now.awake_ms.saturating_sub(state.began.awake_ms);
@@ -48,19 +48,19 @@ impl Runner<'_> {
         let Err(error) = done else { return };
         let is_over = store::load(self.home, &self.record.id).is_ok_and(|found| !found.is_live());
         if !is_over {
-            self.remember(&error);
+            self.remember(error);
         }
     }
 
     /// Ends the loop between two iterations.
     pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
         let ending = Ending { outcome, proof: None, why: why.to_owned() };
-        if !self.unsaved {
+        if !self.is_unsaved() {
             let id = &self.record.id;
             let ended = ending::end(self.home, id, ending.clone(), store::LOCK_WAIT);
             self.or_remember(ended.map(drop));
         }
-        if self.unsaved {
+        if self.is_unsaved() {
             self.record.state.status = Status::Finished;
             self.record.state.ending = Some(ending);
             self.record.state.due = None;
@@ -68,11 +68,11 @@ impl Runner<'_> {
     }
 
     fn pause(&mut self) {
-        if !self.unsaved {
+        if !self.is_unsaved() {
             let paused = steer::pause_now(self.home, &self.record.id, "paused by the user");
             self.or_remember(paused.map(drop));
         }
-        if self.unsaved {
+        if self.is_unsaved() {
             self.record.state.status = Status::Paused;
             self.record.state.due = None;
         }
@@ -112,14 +112,14 @@ impl Runner<'_> {
     /// Whether an order waits, or the record is another than the one that is known.
     pub(super) fn is_asked(&self) -> bool {
         let id = &self.record.id;
-        let ordered = store::order(self.home, id).is_ok_and(|order| order.is_some());
+        let ordered = store::order(self.home, id).is_some();
         let changed = || {
             let found = store::load(self.home, id);
             found.is_ok_and(|found| {
                 !found.is_live() || found.state.status != self.record.state.status
             })
         };
-        ordered || (!self.unsaved && changed())
+        ordered || (!self.is_unsaved() && changed())
     }
 
     /// Does what was asked for between two iterations: a signal interrupts, a cancel ends, a pause pauses.
@@ -128,7 +128,7 @@ impl Runner<'_> {
             self.tell(&News::Stopping);
             return self.end(Outcome::Interrupted, self.signal_why());
         }
-        match store::order(self.home, &self.record.id).ok().flatten() {
+        match store::order(self.home, &self.record.id) {
             Some(Order::Cancel { by, reason }) => {
                 let ending = Ending::cancelled(&by, reason.as_deref());
                 self.end(ending.outcome, &ending.why);

@@ -47,17 +47,18 @@ impl Runner<'_> {
 
     /// Opens the boundary; `None` when somebody ended the loop meanwhile.
     fn open(&mut self) -> Option<Open> {
-        if self.unsaved {
-            return Some(boundary::open_remembered(self.home, self.record.clone()));
-        }
-        let id = &self.record.id;
-        let opened = boundary::open(self.home, id).and_then(|open| match open {
-            Some(open) => Ok(Some(open)),
-            // Nobody's boundary: the loop is over, or its record is gone.
-            None => Ok(store::load(self.home, id).map(|_| None)?),
-        });
+        let opened = match &self.behind {
+            None => boundary::open_counting(self.home, &self.record.id),
+            Some(known) => match boundary::reopen(self.home, known, &self.record) {
+                Ok(recorded) => {
+                    self.behind = None;
+                    Ok(recorded.ok())
+                }
+                Err(error) => Err(error),
+            },
+        };
         opened.unwrap_or_else(|error| {
-            self.remember(&error);
+            self.remember(error);
             Some(boundary::open_remembered(self.home, self.record.clone()))
         })
     }
@@ -69,7 +70,7 @@ impl Runner<'_> {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
         let seen = |attempt: &Attempt| Seen {
-            order: open.order().unwrap_or_default(),
+            order: open.order(),
             claim: attempt.claim.clone(),
             agent: attempt.agent.clone(),
             jitter: u16::try_from(env::random() % 1000).unwrap_or(0),
@@ -85,9 +86,8 @@ impl Runner<'_> {
         })?;
         facts.usage = attempt.usage;
         let (boundary, error) = open.record_or_remember(facts.clone(), Closing::default())?;
-        match error {
-            Some(error) => self.remember(&error),
-            None => self.unsaved = false,
+        if let Some(error) = error {
+            self.remember(error);
         }
         Some((boundary, facts))
     }
@@ -130,7 +130,7 @@ impl Runner<'_> {
             Decision::Wait { .. } => {
                 self.react(On::Wait);
             }
-            Decision::Finish(_) if !self.unsaved => {
+            Decision::Finish(_) if !self.is_unsaved() => {
                 ending::wind_up(self.home, self.record.clone());
             }
             Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
@@ -230,7 +230,7 @@ impl Runner<'_> {
 
     /// Changes the record as it is by now; not one that another owner has taken.
     fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
-        if self.unsaved {
+        if self.is_unsaved() {
             return change(&mut self.record);
         }
         let recorded = store::hold(self.home, &self.record.id, store::LOCK_WAIT)
@@ -246,8 +246,8 @@ impl Runner<'_> {
         match recorded {
             Ok(found) => self.record = found,
             Err(error) => {
+                self.remember(error);
                 change(&mut self.record);
-                self.remember(&error);
             }
         }
     }

@@ -44,7 +44,7 @@ impl<'a> Cancels<'a> {
         if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
             self.looked.set(Stopwatch::start());
             let order = store::order(self.home, self.id);
-            self.found.set(matches!(order, Ok(Some(Order::Cancel { .. }))));
+            self.found.set(matches!(order, Some(Order::Cancel { .. })));
         }
         self.found.get()
     }
@@ -68,9 +68,9 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
         self.looked = Stopwatch::start();
         let id = &self.runner.record.id;
         self.is_ordered = match store::order(self.runner.home, id) {
-            Ok(Some(Order::Cancel { .. })) => true,
-            Ok(Some(Order::Pause)) => store::pauses_now(self.runner.home, id),
-            Ok(None) | Err(_) => false,
+            Some(Order::Cancel { .. }) => true,
+            Some(Order::Pause) => store::pauses_now(self.runner.home, id),
+            None => false,
         };
         self.is_ordered
     }
