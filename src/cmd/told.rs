@@ -33,6 +33,12 @@ pub fn paused(paused: &Paused) -> String {
             record.iteration(),
             going_on(record)
         ),
+        Paused::BreakingOff(record) => format!(
+            "loop {}: its agent is being ended; iteration {} is repeated · {} goes on",
+            record.id,
+            record.iteration(),
+            going_on(record)
+        ),
         Paused::Already(record) => {
             format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
         }

@@ -7,6 +7,7 @@ use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, Status};
+use crate::engine::owner::Driver;
 use crate::parse::changes::Changes;
 use crate::world::home::Home;
 use crate::world::store::{self, LOCK_WAIT};
@@ -41,6 +42,8 @@ pub enum Paused {
     Now(Box<Loop>),
     /// The running iteration ends first.
     AfterIteration(Box<Loop>),
+    /// The running iteration of a run is broken off, to be repeated.
+    BreakingOff(Box<Loop>),
     Already(Box<Loop>),
     Over(Box<Loop>),
 }
@@ -55,7 +58,10 @@ pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> 
     }
     store::order_pause(home, id, by.label(), at_once)?;
     if record.state.due.is_none() {
-        return Ok(Paused::AfterIteration(Box::new(record)));
+        let breaks_off = at_once && record.driver() == Driver::Process;
+        let record = Box::new(record);
+        let paused = if breaks_off { Paused::BreakingOff } else { Paused::AfterIteration };
+        return Ok(paused(record));
     }
     let paused = pause_now(home, id, &format!("paused by the {}", by.label()))?;
     Ok(Paused::Now(Box::new(paused)))

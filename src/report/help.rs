@@ -41,7 +41,7 @@ Example:
 /// The page of `crew run`.
 pub const RUN: &str = r#"crew run keeps an agent working, in a fresh process each iteration, until the job is proved done.
 
-  crew run TASK [options]         TASK has a blank in it, or is quoted: crew run "fix the failing tests"
+  crew run TASK [options]         TASK has a blank in it: crew run "fix the failing tests"
   crew run PROCEDURE [options]    build, plan, fix, audit, bootstrap, or one of your settings
   crew run --list [PROCEDURE]     the procedures, or what one of them sends
   crew resume [LOOP] [options]    go on with a loop: crew resume -n +10

@@ -188,7 +188,8 @@ fn a_pause_lets_the_iteration_end_and_one_for_now_repeats_it() {
     assert_eq!(running.wait(DEADLINE).code(), 130);
     assert_eq!(world.the_loop()["completed_iterations"], 1);
     let running = world.hanging(&["resume"]);
-    world.crew(&["pause", "--now"]).success();
+    let told = world.crew(&["pause", "--now"]).success();
+    assert!(told.contains("its agent is being ended; iteration 2 is repeated"), "{told}");
     let ran = running.wait(DEADLINE);
     assert_eq!(ran.code(), 130);
     assert!(ran.stdout.contains("Paused before iteration 2/10."), "{ran:#?}");
