@@ -111,7 +111,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
         "stall: 1",
         "an agent has no words for itself",
         "tell: 1",
-        "in Claude Code: /crew:resume",
+        "crew: an agent cannot resume a loop",
         "resume: 1",
         "only a person can trust a project's commands",
         "trust: 1",
