@@ -41,7 +41,7 @@ impl Report {
                 if self.may_echo {
                     claim::read_output(message, prompt, task, promise)
                 } else {
-                    claim::read(message, promise)
+                    claim::read_message(message, task, promise)
                 }
             }
             _ => Claim::None,

@@ -192,10 +192,12 @@ fn look(open: &Open, payload: &Payload, background: Option<String>) -> Seen {
         }
         (None, None) => None,
     };
-    let promise = open.before.contract.promise.as_ref();
+    let contract = &open.before.contract;
+    let read =
+        |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
     Seen {
         order: open.order(),
-        claim: words.map_or(Claim::None, |words| claim::read(&words, promise)),
+        claim: words.map_or(Claim::None, read),
         agent: AgentEnd { background, ..AgentEnd::default() },
         jitter: 0,
     }

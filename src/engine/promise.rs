@@ -16,6 +16,8 @@ pub const CLOSE: &str = "</promise>";
 pub const FAILURE: &str = "FAILURE";
 /// The word, alone or before `: reason`, by which an agent says that it needs a person.
 pub const BLOCKED: &str = "BLOCKED";
+/// What stands between such a word and its reason: the colon, and the wide one of Chinese and Japanese text.
+pub(super) const COLONS: [char; 2] = [':', '\u{ff1a}'];
 /// The longest promise, in characters. It is repeated in every prompt.
 pub const MAX_CHARACTERS: usize = 500;
 
@@ -182,7 +184,7 @@ pub(super) fn normal(text: &str) -> String {
 pub(super) fn reserved(text: &str) -> Option<&'static str> {
     [FAILURE, BLOCKED].into_iter().find(|word| {
         let rest = text.trim_start().strip_prefix(word).map(str::trim_start);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(COLONS))
     })
 }
 
@@ -221,6 +223,7 @@ mod tests {
             ("FAILURE", Err(PromiseError::Reserved(FAILURE))),
             ("FAILURE: x", Err(PromiseError::Reserved(FAILURE))),
             (" BLOCKED : no key", Err(PromiseError::Reserved(BLOCKED))),
+            ("BLOCKED：理由", Err(PromiseError::Reserved(BLOCKED))),
             (&"x".repeat(501), Err(PromiseError::TooLong)),
         ] {
             let promise = Promise::new(text);

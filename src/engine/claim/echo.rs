@@ -36,6 +36,15 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     said.len() >= PIECE_CHARACTERS && is_piece(&said, &prompt)
 }
 
+/// Whether a message ends in the whole task. White space makes no difference. A task that is one line alone,
+/// and so perhaps only the tag, can be said without repeating anything.
+pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
+    let lines = task.lines().filter(|line| !line.trim().is_empty()).count();
+    let whole = letters(task).count();
+    let repeated = letters(message).rev().zip(letters(task).rev());
+    lines > 1 && repeated.take_while(|(one, two)| one == two).count() == whole
+}
+
 /// The characters of a text that are no white space.
 fn letters(text: &str) -> impl DoubleEndedIterator<Item = char> {
     text.chars().filter(|it| !it.is_whitespace())
@@ -85,7 +94,7 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::engine::claim::plain::plain;
-    use crate::engine::claim::{Claim, read_output};
+    use crate::engine::claim::{Claim, NearMiss, read_message, read_output};
     use crate::engine::promise::Promise;
 
     const TAG: &str = "<promise>DONE</promise>";
@@ -151,6 +160,29 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_ends_in_the_whole_task_repeats_it_and_claims_nothing() {
+        let task = format!("Build it. When finished, output:\n{TAG}");
+        let read = |message: &str, task: &str| read_message(message, task, Some(&promise()));
+        for message in [
+            task.clone(),
+            format!("The task I was given is:\n\n{task}\n"),
+            format!("The task:\n\nBuild it.\nWhen finished,\n output:\n\n{TAG}"),
+        ] {
+            assert_eq!(read(&message, &task), Claim::NearMiss(NearMiss::Echo), "{message}");
+        }
+        for message in [
+            TAG.to_owned(),
+            format!("{task}\n\nDone.\n\n{TAG}"),
+            format!("You asked me to finish with\n{TAG}"),
+        ] {
+            assert_eq!(read(&message, &task), Claim::Success, "{message}");
+        }
+        assert_eq!(read(TAG, TAG), Claim::Success);
+        assert_eq!(read(TAG, ""), Claim::Success);
+        assert_eq!(read(&task, &format!("{task}\nNot yet.")), Claim::Success);
+    }
+
+    #[test]
     fn a_claim_of_the_agents_own_counts_before_and_after_an_echo() {
         let prompt = prompt();
         let table = [
@@ -209,7 +241,7 @@ mod tests {
         fn a_claim_after_a_prompt_of_crews_counts(before in any_text(), task in any_text()) {
             // A fence that is left open covers the claim, too.
             prop_assume!(!format!("{before}{task}").contains(['`', '~']));
-            let prompt = format!("Iteration 1 of 2.\n{task}\nIt must be true, says crew.");
+            let prompt = format!("Iteration 1 of 2.\n{task}\n\nIt must be true, says crew.");
             let output = format!("{before}\n{prompt}\nAll is done.\n{TAG}\n");
             prop_assert!(claims(&output, &prompt), "{:?}", output);
         }

@@ -75,7 +75,7 @@ fn opening(column: usize, rest: &str) -> Option<Fence> {
 }
 
 /// The width of the list marker a text begins with.
-fn list_marker(text: &str) -> Option<usize> {
+pub(super) fn list_marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let mark = *text.as_bytes().get(digits)?;
     match digits {
@@ -86,7 +86,7 @@ fn list_marker(text: &str) -> Option<usize> {
 }
 
 /// How many times a text begins with an ASCII character.
-fn run(text: &str, mark: char) -> usize {
+pub(super) fn run(text: &str, mark: char) -> usize {
     text.chars().take_while(|character| *character == mark).count()
 }
 

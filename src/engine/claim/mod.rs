@@ -1,18 +1,21 @@
 //! What an agent claims at the end of its final message. Only one thing counts: a `<promise>` tag
 //! alone on the last non-blank line, outside code fences and block quotes. All else that looks like
 //! a claim is a near miss: it is explained to the agent and never believed. Nothing here guesses at
-//! what prose means, because an agent that explains the rule would then be taken at its word.
+//! what prose means, because an agent that explains the rule would then be taken at its word. Marks that
+//! nobody can see are none around a line: whoever writes from right to left could not know what was wrong.
 
 use serde::{Deserialize, Serialize};
 
 use self::fence::{Fences, indentation};
 pub use self::near_miss::NearMiss;
-use super::promise::{BLOCKED, CLOSE, OPEN, Promise, normal, reserved};
+use self::quote::{Quoted, Quotes};
+use super::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
 
 mod echo;
 mod fence;
 mod near_miss;
 pub mod plain;
+mod quote;
 #[cfg(test)]
 mod tests;
 
@@ -46,12 +49,18 @@ pub enum Claim {
 /// Reads the claim at the end of an agent's final message. Without a promise (`--no-promise`)
 /// FAILURE and BLOCKED still count and success never does. Takes time in proportion to the message.
 pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
-    let mut fences = Fences::default();
+    let (mut fences, mut quotes) = (Fences::default(), Quotes::default());
     let mut is_open = false;
     let mut earlier = None;
     let mut last = None;
-    for text in message.lines().filter(|line| !line.trim().is_empty()) {
-        if let Some(line) = last.replace(Line::read(text, fences.cover(text))) {
+    for text in message.lines().map(|line| line.trim_matches(is_invisible)) {
+        let is_blank = bare(text).is_empty();
+        let is_fenced = !is_blank && fences.cover(text);
+        let quoted = quotes.cover(if is_blank { "" } else { text }, is_fenced);
+        if is_blank {
+            continue;
+        }
+        if let Some(line) = last.replace(Line::read(text, is_fenced, quoted)) {
             earlier = line.miss_before_the_end(is_open, promise).or(earlier);
             is_open = line.tags.leaves_open(is_open);
         }
@@ -62,6 +71,20 @@ pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
     }
     let miss = line.miss_at_the_end(is_open, promise).or(earlier);
     miss.map_or(Claim::None, Claim::NearMiss)
+}
+
+/// Reads the claim of an agent whose final message is told apart from all else. A message that ends in the
+/// whole task, wrapped anew or not, repeats it and claims nothing. A claim below words of the agent's own
+/// counts, even where the task ends in that very tag; so does a tag that is all the task.
+pub fn read_message(message: &str, task: &str, promise: Option<&Promise>) -> Claim {
+    match read(message, promise) {
+        Claim::Success | Claim::Failure { .. } | Claim::Blocked { .. }
+            if echo::ends_in_the_task(message, task) =>
+        {
+            Claim::NearMiss(NearMiss::Echo)
+        }
+        claim => claim,
+    }
 }
 
 /// Reads the claim at the end of an agent's plain output, which may hold terminal codes and may repeat the
@@ -81,7 +104,7 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
         return Claim::Success;
     }
     if let Some(word) = reserved(&said).filter(|_| is_exact) {
-        let reason = said[word.len()..].trim_start().trim_start_matches(':').trim();
+        let reason = said[word.len()..].trim_start().trim_start_matches(COLONS).trim();
         let reason = Some(shortened(reason, MAX_REASON_CHARACTERS)).filter(|it| !it.is_empty());
         return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
     }
@@ -101,25 +124,26 @@ struct Line<'message> {
     text: &'message str,
     tags: Tags<'message>,
     is_fenced: bool,
-    is_quoted: bool,
+    quoted: Quoted,
     is_indented: bool,
 }
 
 impl<'message> Line<'message> {
-    fn read(line: &'message str, is_fenced: bool) -> Self {
-        let text = line.trim();
+    fn read(line: &'message str, is_fenced: bool, quoted: Quoted) -> Self {
+        let text = bare(line);
         Self {
             text,
             tags: Tags::read(text),
             is_fenced,
-            is_quoted: text.starts_with('>'),
+            quoted,
             is_indented: indentation(line, 0).0 >= 4,
         }
     }
 
     /// What the tag says, where the line is a tag that counts if it is the last.
     fn claim(&self) -> Option<&'message str> {
-        self.tags.said.filter(|_| self.tags.is_alone && !self.is_fenced && !self.is_indented)
+        let is_own = !self.is_fenced && !self.is_indented && self.quoted == Quoted::No;
+        self.tags.said.filter(|_| self.tags.is_alone && is_own)
     }
 
     /// Why this line, the last, is no claim though it looks like one.
@@ -147,10 +171,11 @@ impl<'message> Line<'message> {
 
     /// What keeps the line from being read as text.
     fn cover(&self) -> Option<NearMiss> {
-        match (self.is_fenced, self.is_quoted, self.is_indented && self.tags.is_alone) {
+        match (self.is_fenced, self.quoted, self.is_indented && self.tags.is_alone) {
             (true, _, _) => Some(NearMiss::InFence),
-            (_, true, _) => Some(NearMiss::Quoted),
+            (_, Quoted::Marked, _) => Some(NearMiss::Quoted),
             (_, _, true) => Some(NearMiss::Indented),
+            (_, Quoted::Lazily, _) if self.tags.is_alone => Some(NearMiss::LazilyQuoted),
             _ => None,
         }
     }
@@ -216,6 +241,17 @@ impl<'message> Tags<'message> {
     fn leaves_open(&self, was_open: bool) -> bool {
         self.ends_open.unwrap_or(was_open)
     }
+}
+
+/// A line without white space and invisible marks around it.
+fn bare(line: &str) -> &str {
+    line.trim_matches(|character: char| character.is_whitespace() || is_invisible(character))
+}
+
+/// A byte order mark, a joiner, or a mark of the direction of writing.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'
+        | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 fn starts_with(text: &str, tag: &str) -> bool {

@@ -24,6 +24,10 @@ pub enum NearMiss {
     InFence,
     /// The tag stands in a block quote.
     Quoted,
+    /// The tag goes on with a quoted paragraph that no blank line ends.
+    LazilyQuoted,
+    /// The message ends in the words of the task.
+    Echo,
     /// The tag stands behind four or more columns of white space, which makes code of it.
     Indented,
     /// The last line is the promise or a reserved word without the tag.
@@ -68,6 +72,14 @@ impl fmt::Display for NearMiss {
             Self::Quoted => {
                 "the promise tag was in a block quote: when it is true, write it on the last line \
                  without a leading `>`"
+            }
+            Self::LazilyQuoted => {
+                "the promise tag followed a quoted paragraph and so was part of the quote: when it is \
+                 true, leave a blank line between the quote and the tag"
+            }
+            Self::Echo => {
+                "your message ends with the words of the task: when it is true, say what was done in \
+                 your own words, then write the promise tag alone on the last line"
             }
             Self::Indented => {
                 "the promise tag was indented like code: when it is true, write it at the start of \

@@ -39,6 +39,11 @@ fn only_a_tag_alone_on_the_last_line_outside_code_and_quotes_completes() {
         "> ```\n<promise>DONE</promise>",
         "<promise>\n<promise>DONE</promise>",
         "`<promise>DONE</promise>` is next:\n<promise>DONE</promise>",
+        "> # As you asked\n<promise>DONE</promise>",
+        "> as you asked\n>\n<promise>DONE</promise>",
+        "\u{feff}<promise>DONE</promise>",
+        "تم.\n\u{200f}<promise>DONE</promise>\u{200f}\u{200b}",
+        "\u{2067}<promise>DONE</promise>\u{2069}\n\u{200b}\n",
     ] {
         assert_eq!(done(message), Claim::Success, "{message}");
     }
@@ -61,6 +66,11 @@ fn only_a_tag_alone_on_the_last_line_outside_code_and_quotes_completes() {
         ("````\n```\n<promise>DONE</promise>", NearMiss::InFence),
         ("> <promise>DONE</promise>", NearMiss::Quoted),
         (" >> <promise>DONE</promise>", NearMiss::Quoted),
+        (
+            "You said:\n> When you are done, end with\n<promise>DONE</promise>",
+            NearMiss::LazilyQuoted,
+        ),
+        ("> You said\nthat\n <promise>DONE</promise>\n\nBye.", NearMiss::LazilyQuoted),
         ("    <promise>DONE</promise>", NearMiss::Indented),
         (" \t<promise>DONE</promise>", NearMiss::Indented),
         ("<promise>\nDONE\n</promise>", NearMiss::SplitOverLines),
@@ -97,6 +107,7 @@ fn failure_and_blocked_count_with_and_without_a_promise() {
         assert_eq!(claim("<promise>FAILURE</promise>"), Claim::Failure { reason: None });
         assert_eq!(claim("<promise>BLOCKED:</promise>"), Claim::Blocked { reason: None });
         assert_eq!(claim("<promise> BLOCKED :  no\t<key> </promise>"), blocked("no <key>"));
+        assert_eq!(claim("<promise>BLOCKED：理由</promise>"), blocked("理由"));
         let long = "é ".repeat(600);
         let Claim::Failure { reason: Some(reason) } =
             claim(&format!("<promise>FAILURE: {long}</promise>"))
@@ -187,6 +198,8 @@ fn no_explanation_is_itself_a_claim() {
         WrongCase,
         InFence,
         Quoted,
+        LazilyQuoted,
+        Echo,
         Indented,
         Untagged,
         SplitOverLines,
@@ -275,7 +288,7 @@ proptest! {
 
     #[test]
     fn a_valid_promise_on_the_last_line_completes_whatever_stands_before_it(
-        before in "([^`~\\r]|\n){0,120}",
+        before in "([^`~>\\r]|\n){0,120}",
         code in "[^`\\r]{0,40}",
         indent in " {0,3}",
         end in "[ \t\r\n]{0,5}",
