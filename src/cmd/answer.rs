@@ -68,9 +68,11 @@ fn greeting(started: &Started) -> String {
     let mut lines = vec![line::start(&started.record)];
     if started.record.contract.checks.is_empty() {
         let example = started.suggestion.as_deref().unwrap_or("your test command");
-        lines.push(format!(
-            "nothing is checked: a claim will be believed. Try --verify \"{example}\""
-        ));
+        let what = match started.record.contract.promise {
+            Some(_) => "a claim will be believed",
+            None => "it runs to its limit",
+        };
+        lines.push(format!("nothing is checked: {what}. Try --verify \"{example}\""));
     }
     lines.extend(started.notes.iter().cloned());
     lines.join("\n")

@@ -19,6 +19,7 @@ use crate::engine::news::News;
 use crate::engine::outcome::Ending;
 use crate::engine::owner::SessionMemory;
 use crate::engine::recovery::reconciled;
+use crate::engine::usage::Usage;
 use crate::world::disk::{self, Lock};
 use crate::world::home::Home;
 use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
@@ -143,19 +144,15 @@ impl Open {
         })
     }
 
-    /// Runs what is worth running. `None` when `stop` ended a check, and nothing is known.
-    pub fn gather(&self, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
-        self.gather_aloud(seen, stop, &|_| ())
-    }
-
-    /// The same, telling of each check.
-    pub fn gather_aloud(
+    /// Runs what is worth running, and tells of each check. `None` when `stop` ended one, and nothing is known.
+    pub fn gather(
         &self,
         seen: Seen,
+        usage: Option<Usage>,
         stop: &dyn Fn() -> bool,
         tell: &dyn Fn(&News<'_>),
     ) -> Option<Facts> {
-        gather(&self.home, &self.before, seen, stop, tell)
+        gather(&self.home, &self.before, seen, usage, stop, tell)
     }
 
     /// What would be decided on the record as it was found.

@@ -28,12 +28,11 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
     let agent = AgentEnd { error: Some(error), ..AgentEnd::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
     let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
-    let Some(mut facts) = facts(home, &open, seen)? else { return Ok(None) };
+    let reading = meter::read(&open.before, payload, false);
+    let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else { return Ok(None) };
     let mut memory = open.before.state.session.clone();
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = None;
-    let reading = meter::read(&open.before, payload, false);
-    facts.usage = reading.usage;
     memory.metered = reading.metered;
     let veto = (!env::is_attended()).then(|| Ending {
         outcome: Outcome::Interrupted,

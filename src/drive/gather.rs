@@ -4,52 +4,58 @@
 use std::time::Duration;
 
 use crate::engine::claim::plain::plain;
-use crate::engine::contract::{Check, Role};
+use crate::engine::contract::{Check, Place, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
+use crate::engine::usage::Usage;
 use crate::engine::wants::wants;
+use crate::parse::not_found::not_found;
 use crate::world::clock::{self, Deadline};
-use crate::world::git;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::{disk, git};
 
+/// The status a shell exits with where it finds no program of the name.
+const NOT_FOUND: i32 = 127;
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
 
-/// Looks at all that is wanted, and tells of each check. `stop` ends a running check early. `None` when a check was ended by it:
-/// then nothing is known about this boundary.
+/// Looks at all that is wanted, and tells of each check; `usage` is known before. `stop` ends a running check
+/// early. `None` when a check was ended by it: then nothing is known about this boundary.
 pub fn gather(
     home: &Home,
     subject: &Loop,
     seen: Seen,
+    usage: Option<Usage>,
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
 ) -> Option<Facts> {
     let deadline = Deadline::after(CHECKS_WITHIN);
-    let mut done: Vec<CheckResult> = Vec::new();
-    let mut wanted = wants(subject, &seen, &done);
-    let look = |wanted: bool| wanted.then(|| git::fingerprint(subject)).flatten();
-    let tree = look(wanted.tree);
+    let looks = seen.looks(&subject.contract);
+    let look = || looks.tree.then(|| git::fingerprint(subject)).flatten();
+    let tree = look();
     // Before the checks, which may write where the agent must not.
-    let protected = if wanted.protected { git::protected(subject) } else { None };
-    while !wanted.checks.is_empty() {
-        for check in &wanted.checks {
-            done.push(told(home, subject, check, deadline, stop, tell)?);
+    let protected = if looks.protected { git::protected(subject) } else { None };
+    let tree_checked = tree.clone();
+    let checks = Vec::new();
+    let mut facts = Facts { seen, now: clock::now(), checks, tree, tree_checked, protected, usage };
+    loop {
+        let wanted = wants(subject, &facts);
+        if wanted.is_empty() {
+            break;
         }
-        wanted = wants(subject, &seen, &done);
+        for check in &wanted {
+            facts.checks.push(told(home, subject, check, deadline, stop, tell)?);
+        }
+        facts.now = clock::now();
     }
-    let tree_checked = if done.is_empty() { tree.clone() } else { look(wanted.tree) };
-    Some(Facts {
-        seen,
-        now: clock::now(),
-        checks: done,
-        tree,
-        tree_checked,
-        protected,
-        usage: None,
-    })
+    if !facts.checks.is_empty() {
+        facts.tree_checked = look();
+        facts.now = clock::now();
+    }
+    Some(facts)
 }
 
 /// Runs the checks of one role, each command once. `None` when one was ended by `stop`.
@@ -91,16 +97,17 @@ fn run(
     deadline: Deadline,
     stop: &dyn Fn() -> bool,
 ) -> Option<CheckResult> {
-    let result = |verdict, exit, elapsed_ms, tail: String| CheckResult {
+    let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
         run: check.run.clone(),
-        verdict,
-        exit,
+        verdict: Verdict::Unknown,
+        exit: None,
         elapsed_ms,
-        tail,
+        tail: format!("{why}\n{tail}").trim_end().to_owned(),
+        incurable: Some(format!("`{}` {why}", check.run)),
     };
     if deadline.passed() {
-        let tail = "not run: the checks of this boundary took 45 minutes".to_owned();
-        return Some(result(Verdict::Unknown, None, 0, tail));
+        let why = "was not run: the checks of this boundary took 45 minutes".to_owned();
+        return Some(unknown(why, 0, ""));
     }
     let mut variables = vec![
         ("CREW_LOOP", subject.id.to_string()),
@@ -119,20 +126,41 @@ fn run(
     let note = groups::note(home, &subject.id).ok();
     let ended = match process::run(&order, note.as_ref().map(Note::file), stop) {
         Ok(ended) => ended,
-        Err(error) => {
-            let tail = format!("could not be started: {error}");
-            return Some(result(Verdict::Unknown, None, 0, tail));
-        }
+        Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };
+    let elapsed_ms = ended.elapsed_ms;
     let tail = plain(&String::from_utf8_lossy(&ended.output));
-    match ended.end {
-        End::Stopped => None,
-        End::Exit(code) => {
-            let passed = code == check.success_exit_code;
-            let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
-            Some(result(verdict, Some(code), ended.elapsed_ms, tail))
+    let (verdict, exit) = match ended.end {
+        End::Stopped => return None,
+        End::ForeignSignal => {
+            let why = "was ended by a signal that crew did not send".to_owned();
+            return Some(unknown(why, elapsed_ms, &tail));
         }
-        End::TimedOut => Some(result(Verdict::TimedOut, None, ended.elapsed_ms, tail)),
-        End::ForeignSignal => Some(result(Verdict::Unknown, None, ended.elapsed_ms, tail)),
-    }
+        End::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
+        End::Exit(code) => (Verdict::Failed, Some(code)),
+        End::TimedOut => (Verdict::TimedOut, None),
+    };
+    let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
+    let incurable = if is_missing { missing_program(subject, check, &tail) } else { None };
+    Some(CheckResult { run: check.run.clone(), verdict, exit, elapsed_ms, tail, incurable })
+}
+
+/// Why no agent can make a check pass that found no program: what is missing lies outside the checkout. A
+/// path in it may come to be, and so may what a package of the project brings.
+fn missing_program(subject: &Loop, check: &Check, output: &str) -> Option<String> {
+    let Place { checkout, folder, .. } = &subject.place;
+    let run = &check.run;
+    let words: Vec<&str> = run.split_whitespace().collect();
+    let name = not_found(output).or(words.first().copied())?;
+    let is_missing_path = |word: &&str| {
+        let path = folder.join(word);
+        word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
+    };
+    let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
+    let is_for_the_agent = is_of_a_package || words.iter().chain([&name]).any(is_missing_path);
+    (!is_for_the_agent).then(|| {
+        format!(
+            "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"
+        )
+    })
 }

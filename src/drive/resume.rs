@@ -134,6 +134,7 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.transient_errors = 0;
     // What was told in an iteration that never came to its boundary is told again.
     state.told = 0;
+    state.incurable = None;
     // What ended it is forgiven once: otherwise the first boundary would end it again.
     if outcome == Some(Outcome::Aborted) {
         state.consecutive_failures = 0;

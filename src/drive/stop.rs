@@ -18,7 +18,8 @@ use crate::engine::claim::{self, Claim};
 use crate::engine::decide::{Decision, Hold};
 use crate::engine::facts::{AgentEnd, Facts, Order, Seen};
 use crate::engine::looped::{Loop, Status};
-use crate::engine::owner::{Metered, StopMark};
+use crate::engine::owner::StopMark;
+use crate::engine::usage::Usage;
 use crate::parse::payload::Payload;
 use crate::parse::transcript;
 use crate::world::clock::{self, Deadline};
@@ -62,10 +63,20 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     let (row, used_a_tool) = cap::row(&open.before, payload);
     let awaited = hold::awaited(&payload.background, used_a_tool, &mut memory);
     let work = awaited.as_ref().map(|awaited| awaited.work.clone());
-    let Some(mut facts) = facts(home, &open, look(&open, payload, work))? else {
+    let decides = open.before.contract.limits.bound_usage();
+    let reading = meter::read(&open.before, payload, decides);
+    let seen = look(&open, payload, work);
+    let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
         return Ok(Stop::NotOurs);
     };
-    memory.metered = measure(&open, payload, &mut facts);
+    memory.metered = if decides || goes_on(&open, &facts) {
+        reading.metered
+    } else {
+        // The last sum for a while: only now the final message is waited for.
+        let reading = meter::read(&open.before, payload, true);
+        facts.usage = reading.usage;
+        reading.metered
+    };
     let session_id = payload.session_id.clone().unwrap_or_default();
     let foreseen = open.foresee(&facts);
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
@@ -127,35 +138,29 @@ fn answer(
 
 /// Runs what is worth running. `None` when the client has ended this hook: then nothing is known, and
 /// nothing is recorded.
-pub fn facts(home: &Home, open: &Open, seen: Seen) -> Result<Option<Facts>> {
+pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Result<Option<Facts>> {
     let ended = unix::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
-    let facts = match open.gather(seen.clone(), &give_up) {
+    let gather =
+        |seen: Seen, stop: &dyn Fn() -> bool| open.gather(seen, usage.cloned(), stop, &|_| ());
+    let facts = match gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {
-            open.gather(Seen { order: open.order(), ..seen }, &|| ended.load(Ordering::Relaxed))
+            gather(Seen { order: open.order(), ..seen }, &|| ended.load(Ordering::Relaxed))
         }
         facts => facts,
     };
     Ok(facts.filter(|_| !ended.load(Ordering::Relaxed)))
 }
 
-/// Counts what was used. The final message is waited for only where the sum decides something or is the last
-/// for a while: an iteration that just goes on is not held up for it, and the next boundary counts it.
-fn measure(open: &Open, payload: &Payload, facts: &mut Facts) -> Metered {
-    let decides = open.before.contract.limits.bound_usage();
-    let mut reading = meter::read(&open.before, payload, decides);
-    facts.usage.clone_from(&reading.usage);
-    let goes_on = matches!(
+/// Whether the loop goes on by itself. Then nothing is held up for the last of what was used: the next boundary
+/// counts it.
+fn goes_on(open: &Open, facts: &Facts) -> bool {
+    matches!(
         open.foresee(facts),
         Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
-    );
-    if !decides && !goes_on {
-        reading = meter::read(&open.before, payload, true);
-        facts.usage = reading.usage;
-    }
-    reading.metered
+    )
 }
 
 /// A stop is ours when it comes from the session and the very client process that own the loop.

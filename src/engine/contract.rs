@@ -33,9 +33,14 @@ impl Contract {
         self.checks.iter().filter(move |check| check.role == role)
     }
 
+    /// Whether checks alone end the loop: then a claim ends nothing.
+    pub fn has_until(&self) -> bool {
+        self.of_role(Role::Until).next().is_some()
+    }
+
     /// Whether anything but a limit can complete the loop.
     pub fn can_complete(&self) -> bool {
-        self.promise.is_some() || self.of_role(Role::Until).next().is_some()
+        self.promise.is_some() || self.has_until()
     }
 }
 

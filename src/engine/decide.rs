@@ -8,11 +8,10 @@ use super::claim::Claim;
 use super::evidence::Progress;
 use super::facts::{ApiError, Facts, Order, ProcessEnd};
 use super::judge::Judged;
-use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, reached, wait_until};
+use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, wait_until};
 use super::looped::{Loop, Status};
 use super::outcome::{Ending, Outcome, Proof};
 use super::owner::Driver;
-use super::wants::waits_for;
 
 /// What happens next.
 #[must_use]
@@ -48,6 +47,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| beyond_the_agent(judged, facts))
         .or_else(|| service_failed(subject, facts))
         .or_else(|| said_blocked(facts))
+        .or_else(|| refused_for_good(judged))
         .or_else(|| {
             judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
         })
@@ -130,6 +130,13 @@ fn said_blocked(facts: &Facts) -> Option<Decision> {
     Some(finish(Outcome::Blocked, None, why))
 }
 
+/// 4. the second refusal in a row that no agent can change → finish `blocked`.
+fn refused_for_good(judged: &Judged) -> Option<Decision> {
+    let reason = judged.incurable.as_ref()?;
+    let why = format!("refused twice for what only a person can change: {reason}");
+    Some(finish(Outcome::Blocked, None, why))
+}
+
 /// 6. consecutive failures ≥ threshold → finish `aborted`.
 fn too_many_failures(subject: &Loop) -> Option<Decision> {
     let threshold = subject.contract.limits.failure_threshold;
@@ -141,14 +148,23 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
     })
 }
 
-/// 7. a limit reached → finish `exhausted`; a loop that nothing else could complete is `completed` here.
+/// 7. a limit reached → finish `exhausted`.
+///
+/// A loop that nothing else could complete is `completed` here, if every check it has passes at this boundary.
 fn spent(judged: &Judged) -> Option<Decision> {
     let subject = &judged.after;
     let limit = reached(subject)?;
-    if subject.contract.can_complete() {
+    let contract = &subject.contract;
+    let Some(proof) = judged.sound.filter(|_| !contract.can_complete()) else {
         return Some(finish(Outcome::Exhausted, None, limit));
-    }
-    Some(finish(Outcome::Completed, None, format!("{limit}, and it had nothing to prove")))
+    };
+    let ran = ran(subject)?;
+    let checked = if contract.checks.is_empty() {
+        "; nothing was checked"
+    } else {
+        ", and every check passes"
+    };
+    Some(finish(Outcome::Completed, Some(proof), format!("{ran}{checked}")))
 }
 
 /// 7. a limit on cost or tokens that nothing tells the use of → `blocked`: it must not be passed unseen.
@@ -180,7 +196,7 @@ fn stalled(judged: &Judged) -> Option<Decision> {
 
 /// 9. the client has background work pending, and no claim was made → hold.
 fn background(facts: &Facts) -> Option<Decision> {
-    waits_for(&facts.seen).map(|work| Decision::Hold(Hold::Background(work.to_owned())))
+    facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
 }
 
 /// The record as the decision leaves it; the generation is the store's.

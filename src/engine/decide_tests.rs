@@ -142,13 +142,62 @@ fn rule_7_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
 }
 
 #[test]
-fn rule_7_a_loop_that_nothing_could_complete_is_completed_at_its_limit() {
-    let mut subject = a_loop();
-    subject.contract.promise = None;
-    subject.state.completed = 9;
-    let Decision::Finish(ending) = way_out(&subject, &facts(Claim::None)) else { panic!() };
-    assert_eq!((ending.outcome, ending.proof), (Outcome::Completed, None));
-    assert_eq!(ending.why, "the limit of 10 iterations is reached, and it had nothing to prove");
+fn rule_7_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it_has_passes() {
+    use Verdict::{Failed, Passed, Unknown};
+    let checks = [("test", Role::Verify), ("lint", Role::Gate)];
+    let at_the_limit = |checks: &[(&str, Role)], test, lint| {
+        let mut subject = a_loop_with(checks);
+        subject.contract.promise = None;
+        subject.state.completed = 9;
+        let results = vec![result("test", test), result("lint", lint)];
+        let Decision::Finish(ending) =
+            way_out(&subject, &Facts { checks: results, ..facts(Claim::None) })
+        else {
+            panic!("a limit lets it go on");
+        };
+        (ending.outcome, ending.proof, ending.why)
+    };
+    let reached = || "the limit of 10 iterations is reached".to_owned();
+    let exhausted = || (Outcome::Exhausted, None, reached());
+    let unchecked = "ran its 10 iterations; nothing was checked".to_owned();
+    let none = at_the_limit(&[], Failed, Failed);
+    assert_eq!(none, (Outcome::Completed, Some(Proof::Claimed), unchecked));
+    let passing = "ran its 10 iterations, and every check passes".to_owned();
+    let all = at_the_limit(&checks, Passed, Passed);
+    assert_eq!(all, (Outcome::Completed, Some(Proof::Unbroken), passing));
+    assert_eq!(at_the_limit(&checks, Failed, Passed), exhausted());
+    assert_eq!(at_the_limit(&checks, Unknown, Passed), exhausted());
+    assert_eq!(at_the_limit(&checks, Passed, Failed), exhausted());
+}
+
+#[test]
+fn rule_4_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
+    let refused = |before: &Loop, why: Option<&str>, claim: Claim| {
+        let mut facts = facts(claim);
+        facts.checks = vec![result("test", Verdict::Failed)];
+        facts.checks[0].incurable = why.map(str::to_owned);
+        let judged = judge(before, &facts);
+        let decision = decide(&judged, &facts);
+        (settle(judged, &decision), decision)
+    };
+    let missing = Some("`test` finds no program `x` (exit 127); install it");
+    let other = Some("`test` was ended by a signal");
+    let begun = a_loop_with(&[("test", Role::Verify)]);
+    let (once, decision) = refused(&begun, missing, Claim::Success);
+    assert_eq!(decision, Decision::Continue);
+    let (_, again) = refused(&once, missing, Claim::Success);
+    assert_eq!(
+        why(again),
+        "refused twice for what only a person can change: `test` finds no program `x` (exit 127); install it"
+    );
+    let (silent, decision) = refused(&once, missing, Claim::None);
+    assert_eq!(decision, Decision::Continue, "nobody asked for the end");
+    assert_eq!(outcome(&refused(&silent, missing, Claim::Success).1), Some(Outcome::Blocked));
+    for between in [other, None] {
+        let (changed, decision) = refused(&once, between, Claim::Success);
+        assert_eq!(decision, Decision::Continue, "{between:?}");
+        assert_eq!(refused(&changed, missing, Claim::Success).1, Decision::Continue);
+    }
 }
 
 #[test]

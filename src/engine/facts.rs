@@ -5,6 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
+use super::contract::{Contract, Role};
 use super::protect::Marks;
 use super::usage::Usage;
 
@@ -106,6 +107,58 @@ impl Seen {
     pub fn heard(&self) -> &Claim {
         if self.agent.cut { &Claim::None } else { &self.claim }
     }
+
+    /// Whether an order breaks the iteration off: any cancel, and a pause that finds the agent at work. Where
+    /// its process has ended by itself, a pause only keeps the next one from beginning.
+    pub fn breaks_off(&self) -> bool {
+        match self.order {
+            Some(Order::Cancel { .. }) => true,
+            Some(Order::Pause) => {
+                matches!(
+                    self.agent.process,
+                    None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_))
+                )
+            }
+            None => false,
+        }
+    }
+
+    /// A transient or fatal API error, or a pending background task without a claim, ends no iteration.
+    pub fn ran_an_iteration(&self) -> bool {
+        let failed_to_run =
+            matches!(self.agent.error, Some(ApiError::Transient { .. } | ApiError::Fatal { .. }));
+        !failed_to_run && self.waits_for().is_none()
+    }
+
+    /// The background work a boundary waits for. A near miss is no claim: "I will say it when the build is
+    /// done" waits too.
+    pub fn waits_for(&self) -> Option<&str> {
+        let work = self.agent.background.as_deref()?;
+        matches!(self.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
+    }
+
+    /// Which looks are worth their cost, before any check has run.
+    pub fn looks(&self, contract: &Contract) -> Looks {
+        let tree = contract.limits.stall > 0 || !self.agent.denied.is_empty();
+        let is_one = !self.breaks_off() && self.ran_an_iteration();
+        match self.agent.process {
+            Some(ProcessEnd::BrokenOff(_)) => Looks::default(),
+            Some(ProcessEnd::Skipped(_)) if is_one => Looks { tree, ..Looks::default() },
+            _ if is_one => Looks { tree, protected: !contract.protect.is_empty(), checks: true },
+            _ => Looks::default(),
+        }
+    }
+}
+
+/// What is worth looking at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// The state of the working tree.
+    pub tree: bool,
+    /// That of the protected paths.
+    pub protected: bool,
+    /// What the checks say; which of them, `wants` says.
+    pub checks: bool,
 }
 
 /// What a check did at this boundary.
@@ -144,6 +197,9 @@ pub struct CheckResult {
     pub elapsed_ms: u64,
     /// The last lines of what it printed, bounded.
     pub tail: String,
+    /// Why it did not pass, where that is nothing an agent can change, with the way out; `None` where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incurable: Option<String>,
 }
 
 /// All that was looked at.
@@ -168,6 +224,11 @@ impl Facts {
     /// The verdict of a command at this boundary; `None` when it was not run.
     pub fn verdict(&self, run: &str) -> Option<Verdict> {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
+    }
+
+    /// Whether every check of a role passed at this boundary; a contract may have none.
+    pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
+        contract.of_role(role).all(|check| self.verdict(&check.run) == Some(Verdict::Passed))
     }
 }
 

@@ -11,7 +11,6 @@ use super::looped::{CheckMemory, Loop, State};
 use super::outcome::Proof;
 use super::progress::progress;
 use super::protect::{UNSEEN, changed, complaint};
-use super::wants::{breaks_off, passed, ran_an_iteration, wants};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +21,10 @@ pub struct Judged {
     pub counted: bool,
     /// What a completion here would rest on; `None` when the loop is not proved done.
     pub proved: Option<Proof>,
+    /// The same for a loop that nothing but its limit ends: every check passes at this boundary.
+    pub sound: Option<Proof>,
+    /// Why an end was refused for the second time in a row, where no agent can change that.
+    pub incurable: Option<String>,
     pub progress: Progress,
 }
 
@@ -29,7 +32,10 @@ pub struct Judged {
 pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
     let counted = counts(facts);
-    let proved = proof(before, facts).filter(|_| counted);
+    let sound = proof(before, facts);
+    let is_asked = counted && asks_for_the_end(before, facts);
+    let proved = sound.filter(|_| is_asked);
+    let refusal = (is_asked && proved.is_none()).then(|| incurable(facts));
     let failure = failure(before, facts);
     let progress = progress(before, facts);
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
@@ -42,6 +48,10 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     state.due = None;
     if let Some(usage) = &facts.usage {
         state.usage.add(usage);
+    }
+    let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
+    if let Some(refusal) = refusal {
+        state.incurable = refusal;
     }
     let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
@@ -62,7 +72,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.state.tree.clone_from(&facts.tree_checked);
         after.elapsed_ms.push(spent);
     }
-    Judged { after, counted, proved, progress }
+    Judged { after, counted, proved, sound, incurable: again, progress }
 }
 
 /// The words that are left for the next prompt: all but those that an agent was told, if one was started.
@@ -77,7 +87,7 @@ fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
 
 fn counts(facts: &Facts) -> bool {
     let fatal = matches!(facts.seen.agent.error, Some(ApiError::Fatal { .. }));
-    !breaks_off(&facts.seen) && (fatal || ran_an_iteration(&facts.seen))
+    !facts.seen.breaks_off() && (fatal || facts.seen.ran_an_iteration())
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
@@ -90,14 +100,25 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     }
 }
 
-/// Proved = (a success claim, or every `until` passed) and every `verify` and every `gate` passed.
+/// Whether the agent says that the job is done, or every `until` does.
+fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
+    let contract = &subject.contract;
+    let reached = contract.has_until() && facts.all_pass(contract, Role::Until);
+    reached || *facts.seen.heard() == Claim::Success
+}
+
+/// What of a refusal no agent can change.
+fn incurable(facts: &Facts) -> Option<String> {
+    let why: Vec<&str> =
+        facts.checks.iter().filter_map(|result| result.incurable.as_deref()).collect();
+    (!why.is_empty()).then(|| why.join("; "))
+}
+
+/// What the checks prove when every one of them passed; `None` when one did not, or was not run.
 fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
-    let any_until = subject.contract.of_role(Role::Until).next().is_some();
-    let said = *facts.seen.heard() == Claim::Success;
-    let reached = any_until && passed(subject, &facts.checks, Role::Until);
-    let sound =
-        passed(subject, &facts.checks, Role::Verify) && passed(subject, &facts.checks, Role::Gate);
-    if !((said || reached) && sound) || tampered(subject, facts).is_some() {
+    let roles = [Role::Verify, Role::Gate, Role::Until];
+    let all_pass = roles.into_iter().all(|role| facts.all_pass(&subject.contract, role));
+    if !all_pass || tampered(subject, facts).is_some() {
         return None;
     }
     let mut passing =
@@ -148,7 +169,7 @@ fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     let began = subject.state.protected.as_ref()?;
     match &facts.protected {
         Some(now) => complaint(&changed(began, now)),
-        None if wants(subject, &facts.seen, &facts.checks).protected => Some(UNSEEN.to_owned()),
+        None if facts.seen.looks(&subject.contract).protected => Some(UNSEEN.to_owned()),
         None => None,
     }
 }
@@ -218,7 +239,7 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(facts.seen.heard(), proved, &checks, tampered(before, facts)),
+        claim: standing(facts, proved, tampered(before, facts)),
         checks,
         errors: errors(facts, failure.as_deref()),
         failure,
@@ -247,21 +268,17 @@ fn skipped(facts: &Facts) -> Option<String> {
     }
 }
 
-fn standing(
-    claim: &Claim,
-    proved: Option<Proof>,
-    checks: &[CheckEvidence],
-    tampered: Option<String>,
-) -> Standing {
-    match claim {
+fn standing(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> Standing {
+    match facts.seen.heard() {
         Claim::None => Standing::None,
         Claim::Success if proved.is_some() => Standing::Accepted,
         Claim::Success => {
-            let against: Vec<String> = checks
-                .iter()
-                .filter(|check| check.verdict != Verdict::Passed)
-                .filter(|check| check.roles.iter().any(|role| *role != Role::Until))
-                .map(|check| format!("`{}` {}", check.run, check.what_happened()))
+            let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
+            let against: Vec<String> = failing
+                .map(|check| {
+                    let happened = check.verdict.what_happened(check.exit, check.elapsed_ms);
+                    format!("`{}` {happened}", check.run)
+                })
                 .chain(tampered)
                 .collect();
             Standing::Refused(against.join("; "))

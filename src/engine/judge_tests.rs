@@ -53,13 +53,19 @@ fn a_claim_with_green_verify_and_red_gate_is_not_proved() {
 }
 
 #[test]
-fn until_proves_without_a_claim_and_only_with_verify_and_gate() {
+fn until_proves_without_a_claim_only_with_verify_and_gate_and_no_claim_proves_without_it() {
     let checks = [("deployed", Role::Until), ("cargo test", Role::Verify)];
     let mut facts = facts(Claim::None);
     facts.checks = vec![result("deployed", Verdict::Passed)];
     assert_eq!(judge(&a_loop_with(&checks), &facts).proved, None);
     facts.checks.push(result("cargo test", Verdict::Passed));
     assert_eq!(judge(&a_loop_with(&checks), &facts).proved, Some(Proof::Unbroken));
+    facts.seen.claim = Claim::Success;
+    facts.checks[0] = result("deployed", Verdict::Failed);
+    let judged = judge(&a_loop_with(&checks), &facts);
+    assert_eq!(judged.proved, None);
+    let expected = Standing::Refused("`deployed` failed (exit 1)".to_owned());
+    assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
 }
 
 #[test]

@@ -112,9 +112,7 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     if iterations_are_spent(subject) {
-        let max = limits.max_iterations;
-        let noun = if max == 1 { "iteration" } else { "iterations" };
-        return Some(format!("the limit of {max} {noun} is reached"));
+        return Some(format!("the limit of {} is reached", iterations(limits.max_iterations)));
     }
     if time_is_spent(subject) {
         let time = std::time::Duration::from_secs(limits.max_duration_s);
@@ -132,6 +130,19 @@ pub fn reached(subject: &Loop) -> Option<String> {
         return Some(format!("the limit of {max} tokens is reached: {used} used"));
     }
     None
+}
+
+/// How a loop that nothing else could end came to its limit: "ran its 5 iterations".
+pub fn ran(subject: &Loop) -> Option<String> {
+    let max = subject.contract.limits.max_iterations;
+    iterations_are_spent(subject)
+        .then(|| format!("ran its {}", iterations(max)))
+        .or(reached(subject))
+}
+
+fn iterations(number: u32) -> String {
+    let noun = if number == 1 { "iteration" } else { "iterations" };
+    format!("{number} {noun}")
 }
 
 /// Milliseconds of the loop's time that are left at `awake_ms`, in its running iteration; `None` without a limit.

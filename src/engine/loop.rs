@@ -153,6 +153,9 @@ pub struct State {
     pub protected: Option<Marks>,
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
+    /// Why the last end that was asked for was refused, where no agent can change that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incurable: Option<String>,
     pub evidence: Option<Evidence>,
     /// Since the start, as far as it could be counted.
     #[serde(default)]
@@ -188,6 +191,7 @@ impl State {
             tree: None,
             protected: None,
             checks: BTreeMap::new(),
+            incurable: None,
             evidence: None,
             usage: Usage::default(),
             words: Vec::new(),

@@ -82,7 +82,7 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     pub outcome: Outcome,
-    /// Only with `Completed`; `None` there when the loop had nothing to prove.
+    /// Only with `Completed`; `None` there in records of crews that completed loops which had nothing to prove.
     pub proof: Option<Proof>,
     /// One sentence fragment: what ended the loop and, where there is one, the cure.
     pub why: String,

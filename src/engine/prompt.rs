@@ -253,16 +253,28 @@ pub fn rules(subject: &Loop, reader: Reader) -> String {
             "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n"
         });
     }
-    for check in subject.contract.of_role(Role::Until).take(4) {
-        let run = clip(&check.run, COMMAND_CHARS_MAX);
-        let _ = writeln!(text, "- The loop ends by itself when `{run}` passes.");
-    }
+    text.push_str(&until_rule(subject));
     let _ = writeln!(
         text,
         "- If only a person can help, let {line} be <promise>BLOCKED: the reason</promise>; if this \
          iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not."
     );
     text
+}
+
+fn until_rule(subject: &Loop) -> String {
+    let until = subject.contract.of_role(Role::Until).take(4);
+    let runs: Vec<String> =
+        until.map(|check| format!("`{}`", clip(&check.run, COMMAND_CHARS_MAX))).collect();
+    let verb = if runs.len() == 1 { "passes" } else { "pass" };
+    match (runs.is_empty(), &subject.contract.promise) {
+        (true, _) => String::new(),
+        (_, None) => format!("- The loop ends by itself when {} {verb}.\n", runs.join(" and ")),
+        (_, Some(_)) => format!(
+            "- The loop ends by itself when {} {verb}; until then no claim ends it.\n",
+            runs.join(" and ")
+        ),
+    }
 }
 
 fn proof_rule(subject: &Loop) -> String {

@@ -6,6 +6,7 @@ use crate::engine::claim::{Claim, read};
 use crate::engine::facts::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
 use crate::engine::judge::judge;
+use crate::engine::promise::Promise;
 
 #[test]
 fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
@@ -88,7 +89,10 @@ fn without_a_promise_no_claim_is_asked_for() {
     subject.contract.promise = None;
     let prompt = next(&subject);
     assert!(prompt.contains("No claim of yours ends this loop"));
-    assert!(prompt.contains("ends by itself when `test -e done` passes"));
+    assert!(prompt.contains("- The loop ends by itself when `test -e done` passes.\n"));
+    subject.contract.promise = Some(Promise::default());
+    let expected = "ends by itself when `test -e done` passes; until then no claim ends it.\n";
+    assert!(next(&subject).contains(expected));
 }
 
 proptest! {

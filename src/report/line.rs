@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use chrono::{DateTime, FixedOffset};
 
 use super::words::{commands, count, duration, took};
-use crate::engine::contract::Role;
 use crate::engine::evidence::{Evidence, Progress, Standing};
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
@@ -41,16 +40,14 @@ pub fn limits(subject: &Loop) -> String {
 /// "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
-    let sound = contract.checks.iter().filter(|check| check.role != Role::Until);
-    let sound = passing(sound.map(|check| &*check.run));
-    let until = passing(contract.of_role(Role::Until).map(|check| &*check.run));
-    let said = contract.promise.as_ref().map(|promise| format!("the agent says {promise}"));
-    let reached = (!until.is_empty()).then_some(until);
-    let ways: Vec<String> = said.into_iter().chain(reached).collect();
-    match (ways.is_empty(), sound.is_empty()) {
-        (true, _) => "done when the limit is reached".to_owned(),
-        (false, true) => format!("done when {}", ways.join(" or ")),
-        (false, false) => format!("done when {} and {sound}", ways.join(" or ")),
+    let all = passing(contract.checks.iter().map(|check| &*check.run));
+    match (&contract.promise, contract.has_until()) {
+        (Some(_), true) => format!("done when {all}; a claim alone ends nothing"),
+        (None, true) => format!("done when {all}"),
+        (Some(promise), false) if all.is_empty() => format!("done when the agent says {promise}"),
+        (Some(promise), false) => format!("done when the agent says {promise} and {all}"),
+        (None, false) if all.is_empty() => "runs to its limit".to_owned(),
+        (None, false) => format!("runs to its limit; completed if {all} there"),
     }
 }
 
@@ -232,6 +229,7 @@ pub fn standing(subject: &Loop) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::engine::contract::Role;
     use insta::assert_snapshot;
 
     use super::*;
@@ -249,6 +247,13 @@ mod tests {
         unbounded.contract.limits.max_iterations = 0;
         unbounded.contract.promise = None;
         assert_snapshot!(start(&unbounded), @"loop haaaaaaa: up to 12h · done when `test -e done` passes · stop: Esc, or crew cancel in any terminal");
+        let both = a_loop_with(&[("cargo test", Role::Verify), ("test -e done", Role::Until)]);
+        assert_snapshot!(done_when(&both), @"done when `cargo test` and `test -e done` pass; a claim alone ends nothing");
+        let mut checked = a_loop_with(&checks);
+        checked.contract.promise = None;
+        assert_snapshot!(done_when(&checked), @"runs to its limit; completed if `cargo test` and `cargo clippy` pass there");
+        checked.contract.checks.clear();
+        assert_snapshot!(done_when(&checked), @"runs to its limit");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::engine::facts::{CheckResult, Verdict};
 use crate::engine::judge::exited;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
-use crate::engine::outcome::{Ending, Outcome};
+use crate::engine::outcome::{Ending, Outcome, Proof};
 use crate::engine::prompt::clip;
 use crate::engine::usage::spoken_tokens;
 
@@ -261,9 +261,9 @@ fn finished(record: &Loop, saved: bool) -> Vec<Said> {
             plain(format!("Interrupted. State saved. Resume with: {}", resume(record)))
         }
         Outcome::Interrupted => warning("Interrupted. State could not be saved".to_owned()),
-        Outcome::Exhausted | Outcome::Completed if proof.is_none() && at_max(record) => {
-            let max = record.contract.limits.max_iterations;
-            plain(format!("Reached max iterations: {max} (total: {total})"))
+        Outcome::Exhausted if at_max(record) => reached_max(record, &total),
+        Outcome::Completed if *proof == Some(Proof::Claimed) && ran_out(record) => {
+            reached_max(record, &total)
         }
         Outcome::Completed => {
             let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
@@ -279,6 +279,16 @@ fn finished(record: &Loop, saved: bool) -> Vec<Said> {
         Outcome::Cancelled => plain(format!("Cancelled: {why} {sum}")),
         Outcome::Error => error(format!("{why} {sum}")),
     }]
+}
+
+fn reached_max(record: &Loop, total: &str) -> Said {
+    let max = record.contract.limits.max_iterations;
+    plain(format!("Reached max iterations: {max} (total: {total})"))
+}
+
+/// Whether a loop that nothing else could end ran all its iterations.
+fn ran_out(record: &Loop) -> bool {
+    at_max(record) && !record.contract.can_complete()
 }
 
 /// Whether the iterations ran out: of all limits that one is looked at first.

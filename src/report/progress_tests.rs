@@ -302,7 +302,11 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
 fn every_way_to_end_has_its_line() {
     let endings = [
         (Outcome::Completed, Some(Proof::Checked), "a check that had failed now passes"),
-        (Outcome::Completed, None, "the time limit of 4h is reached, and it had nothing to prove"),
+        (
+            Outcome::Completed,
+            Some(Proof::Claimed),
+            "the time limit of 4h is reached; nothing was checked",
+        ),
         (Outcome::Exhausted, None, "the time limit of 4h is reached"),
         (Outcome::Stalled, None, "nothing changed in the last 5 iterations"),
         (Outcome::Blocked, None, "the agent said BLOCKED: no key"),
@@ -321,7 +325,7 @@ fn every_way_to_end_has_its_line() {
     told.hear(&News::Finished { record: &record, since: &since, handoff: None, saved: false });
     assert_snapshot!(told.text, @"
     [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)
-    [10:00:00] Completed: the time limit of 4h is reached, and it had nothing to prove (3 iterations completed, total: 2m16s)
+    [10:00:00] Completed, claimed: the time limit of 4h is reached; nothing was checked (3 iterations completed, total: 2m16s)
     [10:00:00] Exhausted: the time limit of 4h is reached (3 iterations completed, total: 2m16s)
     [10:00:00] WARNING: Stalled: nothing changed in the last 5 iterations (3 iterations completed, total: 2m16s)
     [10:00:00] ERROR: Blocked: the agent said BLOCKED: no key (3 iterations completed, total: 2m16s)

@@ -84,8 +84,12 @@ impl Voice {
             let page = page::finish(record, since, handoff);
             if self.manner.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
         }
-        if is_the_agents_word(record) {
-            self.err("crew: completed on the agent's word alone: nothing was checked");
+        if is_claimed(record) {
+            let whose = match record.contract.promise {
+                Some(_) => "on the agent's word alone",
+                None => "at its limit",
+            };
+            self.err(&format!("crew: completed {whose}: nothing was checked"));
         }
     }
 }
@@ -124,7 +128,7 @@ fn has_a_screen() -> bool {
     stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
 }
 
-fn is_the_agents_word(record: &Loop) -> bool {
+fn is_claimed(record: &Loop) -> bool {
     let ending = record.state.ending.as_ref();
     ending.and_then(|ending| ending.proof) == Some(Proof::Claimed)
 }

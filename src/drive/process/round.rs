@@ -78,22 +78,20 @@ impl Runner<'_> {
         let id = self.record.id.clone();
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
-        let gathered = self.gather(&open, seen(&attempt), &stop);
-        let mut facts = gathered.or_else(|| {
+        let usage = attempt.usage.clone();
+        let gather = |seen, stop: &dyn Fn() -> bool| {
+            open.gather(seen, usage.clone(), stop, &|news| self.tell(news))
+        };
+        let facts = gather(seen(&attempt), &stop).or_else(|| {
             // A signal or a cancel ended a check: nothing is known of the iteration but that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
-            self.gather(&open, seen(&attempt), &|| false)
+            gather(seen(&attempt), &|| false)
         })?;
-        facts.usage = attempt.usage;
         let (boundary, error) = open.record_or_remember(facts.clone(), Closing::default())?;
         if let Some(error) = error {
             self.remember(error);
         }
         Some((boundary, facts))
-    }
-
-    fn gather(&self, open: &Open, seen: Seen, stop: &dyn Fn() -> bool) -> Option<Facts> {
-        open.gather_aloud(seen, stop, &|news| self.tell(news))
     }
 
     /// Tells what the boundary came to, and does what stands around it.

@@ -271,14 +271,14 @@ pub fn begin(
     if let Err(error) = view::write(&record) {
         notes.push(format!("the checkout's files could not be written ({error})"));
     }
-    match start::suggestion(&record) {
-        Some(check) => notes.push(format!(
-            "nothing is checked: a claim is the agent's word; --verify \"{check}\" would prove it"
-        )),
-        None if record.contract.checks.is_empty() => {
-            notes.push("nothing is checked: a claim is the agent's word".to_owned());
-        }
-        None => {}
+    if record.contract.checks.is_empty() {
+        let what = match record.contract.promise {
+            Some(_) => "nothing is checked: a claim is the agent's word",
+            None => "nothing is checked, and no claim ends it: it runs to its limit",
+        };
+        let way_out = start::suggestion(&record)
+            .map_or_else(String::new, |check| format!("; --verify \"{check}\" would prove it"));
+        notes.push(format!("{what}{way_out}"));
     }
     listener.hear(&News::Started(&record));
     for note in &notes {
