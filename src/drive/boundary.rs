@@ -180,7 +180,8 @@ impl Open {
             facts.seen.order = Some(order);
         }
         untold::take_back(&self.home, &mut record)?;
-        let Concluded { judged, decision, next } = conclude(&record, &facts, closing);
+        let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
+        view::place_task(&self.home, &mut next)?;
         self.note(&held, &record, &facts)?;
         untold::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;

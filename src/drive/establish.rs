@@ -10,7 +10,7 @@ use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, groups};
+use crate::world::{clock, disk, env, git, groups, view};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -72,6 +72,7 @@ pub fn establish(
             notes.push("nothing is protected here: that takes git".to_owned());
         }
     }
+    view::place_task(home, &mut record)?;
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;

@@ -1,6 +1,7 @@
 //! Which background work a boundary waits for, and how long at most. A hold ends with its task; a task that
 //! never ends must not hang a loop, so each hold is bounded, and work that the agent went on beside (a dev
-//! server) is not waited for at all.
+//! server) is not waited for at all. An agent that works and leaves a new job behind at every stop must not put
+//! off its iterations for ever: after a few such turns the next is one, whatever is pending.
 
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use crate::parse::payload::Task;
 const AGENTS_WITHIN: Duration = Duration::from_secs(60 * 60);
 /// For commands: this long, then twice, four times and eight times as long.
 const COMMANDS_WITHIN: Duration = Duration::from_secs(5 * 60);
+/// The turns since the last iteration that may use tools, end in a hold, and be none themselves.
+const WORKED_HOLDS_MAX: u32 = 3;
 /// The doublings of `COMMANDS_WITHIN`.
 const DOUBLINGS_MAX: u32 = 3;
 
@@ -38,6 +41,9 @@ pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) ->
     let left: Vec<&Task> =
         tasks.iter().filter(|task| !memory.unawaited.contains(&task.id)).collect();
     let first = left.first()?;
+    if used_a_tool && memory.worked_holds >= WORKED_HOLDS_MAX {
+        return None;
+    }
     let is_agent = |task: &&&Task| matches!(&*task.kind, "subagent" | "workflow" | "teammate");
     let within = if left.iter().any(|task| is_agent(&task)) {
         AGENTS_WITHIN
@@ -46,6 +52,15 @@ pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) ->
     };
     let description: String = first.description.chars().take(60).collect();
     Some(Awaited { work: format!("{} {description}", first.kind).trim_end().to_owned(), within })
+}
+
+/// Remembers what a stop came to: a hold, or with `counts` an iteration.
+pub fn remember(memory: &mut SessionMemory, holds: bool, counts: bool, used_a_tool: bool) {
+    memory.holds += u32::from(holds);
+    memory.worked_holds += u32::from(holds && used_a_tool);
+    if counts {
+        memory.worked_holds = 0;
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +86,22 @@ mod tests {
         let agent = [task("1", "shell"), task("2", "subagent")];
         assert_eq!(minutes(&agent, false, &mut memory), Some(60));
         assert_eq!(minutes(&[], false, &mut memory), None);
+    }
+
+    #[test]
+    fn of_turns_that_work_and_leave_a_job_behind_every_fourth_is_an_iteration() {
+        let mut memory = SessionMemory::default();
+        let mut held = |id: u32, used_a_tool: bool| {
+            let awaited = awaited(&[task(&id.to_string(), "shell")], used_a_tool, &mut memory);
+            let holds = awaited.is_some();
+            remember(&mut memory, holds, !holds, used_a_tool);
+            holds
+        };
+        let row: Vec<bool> = (0..8).map(|id| held(id, true)).collect();
+        assert_eq!(row, [true, true, true, false, true, true, true, false]);
+        // A turn that only waits neither counts nor begins the row anew.
+        let row: Vec<bool> = (8..16).map(|id| held(id, id % 2 == 0)).collect();
+        assert_eq!(row, [true, true, true, true, true, true, false, true]);
     }
 
     #[test]

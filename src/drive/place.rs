@@ -22,6 +22,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
             branch: None,
             branch_dir: "no-branch".to_owned(),
             head: None,
+            apart: None,
         });
     };
     let folder = match project {
@@ -34,7 +35,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         (None, Some(head)) => head.chars().take(12).collect(),
         (None, None) => "no-branch".to_owned(),
     };
-    Ok(Place { checkout, folder, branch, branch_dir, head })
+    Ok(Place { checkout, folder, branch, branch_dir, head, apart: None })
 }
 
 /// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.

@@ -73,7 +73,7 @@ pub fn resume(
     adapt: impl FnOnce(&mut Loop) -> Result<()>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
-    refuse(home, &found, taker.session_id())?;
+    refuse(home, &found, &taker.owner)?;
     ending::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
@@ -84,7 +84,7 @@ pub fn resume(
     }
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    refuse(home, &record, taker.session_id())?;
+    refuse(home, &record, &taker.owner)?;
     record.contract.limits = changes.apply(&record.contract.limits);
     if let Some(limit) = reached(&record) {
         let command = match taker.owner.driver {
@@ -98,6 +98,7 @@ pub fn resume(
     let is_another = former.is_none() || former.as_deref() != taker.session_id();
     let made = if is_another { handoff::for_the_next(&record) } else { None };
     hand_over(&mut record, taker);
+    view::place_task(home, &mut record)?;
     ending::end_leftovers(home, id);
     store::clear_orders(home, id)?;
     write_pointer(&pointer, id)?;
@@ -155,7 +156,7 @@ fn hand_over(record: &mut Loop, taker: Taker) {
 }
 
 /// Says why a loop cannot be taken.
-fn refuse(home: &Home, record: &Loop, session_id: Option<&str>) -> Result<()> {
+fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
         let start = match record.driver() {
@@ -178,8 +179,11 @@ fn refuse(home: &Home, record: &Loop, session_id: Option<&str>) -> Result<()> {
     if !runs || ending::owner_is_gone(home, record) {
         return Ok(());
     }
-    // A command typed here runs only while the agent does not: there is nothing to take it from.
-    if session_id.is_some() && owner.session_id.as_deref() == session_id {
+    // A command typed here runs only while the agent does not: there is nothing to take it from. Another client
+    // may have this session open too, and its agent be at work.
+    if owner.session_id.is_some()
+        && (&owner.session_id, &owner.process) == (&taker.session_id, &taker.process)
+    {
         return Ok(());
     }
     let whose = match owner.session_id.as_deref() {

@@ -66,7 +66,11 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     };
     notes.extend(vacated);
     if let Err(error) = view::write(&record) {
-        notes.push(format!("the checkout's files could not be written ({error})"));
+        let folder = record.place.reading_folder();
+        notes.push(format!(
+            "the checkout's files could not be written ({error}); task and handoffs are in {}",
+            folder.display()
+        ));
     }
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();

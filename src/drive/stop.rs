@@ -80,6 +80,7 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     let session_id = payload.session_id.clone().unwrap_or_default();
     let foreseen = open.foresee(&facts);
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
+    let counts = !matches!(foreseen, Decision::Hold(_));
     let road = match foreseen {
         Decision::Continue => Road::choose(home, &session_id, row),
         Decision::Hold(Hold::Background(_)) if env::is_attended() => {
@@ -92,10 +93,9 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     memory.transcript.clone_from(&payload.transcript);
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
-    let hold_until = awaited.map(|awaited| {
-        memory.holds += u32::from(holds);
-        clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default()
-    });
+    hold::remember(&mut memory, holds, counts, used_a_tool);
+    let hold_until = awaited
+        .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
     let veto = matches!(road, Road::None).then(cap::met);
     let Some((boundary, held, lock)) = open.record(facts, Closing { memory, veto, hold_until })?
     else {

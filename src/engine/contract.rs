@@ -102,6 +102,9 @@ pub struct Place {
     pub branch_dir: String,
     /// `HEAD` at the start, for "since the start"; `None` without git or without a commit.
     pub head: Option<String>,
+    /// Where the task and the handoffs are, if the branch folder cannot be written; `None` where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<PathBuf>,
 }
 
 impl Place {
@@ -110,8 +113,13 @@ impl Place {
         self.checkout.join(".claude").join("branches").join(&self.branch_dir)
     }
 
+    /// The folder of what the agent is asked to read: the task and the handoffs.
+    pub fn reading_folder(&self) -> PathBuf {
+        self.apart.clone().unwrap_or_else(|| self.branch_folder())
+    }
+
     /// The file that holds the exact task, for the agent to read.
     pub fn task_file(&self) -> PathBuf {
-        self.branch_folder().join("task.md")
+        self.reading_folder().join("task.md")
     }
 }

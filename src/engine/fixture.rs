@@ -48,6 +48,7 @@ pub fn a_loop() -> Loop {
             branch: Some("main".to_owned()),
             branch_dir: "main".to_owned(),
             head: None,
+            apart: None,
         },
         elapsed_ms: Vec::new(),
         trusted: None,

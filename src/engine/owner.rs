@@ -63,6 +63,9 @@ pub struct SessionMemory {
     /// Holds in a row, each of which waited in vain.
     #[serde(default)]
     pub holds: u32,
+    /// Turns since the last iteration that used tools and ended in a hold.
+    #[serde(default)]
+    pub worked_holds: u32,
 }
 
 /// How far the usage of a session was counted. Its agents have transcripts of their own.

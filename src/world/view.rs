@@ -1,6 +1,6 @@
 //! crew's files in the checkout: the view, the task, the handoffs, and the `.gitignore` that keeps them
 //! out of commits. They are written from the record and lie inside the checkout, whatever links an agent
-//! may have put in their way.
+//! may have put in their way; where that cannot be, what the agent must read lies in the loop's own folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::clock;
 use super::disk::{self, Durability};
+use super::home::Home;
 use crate::engine::handoff::{file_time, title};
 use crate::engine::looped::Loop;
 use crate::engine::view::{Edit, VERSION, compare, merged};
@@ -43,19 +44,35 @@ pub fn look(subject: &Loop) -> Sight {
     }
 }
 
-/// Writes the view and, where it is not as it should be, the task and the `.gitignore`.
+/// Sees to it that the agent can read the exact task: in the branch folder, else in the loop's own, which the
+/// place names from then on.
+pub fn place_task(home: &Home, subject: &mut Loop) -> io::Result<()> {
+    if subject.place.apart.is_none() {
+        let placed = branch_folder(subject).and_then(|_| put_task(subject));
+        if placed.is_ok() {
+            return placed;
+        }
+        subject.place.apart = Some(home.loop_folder(&subject.id));
+    }
+    put_task(subject)
+}
+
+fn put_task(subject: &Loop) -> io::Result<()> {
+    let (task, bytes) = (subject.place.task_file(), subject.contract.task.as_bytes());
+    let found = disk::read(&task, bytes.len() as u64);
+    match found {
+        Ok(Some(found)) if found == bytes => Ok(()),
+        _ => disk::write(&task, bytes, Durability::Process),
+    }
+}
+
+/// Writes the view and, where it is not there, the `.gitignore`.
 pub fn write(subject: &Loop) -> io::Result<()> {
     let folder = branch_folder(subject)?;
     let ignore = folder.with_file_name(".gitignore");
     if !disk::exists(&ignore) {
         disk::write(&ignore, b"*\n", Durability::Process)?;
     }
-    let task = subject.place.task_file();
-    let bytes = subject.contract.task.as_bytes();
-    let as_it_should_be =
-        disk::read(&task, bytes.len() as u64).is_ok_and(|found| found.as_deref() == Some(bytes));
-    let task_written =
-        if as_it_should_be { Ok(()) } else { disk::write(&task, bytes, Durability::Process) };
     let file = folder.join("state.json");
     let existing = match read(&file) {
         Ok(existing) => existing,
@@ -71,14 +88,16 @@ pub fn write(subject: &Loop) -> io::Result<()> {
     };
     let mut text = serde_json::to_vec_pretty(&merged(subject, existing.as_ref()))?;
     text.push(b'\n');
-    disk::write(&file, &text, Durability::Process)?;
-    task_written
+    disk::write(&file, &text, Durability::Process)
 }
 
 /// Writes a handoff page and gives its path.
 pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
-    let folder = branch_folder(subject)?.join("handoffs");
-    make_inside(&folder, &subject.place.checkout)?;
+    let folder = subject.place.reading_folder().join("handoffs");
+    match subject.place.apart {
+        Some(_) => disk::make_private_folder(&folder)?,
+        None => make_inside(&folder, &subject.place.checkout)?,
+    }
     // Two pages of one second and type must not replace each other.
     let free = |name: &String| !disk::exists(&folder.join(name));
     let stem = name.trim_end_matches(".md");
@@ -92,7 +111,7 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
 
 /// The newest handoff page of this loop.
 pub fn newest_handoff(subject: &Loop) -> Option<PathBuf> {
-    let folder = subject.place.branch_folder().join("handoffs");
+    let folder = subject.place.reading_folder().join("handoffs");
     let mut pages: Vec<PathBuf> =
         disk::names(&folder, HANDOFFS_MAX).into_iter().map(|name| folder.join(name)).collect();
     pages.sort_by_key(|page| std::cmp::Reverse(disk::stamp(page).map(|(_, time)| time)));

@@ -269,7 +269,11 @@ pub fn begin(
     drop(held);
     notes.extend(vacated);
     if let Err(error) = view::write(&record) {
-        notes.push(format!("the checkout's files could not be written ({error})"));
+        let folder = record.place.reading_folder();
+        notes.push(format!(
+            "the checkout's files could not be written ({error}); task and handoffs are in {}",
+            folder.display()
+        ));
     }
     if record.contract.checks.is_empty() {
         let what = match record.contract.promise {
