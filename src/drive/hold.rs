@@ -23,6 +23,8 @@ pub struct Awaited {
     /// For people.
     pub work: String,
     pub within: Duration,
+    /// Whether the turn that ends now did more than wait.
+    pub has_worked: bool,
 }
 
 /// Brings the memory of background tasks up to date, and says what is waited for, if anything.
@@ -37,11 +39,14 @@ pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) ->
             }
         }
     }
-    memory.tasks = tasks.iter().map(|task| task.id.clone()).collect();
+    let before =
+        std::mem::replace(&mut memory.tasks, tasks.iter().map(|task| task.id.clone()).collect());
     let left: Vec<&Task> =
         tasks.iter().filter(|task| !memory.unawaited.contains(&task.id)).collect();
     let first = left.first()?;
-    if used_a_tool && memory.worked_holds >= WORKED_HOLDS_MAX {
+    // Only a tool begins a job, also where the transcript does not show it yet.
+    let has_worked = used_a_tool || left.iter().any(|task| !before.contains(&task.id));
+    if has_worked && memory.worked_holds >= WORKED_HOLDS_MAX {
         return None;
     }
     let is_agent = |task: &&&Task| matches!(&*task.kind, "subagent" | "workflow" | "teammate");
@@ -51,16 +56,14 @@ pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) ->
         COMMANDS_WITHIN * (1 << memory.holds.min(DOUBLINGS_MAX))
     };
     let description: String = first.description.chars().take(60).collect();
-    Some(Awaited { work: format!("{} {description}", first.kind).trim_end().to_owned(), within })
+    let work = format!("{} {description}", first.kind).trim_end().to_owned();
+    Some(Awaited { work, within, has_worked })
 }
 
-/// Remembers what a stop came to: a hold, or with `counts` an iteration.
-pub fn remember(memory: &mut SessionMemory, holds: bool, counts: bool, used_a_tool: bool) {
-    memory.holds += u32::from(holds);
-    memory.worked_holds += u32::from(holds && used_a_tool);
-    if counts {
-        memory.worked_holds = 0;
-    }
+/// Remembers a stop that ended in this hold, if it did.
+pub fn remember(memory: &mut SessionMemory, held: Option<&Awaited>) {
+    memory.holds += u32::from(held.is_some());
+    memory.worked_holds += u32::from(held.is_some_and(|held| held.has_worked));
 }
 
 #[cfg(test)]
@@ -93,14 +96,18 @@ mod tests {
         let mut memory = SessionMemory::default();
         let mut held = |id: u32, used_a_tool: bool| {
             let awaited = awaited(&[task(&id.to_string(), "shell")], used_a_tool, &mut memory);
-            let holds = awaited.is_some();
-            remember(&mut memory, holds, !holds, used_a_tool);
-            holds
+            remember(&mut memory, awaited.as_ref());
+            if awaited.is_none() {
+                memory.worked_holds = 0;
+            }
+            awaited.is_some()
         };
-        let row: Vec<bool> = (0..8).map(|id| held(id, true)).collect();
-        assert_eq!(row, [true, true, true, false, true, true, true, false]);
-        // A turn that only waits neither counts nor begins the row anew.
-        let row: Vec<bool> = (8..16).map(|id| held(id, id % 2 == 0)).collect();
+        for used_a_tool in [true, false] {
+            let row: Vec<bool> = (0..8).map(|id| held(id, used_a_tool)).collect();
+            assert_eq!(row, [true, true, true, false, true, true, true, false]);
+        }
+        // A turn that only waits for the job before it neither counts nor begins the row anew.
+        let row: Vec<bool> = (0..8).map(|turn| held(8 + turn / 2, false)).collect();
         assert_eq!(row, [true, true, true, true, true, true, false, true]);
     }
 

@@ -93,7 +93,10 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     memory.transcript.clone_from(&payload.transcript);
     memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
-    hold::remember(&mut memory, holds, counts, used_a_tool);
+    if counts {
+        memory.worked_holds = 0;
+    }
+    hold::remember(&mut memory, awaited.as_ref().filter(|_| holds));
     let hold_until = awaited
         .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
     let veto = matches!(road, Road::None).then(cap::met);

@@ -4,6 +4,7 @@
 
 mod broken;
 mod crashes;
+mod hollow;
 mod inputs;
 mod owners;
 mod races;
