@@ -17,7 +17,7 @@ use super::protect::{UNSEEN, changed, complaint};
 pub struct Judged {
     /// The loop with its counters moved on; its status is still the old one.
     pub after: Loop,
-    /// Whether this was an iteration: a hold and a transient API error are none.
+    /// Whether this was an iteration: a hold and an error of the model's service are none.
     pub counted: bool,
     /// What a completion here would rest on; `None` when the loop is not proved done.
     pub proved: Option<Proof>,
@@ -31,7 +31,7 @@ pub struct Judged {
 /// Judges one boundary.
 pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
-    let counted = counts(facts);
+    let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let sound = proof(before, facts);
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = sound.filter(|_| is_asked);
@@ -83,11 +83,6 @@ fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
         words.drain(..told);
     }
     words
-}
-
-fn counts(facts: &Facts) -> bool {
-    let fatal = matches!(facts.seen.agent.error, Some(ApiError::Fatal { .. }));
-    !facts.seen.breaks_off() && (fatal || facts.seen.ran_an_iteration())
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {

@@ -136,15 +136,20 @@ fn a_check_that_died_by_a_foreign_signal_is_forgotten_not_failed() {
 }
 
 #[test]
-fn a_transient_error_a_hold_and_an_order_are_no_iteration_and_no_failure() {
+fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure() {
     let mut transient = facts(Claim::None);
     transient.seen.agent.error =
         Some(ApiError::Transient { message: "overloaded".to_owned(), reset: None });
+    let mut fatal = facts(Claim::None);
+    fatal.seen.agent.error = Some(ApiError::Fatal {
+        cause: "the key was refused".to_owned(),
+        cure: "log in".to_owned(),
+    });
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());
     let mut cancelled = facts(Claim::None);
     cancelled.seen.order = Some(Order::Cancel { by: "user".to_owned(), reason: None });
-    for facts in [transient, held, cancelled] {
+    for facts in [transient, fatal, held, cancelled] {
         let judged = judge(&a_loop(), &facts);
         let state = &judged.after.state;
         assert!(!judged.counted, "{facts:?}");

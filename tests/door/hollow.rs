@@ -135,10 +135,11 @@ fn checks_have_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_not_befo
     }
 }
 
+type End = fn(&Door) -> Answer;
+
 #[test]
 fn checks_have_no_last_word_after_a_cancel_a_failure_too_many_or_a_blocked_agent() {
     let never = "--verify 'echo run >> ../runs; false' --stall 0";
-    type End = fn(&Door) -> Answer;
     let ends: [(&str, End, &str); 3] = [
         ("-n 1", |door| door.stop("<promise>BLOCKED: no key</promise>"), "blocked"),
         ("-n 1 --failure-threshold 1", |door| door.stop("<promise>FAILURE</promise>"), "aborted"),
