@@ -7,6 +7,7 @@ mod crashes;
 mod inputs;
 mod owners;
 mod races;
+mod records;
 mod rules;
 mod soak;
 mod tamper;
