@@ -144,6 +144,29 @@ fn values_that_only_narrow_need_no_trust() {
 }
 
 #[test]
+fn a_project_cannot_switch_the_promise_off_nor_put_another_in_the_users_place() {
+    let sandbox = Sandbox::new();
+    let refusal = "the project's settings want what nobody on this machine has trusted";
+    let assert_refused = |wanted: &str| {
+        let told = start(&sandbox, "\"Build it\" --verify false -n 1");
+        assert!(told.contains(refusal) && told.contains(wanted), "{told}");
+        let run = ["run", "Build it", "-n", "1", "--verify", "false", "--agent-cmd", "touch x"];
+        let ran = sandbox.crew(&run);
+        assert_eq!(ran.code(), 1, "{ran:#?}");
+        assert!(ran.stderr.contains(wanted), "{ran:#?}");
+        assert!(loops(&sandbox).is_empty() && !sandbox.file("x").exists());
+    };
+    project(&sandbox, "[loop]\ncompletion_promise = false\n");
+    assert_refused("crew.toml:2: [loop] completion_promise = false");
+    user(&sandbox, "[loop]\ncompletion_promise = \"REALLY DONE\"\n");
+    assert_refused("crew.toml:2: [loop] completion_promise = false");
+    project(&sandbox, "[loop]\ncompletion_promise = \"on it\"\n");
+    assert_refused("crew.toml:2: [loop] completion_promise = \"on it\"");
+    user(&sandbox, "[loop]\ncompletion_promise = \"on it\"\n");
+    assert!(start(&sandbox, "Build it").contains("says on it"));
+}
+
+#[test]
 fn no_project_starts_without_the_projects_file() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\nmax_iterations = 3\nverify = [\"touch x\"]\n");
