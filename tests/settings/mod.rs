@@ -2,6 +2,7 @@
 //! not decide alone, and what an agent may not do about it.
 
 mod runs;
+mod trusted;
 
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
         "[loop]\nstall = 6\nmax_duration = \"2h\"\nmax_cost = 2.5\nmax_tokens = \"1M\"\n\
          verify = [\"test -e done\"]\n",
     );
-    sandbox.crew(&["trust"]).success();
+    sandbox.crew(&["trust", "--yes"]).success();
     start(&sandbox, "\"Build it\" --max-duration 1h --max-tokens 500k");
     let (limits, checks) = contract(&sandbox);
     assert_eq!(
@@ -116,12 +117,7 @@ fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
     hint: read them, then run `crew trust` in a terminal here; or start with --no-project
     ");
     assert!(loops(&sandbox).is_empty());
-    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
-    exit 0
-    trusted on this machine, for loops in /repo:
-      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
-      /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
-    ");
+    sandbox.crew(&["trust", "--yes"]).success();
     assert!(start(&sandbox, "Build it").starts_with("loop "));
     let changed = "[loop]\nmax_iterations = 30\nverify = [\"test -e done\", \"touch x\"]\n";
     project(&sandbox, changed);
@@ -297,11 +293,13 @@ fn an_agent_can_write_the_file_and_cannot_trust_it() {
     wrote /repo/.claude/crew.toml
     a claim must pass `cargo test`, once a person has run `crew trust` in a terminal of their own
     ");
-    insta::assert_snapshot!(shown(&agent, &agent.crew(&["trust"])), @"
-    exit 1
-    crew: only a person can trust a project's commands, and this shell is an agent's
-    hint: run `crew trust` in a terminal of your own
-    ");
+    for words in [&["trust"][..], &["trust", "--yes"], &["trust", "--forget"]] {
+        insta::allow_duplicates! { insta::assert_snapshot!(shown(&agent, &agent.crew(words)), @"
+        exit 1
+        crew: only a person can trust a project's commands, and this shell is an agent's
+        hint: run `crew trust` in a terminal of your own
+        ") }
+    }
     assert!(start(&agent, "Build it").contains("crew trust"));
     assert!(loops(&agent).is_empty());
 }
