@@ -85,10 +85,13 @@ pub enum Verb {
     Config(Config),
     /// Let the commands of this project's settings file run on this machine
     #[command(
-        after_help = "Prints what it trusts: the exact commands of .claude/crew.toml, and limits above\n\
-                      your own. A changed one needs trust again. An agent cannot run this."
+        after_help = "Lists what needs trust: the exact commands of .claude/crew.toml, limits above your\n\
+                      own, another promise than yours. Asks in a terminal, and trusts what it listed;\n\
+                      a changed text needs trust again. An agent cannot run this.\n\n\
+                      Examples:\n  crew trust\n  crew trust --yes      where nobody can answer, as in CI\n  \
+                      crew trust --forget"
     )]
-    Trust,
+    Trust(Trust),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
     /// Say where a loop is started
@@ -285,6 +288,17 @@ pub enum Scope {
     Project,
     /// You, in this repository
     Local,
+}
+
+/// `crew trust`.
+#[derive(Debug, clap::Args)]
+pub struct Trust {
+    /// Trust what is listed without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Trust nothing in this working tree any longer
+    #[arg(long, conflicts_with = "yes")]
+    pub forget: bool,
 }
 
 /// `crew config`.

@@ -60,7 +60,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Doctor(arguments) => doctor::doctor(arguments),
         Verb::Init => init::init(),
         Verb::Config(arguments) => config::config(arguments),
-        Verb::Trust => trust::trust(),
+        Verb::Trust(arguments) => trust::trust(arguments),
         Verb::Demo => demo::demo(),
         Verb::Loop(arguments) => looped::looped(arguments),
     }

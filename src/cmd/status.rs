@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{home, print};
 use crate::cli::Status;
-use crate::drive::ending::{complete, owner_is_gone};
+use crate::drive::ending::{complete, elsewhere, owner_is_gone};
 use crate::drive::find::{Found, find, of_working_tree};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
@@ -66,6 +66,9 @@ fn show(home: &Home, record: Loop, as_json: bool) {
         return;
     }
     print::out(&page::status(&record, gone, &since(&record)));
+    if let Some(why) = elsewhere(&record).filter(|_| record.is_live()) {
+        print::err(&format!("crew: {why}"));
+    }
 }
 
 /// What happened since the loop started; looked at only for a page that shows it.

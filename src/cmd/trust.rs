@@ -1,15 +1,19 @@
-//! `crew trust`: a person says that the commands of this project's file may run on this machine. An
-//! agent cannot say it.
+//! `crew trust`: a person reads what this project's file asks for, and says that it may have it on this machine.
+//! What is trusted is what was listed, whatever the file says by then. An agent cannot say it.
+
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
-use crate::drive::settings::look;
+use crate::cli::Trust;
+use crate::drive::settings::{Known, look};
 use crate::exit::Exit;
-use crate::world::{disk, env, trust};
+use crate::world::home::Home;
+use crate::world::{disk, env, terminal, trust};
 
-/// Trusts all that the project's file of this working tree asks for, and shows it.
-pub fn trust() -> Result<Exit> {
+/// Lists all that the project's file of this working tree asks for, and trusts it after a word of the person's.
+pub fn trust(arguments: &Trust) -> Result<Exit> {
     if env::inside_an_agent() {
         bail!(
             "only a person can trust a project's commands, and this shell is an agent's\n\
@@ -17,6 +21,9 @@ pub fn trust() -> Result<Exit> {
         );
     }
     let (home, checkout) = (home()?, checkout()?);
+    if arguments.forget {
+        return forget(&home, &checkout);
+    }
     let known = look(&home, &checkout, true)?;
     let file = known.project_file.display();
     if !disk::exists(&known.project_file) {
@@ -26,9 +33,56 @@ pub fn trust() -> Result<Exit> {
         print::out(&format!("nothing in {file} needs trust"));
         return Ok(Exit::Success);
     }
-    trust::trust(&home, &checkout, &known.needs)
+    list(&known);
+    let count = known.untrusted.len();
+    if count == 0 {
+        print::out("all of it is trusted on this machine");
+        return Ok(Exit::Success);
+    }
+    if !arguments.yes {
+        if !terminal::is_interactive() {
+            print::err(
+                "crew: nobody can be asked here, so nothing was trusted\n\
+                 hint: read the list, then run `crew trust` in a terminal, or `crew trust --yes`",
+            );
+            return Ok(Exit::Usage);
+        }
+        let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
+        print::offer(format!("Trust {these} on this machine? [y/N] ").as_bytes());
+        if !is_yes(terminal::answer()?.as_deref()) {
+            bail!("nothing was trusted");
+        }
+    }
+    trust::trust(&home, &checkout, &known.untrusted)
         .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
-    print::out(&format!("trusted on this machine, for loops in {}:", checkout.display()));
-    known.needs.iter().for_each(|need| print::out(&format!("  {}: {need}", need.origin)));
+    print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
+    Ok(Exit::Success)
+}
+
+/// All that needs trust, what is new marked.
+fn list(known: &Known) {
+    print::out(&format!("what needs trust in {}:", known.project_file.display()));
+    for need in &known.needs {
+        let mark = if known.untrusted.contains(need) { "new" } else { "trusted" };
+        print::out(&format!("  {mark:<7}  {}: {need}", need.origin));
+    }
+}
+
+fn is_yes(answer: Option<&str>) -> bool {
+    answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str()))
+}
+
+fn forget(home: &Home, checkout: &Path) -> Result<Exit> {
+    let forgotten = trust::forget(home, checkout)
+        .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
+    let place = checkout.display();
+    if forgotten.is_empty() {
+        print::out(&format!("nothing was trusted in {place}"));
+    } else {
+        print::out(&format!("no longer trusted on this machine, for loops in {place}:"));
+        for text in forgotten {
+            print::out(&format!("  {text}"));
+        }
+    }
     Ok(Exit::Success)
 }

@@ -13,12 +13,12 @@ use crate::engine::handoff::{Since, file_name, page};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::{Ending, Outcome};
-use crate::engine::owner::Driver;
+use crate::engine::owner::{Driver, Life, Owner, ProcessIdentity};
 use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
-use crate::world::{clock, descendants, git, groups, unix, view, wakes};
+use crate::world::{clock, descendants, git, groups, host, unix, view, wakes};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
@@ -76,11 +76,46 @@ fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
     let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
 }
 
-/// Whether another crew is there that ends what it started in order: TERM, 5 s, KILL.
+/// Whether another crew is there that ends what it started in order: TERM, 5 s, KILL. Nothing of another
+/// machine can be ended here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
-    let owner = &record.state.owner.process;
-    let is_another = unix::myself().as_ref() != Some(owner);
-    record.driver() == Driver::Process && is_another && unix::is_alive(owner)
+    let owner = &record.state.owner;
+    let is_another = || unix::myself().is_none_or(|me| !is(owner, &me));
+    match life(owner) {
+        Life::Gone => false,
+        Life::Alive => record.driver() == Driver::Process && is_another(),
+        Life::Elsewhere => true,
+    }
+}
+
+/// What can be said from here of an owner's process.
+pub fn life(owner: &Owner) -> Life {
+    owner.life(host::host().as_ref(), unix::is_alive)
+}
+
+/// Whether an owner is this very process.
+pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
+    owner.life(host::host().as_ref(), |its| its == process) == Life::Alive
+}
+
+/// Awake milliseconds since the running iteration, or a wait, began; none that another machine counts.
+pub fn spent_ms(record: &Loop) -> u64 {
+    let counts_here = life(&record.state.owner) != Life::Elsewhere;
+    if counts_here { clock::now().awake_ms.saturating_sub(record.state.began.awake_ms) } else { 0 }
+}
+
+/// Why a live loop of another machine is left alone; `None` for one of this machine.
+pub fn elsewhere(record: &Loop) -> Option<String> {
+    let (id, owner) = (&record.id, &record.state.owner);
+    let name = &owner.host.as_ref()?.name;
+    (life(owner) == Life::Elsewhere).then(|| {
+        format!(
+            "loop {id} is {}, owned by a process on another machine ({name}), which cannot be seen from here\n\
+             hint: pause or end it there; if that machine is gone, `crew cancel {id}` ends it here, and it can \
+             be resumed",
+            record.standing()
+        )
+    })
 }
 
 /// Adds what an iteration used that somebody else ended the loop under. The ending itself stays as it is.
@@ -147,9 +182,11 @@ pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Resul
 }
 
 /// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
-pub fn end_leftovers(home: &Home, id: &LoopId) {
-    groups::end_leftovers(home, id);
-    descendants::end_marked(id);
+pub fn end_leftovers(home: &Home, record: &Loop) {
+    if life(&record.state.owner) != Life::Elsewhere {
+        groups::end_leftovers(home, &record.id);
+    }
+    descendants::end_marked(&record.id);
 }
 
 /// Ends a loop whose owner is gone.
@@ -161,8 +198,10 @@ pub fn interrupt(
 ) -> Result<Attempt> {
     let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
     let attempt = end(home, id, ending, wait)?;
-    if matches!(&attempt, Attempt::Ended(ended) if ended.record.driver() == Driver::Process) {
-        end_leftovers(home, id);
+    if let Attempt::Ended(ended) = &attempt
+        && ended.record.driver() == Driver::Process
+    {
+        end_leftovers(home, &ended.record);
     }
     Ok(attempt)
 }
@@ -180,8 +219,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) 
     }
     // Nobody worked while the owner was gone, however late that is noticed.
     if record.state.status == Status::Running && !owner_is_gone(home, &record) {
-        let now = clock::now().awake_ms;
-        record.state.awake_ms += now.saturating_sub(record.state.began.awake_ms);
+        record.state.awake_ms += spent_ms(&record);
     }
     record.state.status = Status::Finished;
     record.state.due = None;
@@ -201,7 +239,7 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
 /// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
 /// paused run has none to lose: its crew has ended in good order, and the loop stays paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
-    let gone = || !unix::is_alive(&record.state.owner.process);
+    let gone = || life(&record.state.owner) == Life::Gone;
     let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
     record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
 }

@@ -7,7 +7,7 @@ use super::ending::{self, Attempt};
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
-use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
 use crate::world::{clock, disk, env, git, groups, view};
@@ -127,14 +127,17 @@ fn vacate(
     } else if beginning.replace {
         ending::cancel(home, id, "user", Some("replaced by a new loop"))?
     } else {
-        bail!(occupied(&record, beginning.owner.session_id.as_deref()));
+        let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
+        bail!(ending::elsewhere(&record).unwrap_or_else(occupied));
     };
     match attempt {
         Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
         Attempt::Over(_) => Ok(Vacancy::Free(None)),
         Attempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, whatever grace that one has.
-            groups::end_leftovers(home, id);
+            if ending::life(&record.state.owner) != Life::Elsewhere {
+                groups::end_leftovers(home, id);
+            }
             let outcome = ended.record.standing();
             let done = ended.record.state.completed;
             let noun = if done == 1 { "iteration" } else { "iterations" };

@@ -12,11 +12,11 @@ use crate::engine::journal::Event;
 use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
-use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, unix, view, wakes};
+use crate::world::{clock, disk, env, git, host, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -35,7 +35,8 @@ impl Taker {
         let process = unix::client().context("cannot tell which client this session belongs to")?;
         let session_id = Some(session_id.to_owned());
         let search_path = env::text("PATH");
-        let owner = Owner { driver: Driver::Session, session_id, process, search_path };
+        let host = host::host();
+        let owner = Owner { driver: Driver::Session, session_id, process, search_path, host };
         Ok(Self { owner, memory: meter::begin(prompt_id, transcript) })
     }
 
@@ -53,7 +54,8 @@ impl Taker {
 pub fn myself() -> Result<Owner> {
     let process = unix::myself().context("cannot tell which process this is")?;
     let search_path = env::text("PATH");
-    Ok(Owner { driver: Driver::Process, session_id: None, process, search_path })
+    let host = host::host();
+    Ok(Owner { driver: Driver::Process, session_id: None, process, search_path, host })
 }
 
 /// A loop that goes on.
@@ -97,9 +99,9 @@ pub fn resume(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former.as_deref() != taker.session_id();
     let made = if is_another { handoff::for_the_next(&record) } else { None };
+    ending::end_leftovers(home, &record);
     hand_over(&mut record, taker);
     view::place_task(home, &mut record)?;
-    ending::end_leftovers(home, id);
     store::clear_orders(home, id)?;
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {
@@ -167,15 +169,18 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     }
     let owner = &record.state.owner;
     let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    let runs = matches!(record.state.status, Status::Running | Status::Waiting);
+    if let (true, Some(elsewhere)) = (runs || is_paused_run, ending::elsewhere(record)) {
+        bail!(elsewhere);
+    }
     // It is recorded before crew commits and pushes.
-    if is_paused_run && unix::is_alive(&owner.process) {
+    if is_paused_run && ending::life(owner) == Life::Alive {
         bail!(
             "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
              hint: crew resume {id} once it is gone",
             owner.process.pid
         );
     }
-    let runs = matches!(record.state.status, Status::Running | Status::Waiting);
     if !runs || ending::owner_is_gone(home, record) {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use crate::engine::looped::Loop;
 use crate::engine::owner::{Driver, Owner};
 use crate::parse::arguments::LoopArguments;
 use crate::world::home::Home;
-use crate::world::{env, unix, view};
+use crate::world::{env, host, unix, view};
 
 /// Who wants a loop, and where.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
         session_id: Some(request.session_id.to_owned()),
         process,
         search_path: env::text("PATH"),
+        host: host::host(),
     };
     let same_command = |record: &Loop| {
         record.state.owner.session_id.as_deref() == Some(request.session_id)

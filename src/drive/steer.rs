@@ -3,11 +3,12 @@
 
 use anyhow::{Result, bail};
 
+use super::ending::{self, life};
 use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, Status};
-use crate::engine::owner::Driver;
+use crate::engine::owner::{Driver, Life};
 use crate::parse::changes::Changes;
 use crate::world::home::Home;
 use crate::world::store::{self, LOCK_WAIT};
@@ -70,10 +71,8 @@ pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> 
 /// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     change(home, id, what, |record| {
-        let now = clock::now();
-        let spent = now.awake_ms.saturating_sub(record.state.began.awake_ms);
-        record.state.awake_ms += spent;
-        record.state.began = now;
+        record.state.awake_ms += ending::spent_ms(record);
+        record.state.began = clock::now();
         record.state.status = Status::Paused;
         record.state.due = None;
         meter::catch_up(record);
@@ -111,6 +110,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
             going_on(&record)
         );
     }
+    leave_to_older(home, &record)?;
     let limits = changes.apply(&record.contract.limits);
     if by == By::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
@@ -149,12 +149,26 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
         let goes_on = going_on(&record);
         bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.standing());
     }
+    leave_to_older(home, &record)?;
     if record.state.words.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
     }
     record.state.words.push(words);
     let record = held.record(record, |next| Event::changed("told by the user", next))?;
     Ok(record)
+}
+
+/// Refuses to write the record of a run whose older crew could not read it again, and would end at that.
+fn leave_to_older(home: &Home, record: &Loop) -> Result<()> {
+    let is_run = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
+    if is_run && store::is_older(home, &record.id)? {
+        let id = &record.id;
+        bail!(
+            "loop {id} is run by an older crew, which cannot read what this one writes\n\
+             hint: crew pause {id}, then crew resume {id}"
+        );
+    }
+    Ok(())
 }
 
 /// Replaces the state of a live loop under its lock, and revokes its wakes.

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 
 use super::boundary::{Boundary, Closing, Open, open};
 use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
-use super::ending::{self, Attempt, Ended, wind_up};
+use super::ending::{self, Attempt, Ended, is, wind_up};
 use super::hold;
 use super::meter;
 use super::steer;
@@ -170,7 +170,7 @@ fn goes_on(open: &Open, facts: &Facts) -> bool {
 pub fn is_ours(record: &Loop, session_id: &str) -> bool {
     let owner = &record.state.owner;
     owner.session_id.as_deref() == Some(session_id)
-        && unix::client().is_some_and(|client| client == owner.process)
+        && unix::client().is_some_and(|client| is(owner, &client))
 }
 
 /// The same words under the same prompt, told by a process that was already running when the last boundary

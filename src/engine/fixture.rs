@@ -28,6 +28,7 @@ pub fn a_loop() -> Loop {
         session_id: Some("s-1".to_owned()),
         process: ProcessIdentity { pid: 42, started: "1".to_owned() },
         search_path: None,
+        host: None,
     };
     Loop {
         version: VERSION,

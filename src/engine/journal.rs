@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::limits::Limits;
 use super::looped::{Loop, State};
 use super::run::Run;
+use super::upgrade::upgraded;
 
 /// The version of the lines' shape.
 pub const SCHEMA: u32 = 1;
@@ -71,7 +72,7 @@ impl Event {
 }
 
 /// Rebuilds the record from its journal. Of several lines with one generation the last counts, because
-/// the earlier ones never reached the state. `None` without a start.
+/// the earlier ones never reached the state. Lines of older crews may stand among them. `None` without a start.
 pub fn replay(entries: &[Entry]) -> Option<Loop> {
     let mut kept: Vec<&Entry> = Vec::new();
     for entry in entries {
@@ -102,6 +103,7 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
             }
             _ => {}
         }
+        record = record.map(upgraded);
     }
     record.filter(|record| record.check().is_ok())
 }

@@ -18,8 +18,8 @@ use super::owner::{Driver, Owner, SessionMemory};
 use super::protect::Marks;
 use super::usage::Usage;
 
-/// The format this crew reads and writes.
-pub const VERSION: u32 = 1;
+/// The format this crew writes. It reads every earlier one, too: [`super::upgrade`].
+pub const VERSION: u32 = 2;
 
 /// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl From<LoopId> for String {
 pub struct Loop {
     pub version: u32,
     pub id: LoopId,
-    /// The crew that started it: named when a newer one is needed.
+    /// The crew that first wrote it in this format: named to an older one.
     pub made_by: String,
     pub started_at: DateTime<Utc>,
     pub contract: Contract,
@@ -248,8 +248,8 @@ impl Loop {
     pub fn check(&self) -> Result<(), String> {
         let state = &self.state;
         let limits = &self.contract.limits;
-        if self.version != VERSION {
-            return Err(format!("format {} is not {VERSION}", self.version));
+        if !(1..=VERSION).contains(&self.version) {
+            return Err(format!("format {} is none of 1 to {VERSION}", self.version));
         }
         if (state.status == Status::Finished) != state.ending.is_some() {
             return Err("a loop has an ending exactly when it is finished".to_owned());
@@ -296,8 +296,9 @@ mod tests {
     #[test]
     fn a_record_that_breaks_its_own_rules_is_not_believed() {
         assert_eq!(a_loop().check(), Ok(()));
-        let breakages: [Breakage; 5] = [
-            ("format", |subject| subject.version = 2),
+        let breakages: [Breakage; 6] = [
+            ("format", |subject| subject.version = 0),
+            ("format", |subject| subject.version = VERSION + 1),
             ("ending", |subject| subject.state.status = Status::Finished),
             ("iterations of", |subject| subject.state.completed = 11),
             ("times for", |subject| subject.elapsed_ms.push(5)),

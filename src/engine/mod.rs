@@ -33,6 +33,7 @@ pub mod settings;
 pub mod size;
 pub mod story;
 pub mod times;
+pub mod upgrade;
 pub mod usage;
 pub mod view;
 pub mod wants;

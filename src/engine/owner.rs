@@ -25,6 +25,26 @@ pub struct ProcessIdentity {
     pub started: String,
 }
 
+/// A machine since one start of it: elsewhere and later its process ids mean other processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// For people.
+    pub name: String,
+    /// Compared, never read; empty where the machine has no id of its own.
+    pub machine: String,
+    /// Another one after each start.
+    pub boot: String,
+}
+
+/// What can be said of an owner's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    Alive,
+    Gone,
+    /// On another machine: perhaps alive.
+    Elsewhere,
+}
+
 /// The client session or the process that drives the loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
@@ -35,6 +55,27 @@ pub struct Owner {
     /// `PATH` when it took the loop. Later ones may be the agent's: the project's settings can set it.
     #[serde(default)]
     pub search_path: Option<String>,
+    /// Where its process runs; `None` where the system, or the older crew that recorded it, did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+}
+
+impl Owner {
+    /// Judges its process from `here`, where `is_there` knows the processes. An owner of unknown place is taken
+    /// for one of this machine and this start of it.
+    pub fn life(
+        &self,
+        here: Option<&Host>,
+        is_there: impl FnOnce(&ProcessIdentity) -> bool,
+    ) -> Life {
+        if let (Some(host), Some(here)) = (&self.host, here)
+            && (&host.machine, &host.boot) != (&here.machine, &here.boot)
+        {
+            let was_here = host.machine == here.machine && !here.machine.is_empty();
+            return if was_here { Life::Gone } else { Life::Elsewhere };
+        }
+        if is_there(&self.process) { Life::Alive } else { Life::Gone }
+    }
 }
 
 /// What the session driver remembers between two stops of one session.
@@ -97,4 +138,45 @@ pub struct StopMark {
     pub digest: String,
     /// Milliseconds since boot when the boundary was recorded.
     pub recorded_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_loop;
+
+    #[test]
+    fn only_a_process_of_this_machine_and_this_start_of_it_is_judged_by_its_id() {
+        let host = |machine: &str, boot: &str| {
+            let [name, machine, boot] = ["node", machine, boot].map(str::to_owned);
+            Some(Host { name, machine, boot })
+        };
+        let by_id = [Life::Alive, Life::Gone];
+        let table = [
+            (None, host("m", "b"), by_id),
+            (host("m", "b"), None, by_id),
+            (host("m", "b"), host("m", "b"), by_id),
+            (host("m", "earlier"), host("m", "b"), [Life::Gone; 2]),
+            (host("other", "earlier"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("other", "b"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("", "b"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("", "b"), host("", "b"), by_id),
+            (host("", "earlier"), host("", "b"), [Life::Elsewhere; 2]),
+        ];
+        for (theirs, here, expected) in table {
+            let owner = Owner { host: theirs, ..a_loop().state.owner };
+            let found = [true, false].map(|is_there| owner.life(here.as_ref(), |_| is_there));
+            assert_eq!(found, expected, "{:?} seen from {here:?}", owner.host);
+        }
+    }
+
+    #[test]
+    fn an_owner_of_another_name_of_this_machine_is_still_here() {
+        let host = |name: &str| {
+            let [name, machine, boot] = [name, "m", "b"].map(str::to_owned);
+            Host { name, machine, boot }
+        };
+        let owner = Owner { host: Some(host("before")), ..a_loop().state.owner };
+        assert_eq!(owner.life(Some(&host("after")), |_| true), Life::Alive);
+    }
 }

@@ -61,7 +61,7 @@ fn limits(text: &mut String, limits: &[(Limit, &str)]) {
 const HEAD: &str = "\
 # What crew's loops in this project start with. Options typed with /crew:loop go before it; it goes before
 # your own ~/.config/crew/config.toml. `crew config` shows what is in force and where it came from.
-# A changed command, or a limit above your own, needs `crew trust` again.
+# A changed command, a limit above your own, or another promise than yours needs `crew trust` again.
 
 [loop]
 ";
@@ -140,7 +140,7 @@ mod tests {
         assert_snapshot!(text, @r#"
         # What crew's loops in this project start with. Options typed with /crew:loop go before it; it goes before
         # your own ~/.config/crew/config.toml. `crew config` shows what is in force and where it came from.
-        # A changed command, or a limit above your own, needs `crew trust` again.
+        # A changed command, a limit above your own, or another promise than yours needs `crew trust` again.
 
         [loop]
         # max_iterations = 10            # iterations after which a loop ends; 0 = no limit

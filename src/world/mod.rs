@@ -11,6 +11,7 @@ pub mod fault;
 pub mod git;
 pub mod groups;
 pub mod home;
+pub mod host;
 pub mod journal;
 pub mod logs;
 pub mod process;

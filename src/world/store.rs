@@ -17,6 +17,7 @@ use crate::engine::facts::{Moment, Order};
 use crate::engine::handoff::file_time;
 use crate::engine::journal::{Entry, Event, SCHEMA, replay};
 use crate::engine::looped::{Loop, LoopId, VERSION};
+use crate::engine::upgrade::upgraded;
 use crate::parse::order;
 
 /// The longest wait for a loop's lock.
@@ -97,20 +98,33 @@ pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     }
 }
 
-/// Reads a record as it is. A rename is atomic, so it is whole.
-fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+/// Whether an older crew wrote a record last, in a format of its own.
+pub fn is_older(home: &Home, id: &LoopId) -> Result<bool, StoreError> {
+    let (_, version) = bytes(home, id)?;
+    Ok(version.version < VERSION)
+}
+
+/// The bytes of a record, and what every crew can read of them.
+fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
     let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
-    let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
-    let version: Version =
-        serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    match serde_json::from_slice(&bytes) {
+        Ok(version) => Ok((bytes, version)),
+        Err(error) => Err(StoreError::Corrupt { id: id.clone(), why: error.to_string() }),
+    }
+}
+
+/// Reads a record as it is. A rename is atomic, so it is whole.
+fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
+    let (bytes, version) = bytes(home, id)?;
     if version.version > VERSION {
         return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by });
     }
+    let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
     let record: Loop =
         serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
     record.check().map_err(corrupt)?;
-    Ok(record)
+    Ok(upgraded(record))
 }
 
 /// Every loop's name of this home, at most `LOOPS_MAX`.

@@ -1,8 +1,35 @@
-//! The size of the terminal that is written to.
+//! The terminal of the person at work: its size, and an answer typed there.
 
+use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
+
+/// The longest an answer is waited for: whoever went away has not agreed.
+const ANSWER_WAIT: Duration = Duration::from_secs(600);
+/// The longest answer that is read.
+const ANSWER_BYTES: usize = 1024;
 
 /// The rows of the terminal on standard output; `None` where there is none, or it does not tell.
 pub fn rows() -> Option<u16> {
-    tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
+    tcgetwinsize(stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
+}
+
+/// Whether a person can read what is printed, and answer.
+pub fn is_interactive() -> bool {
+    stdin().is_terminal() && stdout().is_terminal()
+}
+
+/// The line that is typed now; `None` at the end of the input. Past the deadline it is an error.
+pub fn answer() -> io::Result<Option<String>> {
+    let stdin = stdin();
+    let wait = Timespec { tv_sec: ANSWER_WAIT.as_secs().cast_signed(), tv_nsec: 0 };
+    if poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&wait))? == 0 {
+        return Err(io::Error::new(ErrorKind::TimedOut, "nobody answered"));
+    }
+    // A terminal hands over one line at a time.
+    let mut line = [0; ANSWER_BYTES];
+    let length = rustix::io::read(&stdin, &mut line)?;
+    Ok((length > 0).then(|| String::from_utf8_lossy(&line[..length]).trim().to_owned()))
 }

@@ -1,6 +1,6 @@
 //! What a person on this machine has trusted in each checkout: one file per real path under
-//! `$CREW_HOME/trust/`, one line per text, its hash and, for people who look, the text itself. Trust is
-//! only ever added, so a switch of branches does not ask again.
+//! `$CREW_HOME/trust/`, one line per text, its hash and, for people who look, the text itself. Texts that are
+//! no longer asked for stay trusted, so a switch of branches does not ask again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -31,6 +31,13 @@ pub fn trust(home: &Home, checkout: &Path, needs: &[Need]) -> io::Result<()> {
     let lines = known.iter().map(|(digest, text)| format!("{digest} {text}\n"));
     let text: String = lines.collect();
     disk::write(&file, text.as_bytes(), Durability::Machine)
+}
+
+/// Trusts nothing in a checkout any longer, and gives the texts that were trusted there.
+pub fn forget(home: &Home, checkout: &Path) -> io::Result<Vec<String>> {
+    let known = read(home, checkout)?;
+    disk::remove(&home.trust_file(checkout))?;
+    Ok(known.into_values().collect())
 }
 
 fn digest(need: &Need) -> String {

@@ -75,8 +75,13 @@ pub(crate) fn with_client(version: &'static str, scenario: impl Fn(&Installed)) 
 }
 
 pub(crate) fn with_terminal(version: &'static str, scenario: impl Fn(&Installed)) {
+    in_a_terminal(|| with_client(version, scenario));
+}
+
+/// Where terminals can be had, whatever runs in them.
+pub(crate) fn in_a_terminal(scenario: impl FnOnce()) {
     if terminal::tmux().is_some() {
-        with_client(version, scenario);
+        scenario();
     } else {
         skip("tmux is not installed");
     }

@@ -23,6 +23,13 @@ pub(crate) struct Terminal<'world> {
 
 impl<'world> Terminal<'world> {
     pub(super) fn open(sandbox: &'world Sandbox, client: &Command) -> Self {
+        let terminal = Self::start(sandbox, client);
+        terminal.wait_for_text("❯");
+        terminal
+    }
+
+    /// The same for any other program.
+    pub(crate) fn start(sandbox: &'world Sandbox, client: &Command) -> Self {
         // A socket's path is short on some systems: no more than this below the root.
         let socket = sandbox.root().join("t");
         let mut tmux = tmux_command(sandbox, &socket);
@@ -34,9 +41,7 @@ impl<'world> Terminal<'world> {
         // The new session is told by the process in it.
         let printed = Running::start(tmux, None).wait(DEADLINE).success();
         let client = printed.trim().parse().ok().and_then(Pid::from_raw).unwrap();
-        let terminal = Self { sandbox, socket, client };
-        terminal.wait_for_text("❯");
-        terminal
+        Self { sandbox, socket, client }
     }
 
     /// What the screen shows now.

@@ -8,6 +8,7 @@ mod hollow;
 mod inputs;
 mod owners;
 mod races;
+mod records;
 mod rules;
 mod soak;
 mod tamper;

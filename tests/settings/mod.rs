@@ -2,6 +2,7 @@
 //! not decide alone, and what an agent may not do about it.
 
 mod runs;
+mod trusted;
 
 use serde_json::{Value, json};
 
@@ -67,7 +68,7 @@ fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
         "[loop]\nstall = 6\nmax_duration = \"2h\"\nmax_cost = 2.5\nmax_tokens = \"1M\"\n\
          verify = [\"test -e done\"]\n",
     );
-    sandbox.crew(&["trust"]).success();
+    sandbox.crew(&["trust", "--yes"]).success();
     start(&sandbox, "\"Build it\" --max-duration 1h --max-tokens 500k");
     let (limits, checks) = contract(&sandbox);
     assert_eq!(
@@ -116,12 +117,7 @@ fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
     hint: read them, then run `crew trust` in a terminal here; or start with --no-project
     ");
     assert!(loops(&sandbox).is_empty());
-    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
-    exit 0
-    trusted on this machine, for loops in /repo:
-      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
-      /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
-    ");
+    sandbox.crew(&["trust", "--yes"]).success();
     assert!(start(&sandbox, "Build it").starts_with("loop "));
     let changed = "[loop]\nmax_iterations = 30\nverify = [\"test -e done\", \"touch x\"]\n";
     project(&sandbox, changed);
@@ -141,6 +137,29 @@ fn values_that_only_narrow_need_no_trust() {
     let told = start(&sandbox, "Build it");
     assert!(told.contains("up to 3 iterations") && told.contains("says ALL DONE"), "{told}");
     assert!(told.contains("/repo/.claude/crew.toml apply"), "{told}");
+}
+
+#[test]
+fn a_project_cannot_switch_the_promise_off_nor_put_another_in_the_users_place() {
+    let sandbox = Sandbox::new();
+    let refusal = "the project's settings want what nobody on this machine has trusted";
+    let assert_refused = |wanted: &str| {
+        let told = start(&sandbox, "\"Build it\" --verify false -n 1");
+        assert!(told.contains(refusal) && told.contains(wanted), "{told}");
+        let run = ["run", "Build it", "-n", "1", "--verify", "false", "--agent-cmd", "touch x"];
+        let ran = sandbox.crew(&run);
+        assert_eq!(ran.code(), 1, "{ran:#?}");
+        assert!(ran.stderr.contains(wanted), "{ran:#?}");
+        assert!(loops(&sandbox).is_empty() && !sandbox.file("x").exists());
+    };
+    project(&sandbox, "[loop]\ncompletion_promise = false\n");
+    assert_refused("crew.toml:2: [loop] completion_promise = false");
+    user(&sandbox, "[loop]\ncompletion_promise = \"REALLY DONE\"\n");
+    assert_refused("crew.toml:2: [loop] completion_promise = false");
+    project(&sandbox, "[loop]\ncompletion_promise = \"on it\"\n");
+    assert_refused("crew.toml:2: [loop] completion_promise = \"on it\"");
+    user(&sandbox, "[loop]\ncompletion_promise = \"on it\"\n");
+    assert!(start(&sandbox, "Build it").contains("says on it"));
 }
 
 #[test]
@@ -274,11 +293,13 @@ fn an_agent_can_write_the_file_and_cannot_trust_it() {
     wrote /repo/.claude/crew.toml
     a claim must pass `cargo test`, once a person has run `crew trust` in a terminal of their own
     ");
-    insta::assert_snapshot!(shown(&agent, &agent.crew(&["trust"])), @"
-    exit 1
-    crew: only a person can trust a project's commands, and this shell is an agent's
-    hint: run `crew trust` in a terminal of your own
-    ");
+    for words in [&["trust"][..], &["trust", "--yes"], &["trust", "--forget"]] {
+        insta::allow_duplicates! { insta::assert_snapshot!(shown(&agent, &agent.crew(words)), @"
+        exit 1
+        crew: only a person can trust a project's commands, and this shell is an agent's
+        hint: run `crew trust` in a terminal of your own
+        ") }
+    }
     assert!(start(&agent, "Build it").contains("crew trust"));
     assert!(loops(&agent).is_empty());
 }

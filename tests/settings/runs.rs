@@ -72,7 +72,7 @@ fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
       /repo/.claude/crew.toml:4: on finish (within 60s): touch x
     hint: read them, then run `crew trust` in a terminal here; or start with --no-project
     ");
-    sandbox.crew(&["trust"]).success();
+    sandbox.crew(&["trust", "--yes"]).success();
     assert!(start(&sandbox, "Build it").starts_with("loop "));
     project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch y\"\n");
     let refused = start(&sandbox, "Build it --replace");

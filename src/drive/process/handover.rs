@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::drive::ending::is;
 use crate::drive::resume::myself;
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId};
@@ -48,7 +49,7 @@ pub fn take(home: &Home, id: &LoopId) -> Result<Loop> {
     let me = myself()?.process;
     let mine = || {
         let found = store::load(home, id).ok()?;
-        (found.state.owner.process == me).then_some(found)
+        is(&found.state.owner, &me).then_some(found)
     };
     let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), mine);
     found.with_context(|| format!("loop {id} was not handed to this process"))

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::Error;
 
 use super::boundary;
-use super::ending::{self, Ended};
+use super::ending::{self, Ended, is};
 use super::resume::myself;
 use crate::engine::git::Trusted;
 use crate::engine::looped::{Loop, LoopId, Status};
@@ -62,7 +62,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
 
 /// Whether this process owns a loop.
 fn is_ours(record: &Loop) -> bool {
-    myself().is_ok_and(|owner| owner.process == record.state.owner.process)
+    myself().is_ok_and(|me| is(&record.state.owner, &me.process))
 }
 
 /// A run in progress.

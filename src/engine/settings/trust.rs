@@ -1,12 +1,14 @@
 //! What a project's own file may not decide alone. A checkout is written by others, and by agents: a
-//! command from it runs, a limit that it raises holds, and a step it takes with git is taken, only after a
-//! person on this machine has trusted that exact text. What only narrows needs nobody.
+//! command from it runs, a limit that it raises holds, what it says of the promise counts against the user's own,
+//! and a step it takes with git is taken, only after a person on this machine has trusted that exact text. What only
+//! narrows needs nobody.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{DEFAULT_AGENT, Layer, NamedCheck, Origin, Sourced};
 use crate::engine::agent::Permissions;
+use crate::engine::promise::Promise;
 use crate::engine::run::Reaction;
 
 /// One thing to be trusted.
@@ -51,10 +53,16 @@ fn is_unseen(character: char) -> bool {
 }
 
 /// All in a project's layer that needs trust, each text once: every command of a check, a reaction or an
-/// agent, and what goes further than the user's own settings or, where those say nothing, than crew's.
+/// agent, what goes further than the user's own settings or, where those say nothing, than crew's, and a promise
+/// that the user did not set so.
 /// Prompts need none: they are words, and the agent reads the checkout anyway.
 pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
     let mut needs = of_terms("loop", project, &[user]);
+    // The project's own word goes before that of every procedure of the user's.
+    let procedures = user.procedures.values().map(|own| &own.value.terms);
+    let promises: Vec<_> =
+        procedures.chain([user]).filter_map(|own| own.promise.as_ref()).collect();
+    needs.extend(of_promise("loop", project, &promises));
     if let Some(arguments) = &project.agent_arguments {
         let text = format!("[agent] args = {:?}", arguments.value.list);
         needs.push(Need { text, origin: arguments.origin.clone() });
@@ -71,7 +79,10 @@ pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
     for (name, procedure) in &project.procedures {
         let own = user.procedures.get(name).map(|own| &own.value.terms);
         let own: Vec<&Layer> = own.into_iter().chain([user]).collect();
-        needs.extend(of_terms(&format!("procedures.{name}"), &procedure.value.terms, &own));
+        let (table, terms) = (format!("procedures.{name}"), &procedure.value.terms);
+        needs.extend(of_terms(&table, terms, &own));
+        let nearest = own.iter().find_map(|own| own.promise.as_ref());
+        needs.extend(of_promise(&table, terms, nearest.as_slice()));
     }
     let mut known = BTreeSet::new();
     needs.retain(|need| known.insert(need.text.clone()));
@@ -125,6 +136,19 @@ fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<Need> {
     needs
 }
 
+/// What a promise is put in the place of needs trust: the user's own, unless it says the same; and without one
+/// the built-in, where it is switched off, because then nothing but a limit ends the loop.
+fn of_promise(table: &str, terms: &Layer, own: &[&Sourced<Option<Promise>>]) -> Option<Need> {
+    let Sourced { value, origin } = terms.promise.as_ref()?;
+    let replaces = own.iter().any(|own| own.value != *value);
+    let switches_off = value.is_none() && own.is_empty();
+    let written = value.as_ref().map_or("false".to_owned(), |it| format!("{:?}", it.as_str()));
+    (replaces || switches_off).then(|| Need {
+        text: format!("[{table}] completion_promise = {written}"),
+        origin: origin.clone(),
+    })
+}
+
 fn command(named: &NamedCheck) -> String {
     let check = &named.check;
     format!(
@@ -140,7 +164,7 @@ fn command(named: &NamedCheck) -> String {
 mod tests {
     use super::*;
     use crate::engine::contract::{Check, Role};
-    use crate::engine::settings::Limit;
+    use crate::engine::settings::{Limit, Procedure};
 
     fn texts(needs: &[Need]) -> Vec<String> {
         needs.iter().map(ToString::to_string).collect()
@@ -171,6 +195,46 @@ mod tests {
             texts(&needs(&priced, &thrifty)),
             ["[loop] max_cost = 2.50", "[loop] max_tokens = \"500k\""]
         );
+    }
+
+    #[test]
+    fn a_promise_needs_trust_where_it_is_switched_off_or_put_in_the_users_place() {
+        let layer = |promise: Option<&str>| {
+            let value = promise.map(|text| match text {
+                "false" => None,
+                text => Some(Promise::new(text).unwrap()),
+            });
+            Layer { promise: value.map(Sourced::typed), ..Layer::default() }
+        };
+        let in_procedure = |terms: Layer| {
+            let procedure = Sourced::typed(Procedure { terms, ..Procedure::default() });
+            Layer { procedures: [("nightly".to_owned(), procedure)].into(), ..Layer::default() }
+        };
+        let off = ["[loop] completion_promise = false"];
+        let done = ["[loop] completion_promise = \"DONE\""];
+        let none: [&str; 0] = [];
+        // The project's, the user's, the user's in a procedure, and what needs trust.
+        let table = [
+            ("false", None, None, &off[..]),
+            ("false", Some("DONE"), None, &off),
+            ("false", Some("false"), None, &none),
+            ("false", Some("false"), Some("DONE"), &off),
+            ("DONE", None, None, &none),
+            ("DONE", Some("DONE"), None, &none),
+            ("DONE", Some("OTHER"), None, &done),
+            ("DONE", Some("false"), None, &done),
+            ("DONE", None, Some("OTHER"), &done),
+            ("DONE", Some("DONE"), Some("DONE"), &none),
+        ];
+        for (project, user, procedure, expected) in table {
+            let user = Layer { promise: layer(user).promise, ..in_procedure(layer(procedure)) };
+            let found = texts(&needs(&layer(Some(project)), &user));
+            assert_eq!(found, expected, "{project} over {:?} and {procedure:?}", user.promise);
+        }
+        let project = in_procedure(layer(Some("false")));
+        let found = texts(&needs(&project, &layer(Some("DONE"))));
+        assert_eq!(found, ["[procedures.nightly] completion_promise = false"]);
+        assert!(needs(&project, &in_procedure(layer(Some("false")))).is_empty());
     }
 
     #[test]

@@ -357,6 +357,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     [procedures.nightly] agent = "codex"
     [procedures.nightly] permissions = "bypass"
     gate (within 600s, passes with 0): make lint
+    [procedures.nightly] completion_promise = false
     "#);
     let user = "[loop]\nidle_timeout = 0\nmax_turns = 0\ncommit = true\nrebase = \"main\"\n\
         permissions = \"bypass\"\ndelay = \"2m\"\nagent = \"codex\"\n\
@@ -370,6 +371,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
     on finish (within 60s): one
     on finish (within 300s): two
     gate (within 600s, passes with 0): make lint
+    [procedures.nightly] completion_promise = false
     "#);
 }
 

@@ -1,0 +1,93 @@
+//! `crew trust`: what is listed, what is asked, and what is trusted after that.
+
+use super::{project, shown, start};
+use crate::client::{Terminal, in_a_terminal};
+use crate::sandbox::{Sandbox, crew};
+
+const WANTED: &str = "[loop]\nmax_iterations = 30\nverify = [\"test -e done\"]\n";
+
+#[test]
+fn where_nobody_can_be_asked_the_list_is_shown_and_nothing_is_trusted() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, WANTED);
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
+    exit 2
+    what needs trust in /repo/.claude/crew.toml:
+      new      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      new      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
+    crew: nobody can be asked here, so nothing was trusted
+    hint: read the list, then run `crew trust` in a terminal, or `crew trust --yes`
+    ");
+    assert!(start(&sandbox, "Build it").contains("nobody on this machine has trusted"));
+}
+
+#[test]
+fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
+    let sandbox = Sandbox::new();
+    project(&sandbox, WANTED);
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--yes"])), @"
+    exit 0
+    what needs trust in /repo/.claude/crew.toml:
+      new      /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      new      /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
+    trusted 2 on this machine, for loops in /repo
+    ");
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust"])), @"
+    exit 0
+    what needs trust in /repo/.claude/crew.toml:
+      trusted  /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      trusted  /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
+    all of it is trusted on this machine
+    ");
+    project(&sandbox, &format!("{WANTED}gate = [\"make lint\"]\n"));
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--yes"])), @"
+    exit 0
+    what needs trust in /repo/.claude/crew.toml:
+      trusted  /repo/.claude/crew.toml:2: [loop] max_iterations = 30
+      trusted  /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): test -e done
+      new      /repo/.claude/crew.toml:4: gate (within 600s, passes with 0): make lint
+    trusted 1 on this machine, for loops in /repo
+    ");
+    assert!(start(&sandbox, "Build it").starts_with("loop "));
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--forget"])), @"
+    exit 0
+    no longer trusted on this machine, for loops in /repo:
+      [loop] max_iterations = 30
+      verify (within 600s, passes with 0): test -e done
+      gate (within 600s, passes with 0): make lint
+    ");
+    assert!(start(&sandbox, "Build it --replace").contains("nobody on this machine has trusted"));
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--forget"])), @"
+    exit 0
+    nothing was trusted in /repo
+    ");
+    assert_eq!(sandbox.crew(&["trust", "--forget", "--yes"]).code(), 2);
+}
+
+#[test]
+fn in_a_terminal_a_person_is_asked_and_trusts_what_was_listed() {
+    in_a_terminal(|| {
+        for (answer, said) in [
+            ("n", "crew: nothing was trusted"),
+            ("", "crew: nothing was trusted"),
+            ("y", "trusted 2 on"),
+        ] {
+            let sandbox = Sandbox::new();
+            project(&sandbox, WANTED);
+            let mut trust = sandbox.command(crew());
+            trust.arg("trust");
+            let terminal = Terminal::start(&sandbox, &trust);
+            terminal.wait_for_text("Trust these 2 on this machine? [y/N]");
+            // The file changes between the list and the answer.
+            project(&sandbox, &WANTED.replace("test -e done", "touch planted"));
+            terminal.type_text(answer);
+            terminal.enter();
+            terminal.wait_for_text(said);
+            let told = start(&sandbox, "Build it");
+            assert!(told.contains("verify (within 600s, passes with 0): touch planted"), "{told}");
+            assert_eq!(told.contains("max_iterations = 30"), answer != "y", "{told}");
+            project(&sandbox, WANTED);
+            assert_eq!(start(&sandbox, "Build it").starts_with("loop "), answer == "y");
+        }
+    });
+}
