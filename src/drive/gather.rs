@@ -10,10 +10,10 @@ use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::wants::wants;
 use crate::world::clock::{self, Deadline};
-use crate::world::git;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::{environment, git};
 
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
@@ -102,15 +102,19 @@ fn run(
         let tail = "not run: the checks of this boundary took 45 minutes".to_owned();
         return Some(result(Verdict::Unknown, None, 0, tail));
     }
-    let mut variables = vec![
-        ("CREW_LOOP", subject.id.to_string()),
-        ("CREW_ITERATION", subject.iteration().to_string()),
-    ];
+    let plan = environment::plan(subject);
+    if let Some(tail) = plan.refusal() {
+        return Some(result(Verdict::Unknown, None, 0, tail));
+    }
+    let mut variables = plan.variables();
+    variables.push(("CREW_LOOP", subject.id.to_string()));
+    variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let order = Order {
         program: "sh",
         arguments: &["-c", &check.run],
         folder: &subject.place.folder,
+        without: &plan.dropped,
         variables: &variables,
         within: Duration::from_secs(check.timeout_s).min(deadline.left()),
         keep: FOR_READING,
