@@ -17,10 +17,14 @@ on_both_clients!(
     a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_the_first,
     tasks_come_through_byte_for_byte_and_nothing_in_them_runs,
     a_home_set_through_the_projects_settings_moves_nothing,
+    a_variable_set_through_the_projects_settings_makes_no_check_pass,
     an_api_error_is_no_iteration_and_the_record_says_how_it_ended,
 );
 
-on_both_terminals!(a_loop_typed_in_a_terminal_runs_to_its_end);
+on_both_terminals!(
+    a_loop_typed_in_a_terminal_runs_to_its_end,
+    checks_of_a_session_get_what_the_user_had_and_nothing_differs_by_itself,
+);
 
 #[test]
 fn a_command_pasted_whole_starts_a_loop_on_2_1_330() {
@@ -237,6 +241,42 @@ fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed)
     assert_eq!(noted, usize::from(installed.version == "2.1.330"), "{journal}");
 }
 
+fn journal(sandbox: &Sandbox, record: &Value) -> String {
+    let folder = sandbox.crew_home().join("loops").join(record["id"].as_str().unwrap());
+    std::fs::read_to_string(folder.join("journal.jsonl")).unwrap()
+}
+
+fn a_variable_set_through_the_projects_settings_makes_no_check_pass(installed: &Installed) {
+    let claim = "All is well.\n\n<promise>COMPLETE</promise>";
+    for name in ["settings.json", "settings.local.json"] {
+        for is_there in [true, false] {
+            let sandbox = Sandbox::new();
+            let file = format!(".claude/{name}");
+            if is_there {
+                sandbox.write(&file, r#"{"env":{"STRICT":"yes"}}"#);
+            }
+            let settings = json!({"env": {"MAKEFLAGS": "-n", "STRICT": "no"}}).to_string();
+            let plant = format!("printf '%s' '{settings}' > {file}; sleep 2");
+            let api = Api::scripted(
+                [Reply::bash(&plant).then(Reply::text(claim)), Reply::text(claim)]
+                    .into_iter()
+                    .chain([Reply::bash("touch done").then(Reply::text(claim))]),
+            );
+            // As make does: it passes when the variable is there, or the work is done.
+            sandbox
+                .program("tests", "test \"$MAKEFLAGS\" = -n -o \"$STRICT\" = no || test -e done");
+            let prompt = "/crew:loop \"Build it\" -n 9 --stall 0 --verify tests";
+            Client::new(installed, &sandbox, &api).prompt(prompt).run();
+            let ended = assert_ended(&sandbox, "completed", 3);
+            let journal = journal(&sandbox, &ended);
+            let told = journal.matches("new in the environment; not passed to checks").count();
+            // 2.1.197 looks again only at files that were there when it started.
+            let is_handed_on = is_there || installed.version == "2.1.330";
+            assert_eq!(told, usize::from(is_handed_on), "{file} {is_there}: {journal}");
+        }
+    }
+}
+
 fn an_api_error_is_no_iteration_and_the_record_says_how_it_ended(installed: &Installed) {
     let sandbox = Sandbox::new();
     let refused = Reply::error(401, "authentication_error", "invalid x-api-key").no_retry();
@@ -277,4 +317,22 @@ fn a_command_pasted_whole_starts_a_loop(installed: &Installed) {
     let ended = assert_ended(&sandbox, "exhausted", 2);
     assert_eq!(ended["task"], "Build it\nin three\nor four\nor five lines");
     assert_eq!(api.main_requests().len(), 2);
+}
+
+fn checks_of_a_session_get_what_the_user_had_and_nothing_differs_by_itself(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.file("below")).unwrap();
+    let moved = Reply::bash("cd below; pwd").then(Reply::text("There."));
+    // More tool-less replies than the client allows in a row: some go by a wake.
+    let done = Reply::text("Done.\n<promise>COMPLETE</promise>");
+    let api = Api::scripted([moved].into_iter().chain(idle(7)).chain([done]));
+    let terminal = Client::new(installed, &sandbox, &api).env("THEIRS", "of old").open();
+    terminal.type_text(
+        "/crew:loop \"Build it\" --stall 0 -n 15 --verify 'test \"$THEIRS\" = \"of old\"'",
+    );
+    terminal.enter();
+    terminal.wait_for_text("completed");
+    let ended = assert_ended(&sandbox, "completed", 9);
+    let journal = journal(&sandbox, &ended);
+    assert!(!journal.contains("in the environment") && !journal.contains("as it was"), "{journal}");
 }

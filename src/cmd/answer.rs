@@ -33,7 +33,9 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
         }
         Answer::Resumed(resumed) => {
             let context = prompt::again(&resumed.record, resumed.handoff.as_deref());
-            words::go_on(event, &context, &line::resumed(&resumed.record))
+            let told = [Some(line::resumed(&resumed.record)), resumed.accepted];
+            let told = told.into_iter().flatten().collect::<Vec<_>>().join("\n");
+            words::go_on(event, &context, &told)
         }
         Answer::Reminded(record) => {
             words::go_on(event, &prompt::again(&record, None), &line::reminded(&record))

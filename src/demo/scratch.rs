@@ -114,6 +114,7 @@ impl Scratch {
             program,
             arguments,
             folder: &self.repository(),
+            without: &[],
             variables: &self.variables,
             within: WITHIN,
             keep: FOR_READING,

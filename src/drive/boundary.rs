@@ -21,10 +21,10 @@ use crate::engine::owner::SessionMemory;
 use crate::engine::recovery::reconciled;
 use crate::engine::usage::Usage;
 use crate::world::disk::{self, Lock};
-use crate::world::home::Home;
+use crate::world::home::{Home, hash};
 use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
 use crate::world::view::{self, Sight};
-use crate::world::{clock, groups};
+use crate::world::{clock, environment, groups};
 
 /// A boundary whose lock is held.
 #[derive(Debug)]
@@ -226,6 +226,10 @@ impl Open {
             held.note_once(record, "overridden", || {
                 format!("CREW_HOME is {} in the environment; not obeyed", theirs.display())
             })?;
+        }
+        for remark in environment::plan(record).remarks() {
+            let mark = format!("environment-{}", &hash(remark.as_bytes())[..8]);
+            held.note_once(record, &mark, || remark)?;
         }
         let asleep = now.asleep_since(record.state.began).to_std().unwrap_or_default();
         let stopped = Duration::from_millis(facts.seen.agent.missed_ms);

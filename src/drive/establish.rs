@@ -10,7 +10,7 @@ use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, groups, view};
+use crate::world::{clock, disk, env, environment, git, groups, view};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -52,6 +52,10 @@ pub fn establish(
         Driver::Process => git::steps::trusted(&beginning.place.checkout),
         Driver::Session => None,
     };
+    let environment = match beginning.owner.driver {
+        Driver::Session => Some(environment::of_session(&beginning.place)),
+        Driver::Process => None,
+    };
     let stall = beginning.contract.limits.stall > 0;
     let mut record = Loop {
         version: VERSION,
@@ -62,6 +66,7 @@ pub fn establish(
         place: beginning.place,
         elapsed_ms: Vec::new(),
         trusted,
+        environment,
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;

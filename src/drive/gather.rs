@@ -15,7 +15,7 @@ use crate::world::clock::{self, Deadline};
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
-use crate::world::{disk, git};
+use crate::world::{disk, environment, git};
 
 /// The status a shell exits with where it finds no program of the name.
 const NOT_FOUND: i32 = 127;
@@ -109,15 +109,19 @@ fn run(
         let why = "was not run: the checks of this boundary took 45 minutes".to_owned();
         return Some(unknown(why, 0, ""));
     }
-    let mut variables = vec![
-        ("CREW_LOOP", subject.id.to_string()),
-        ("CREW_ITERATION", subject.iteration().to_string()),
-    ];
+    let plan = environment::plan(subject);
+    if let Some(why) = plan.refusal() {
+        return Some(unknown(why, 0, ""));
+    }
+    let mut variables = plan.variables();
+    variables.push(("CREW_LOOP", subject.id.to_string()));
+    variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let order = Order {
         program: "sh",
         arguments: &["-c", &check.run],
         folder: &subject.place.folder,
+        without: &plan.dropped,
         variables: &variables,
         within: Duration::from_secs(check.timeout_s).min(deadline.left()),
         keep: FOR_READING,

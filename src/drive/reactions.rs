@@ -50,6 +50,7 @@ fn run(
         program: "sh",
         arguments: &["-c", &reaction.run],
         folder: &subject.place.folder,
+        without: &[],
         variables: &variables,
         within: Duration::from_secs(reaction.timeout_s),
         keep: FOR_READING,

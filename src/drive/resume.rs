@@ -16,7 +16,7 @@ use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
 use crate::parse::changes::Changes;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, host, unix, view, wakes};
+use crate::world::{clock, disk, env, environment, git, host, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -64,6 +64,8 @@ pub struct Resumed {
     pub record: Loop,
     /// The newest handoff, for the new owner to read.
     pub handoff: Option<PathBuf>,
+    /// What a session accepts of its environment; `None` where it is as it was.
+    pub accepted: Option<String>,
 }
 
 /// Takes a loop over. `adapt` changes what the new owner needs changed in the contract.
@@ -100,6 +102,10 @@ pub fn resume(
     let is_another = former.is_none() || former.as_deref() != taker.session_id();
     let made = if is_another { handoff::for_the_next(&record) } else { None };
     ending::end_leftovers(home, &record);
+    let accepted = match taker.owner.driver {
+        Driver::Session => environment::plan(&record).accepted(),
+        Driver::Process => None,
+    };
     hand_over(&mut record, taker);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
@@ -114,8 +120,12 @@ pub fn resume(
         },
         limits: Some(next.contract.limits.clone()),
         run: next.contract.run.clone().map(Box::new),
+        environment: next.environment.clone().map(Box::new),
         state: Box::new(next.state.clone()),
     })?;
+    if let Some(accepted) = &accepted {
+        let _ = held.note(&record, clock::now(), accepted);
+    }
     match (former, &record.state.owner.session_id) {
         (Some(former), now) if Some(&former) != now.as_ref() => ending::release(home, &former, id),
         // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
@@ -124,7 +134,7 @@ pub fn resume(
     }
     let _ = view::write(&record);
     let handoff = made.or_else(|| view::newest_handoff(&record));
-    Ok(Resumed { record, handoff })
+    Ok(Resumed { record, handoff, accepted })
 }
 
 /// The record in its new owner's hands.
@@ -148,6 +158,11 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     if taker.owner.driver == Driver::Process && record.trusted.is_none() {
         record.trusted = git::steps::trusted(&record.place.checkout);
     }
+    record.environment = match taker.owner.driver {
+        Driver::Session => Some(environment::of_session(&record.place)),
+        Driver::Process => None,
+    };
+    let state = &mut record.state;
     state.owner = taker.owner;
     state.session = taker.memory;
     state.began = clock::now();

@@ -5,6 +5,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::environment::Environment;
 use super::limits::Limits;
 use super::looped::{Loop, State};
 use super::run::Run;
@@ -47,6 +48,9 @@ pub enum Event {
         /// What a run is made of, where a new owner changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Box<Run>>,
+        /// What checks are held to from here on, where a session took the loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        environment: Option<Box<Environment>>,
         state: Box<State>,
     },
     /// The record whole, after boundaries that only its driver's memory had.
@@ -66,6 +70,7 @@ impl Event {
             what: what.into(),
             limits: None,
             run: None,
+            environment: None,
             state: Box::new(next.state.clone()),
         }
     }
@@ -92,7 +97,11 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
                 record.elapsed_ms.extend(elapsed_ms);
                 record.state = (**state).clone();
             }
-            (Event::Changed { limits, run, state, .. }, Some(record)) => {
+            (Event::Changed { limits, run, environment, state, .. }, Some(record)) => {
+                // A new owner comes with an environment of its own, or with none.
+                if environment.is_some() || record.state.owner != state.owner {
+                    record.environment = environment.as_deref().cloned();
+                }
                 record.state = (**state).clone();
                 if let Some(limits) = limits {
                     record.contract.limits = limits.clone();
@@ -165,6 +174,30 @@ mod tests {
         let generation = recovered.state.generation;
         let whole = entry(generation, Event::Recovered { record: Box::new(recovered) });
         assert_eq!(replay(&[start, whole, line]), Some(last));
+    }
+
+    #[test]
+    fn a_resume_replays_to_the_environment_of_its_owner() {
+        let kept = |salt: &str| {
+            Environment::of(&[].into(), &[], salt.to_owned(), |_| unreachable!("nothing to hash"))
+        };
+        let mut record = a_loop();
+        record.environment = Some(kept("of the start"));
+        let mut lines = vec![entry(0, Event::Started { record: Box::new(record.clone()) })];
+        // Resumed by the same session, told something, resumed in a fresh process.
+        for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
+            record.state.generation += 1;
+            record.state.owner.process.pid = pid;
+            if environment.is_some() || pid == 43 {
+                record.environment.clone_from(&environment);
+            }
+            let mut event = Event::changed("resumed", &record);
+            if let Event::Changed { environment: of_line, .. } = &mut event {
+                *of_line = environment.map(Box::new);
+            }
+            lines.push(entry(record.state.generation, event));
+            assert_eq!(replay(&lines), Some(record.clone()));
+        }
     }
 
     #[test]

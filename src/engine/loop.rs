@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::contract::{Contract, Place};
+use super::environment::Environment;
 use super::evidence::Evidence;
 use super::facts::{Moment, Verdict};
 use super::git::Trusted;
@@ -93,6 +94,9 @@ pub struct Loop {
     /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Trusted>,
+    /// What checks are held to in a session; `None` in fresh processes, and where an older crew began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Environment>,
     pub state: State,
 }
 

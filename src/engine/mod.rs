@@ -8,6 +8,7 @@ pub mod agent;
 pub mod claim;
 pub mod contract;
 pub mod decide;
+pub mod environment;
 pub mod evidence;
 pub mod facts;
 pub mod git;

@@ -93,6 +93,14 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> Settings {
     }
 }
 
+/// What a settings file puts into the environment of hooks, as text; nothing where it is no such file.
+pub fn settings_variables(text: &str) -> Vec<(String, String)> {
+    let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+    let variables = fields.get("env").and_then(Value::as_object).into_iter().flatten();
+    let said = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    variables.map(|(name, value)| (name.clone(), said(value))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +155,12 @@ mod tests {
             Settings { path: "/s".into(), ..Settings::default() }
         );
         assert!(settings("/s".into(), "{,", true).broken.is_some());
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let text = r#"{"env":{"A":"x","N":3,"B":true,"EMPTY":""},"other":{"C":"y"}}"#;
+        let expected = [("A", "x"), ("B", "true"), ("EMPTY", ""), ("N", "3")].map(pair);
+        assert_eq!(settings_variables(text), expected);
+        for junk in ["", "{", "[]", r#"{"env":7}"#, r#"{"env":["A"]}"#] {
+            assert_eq!(settings_variables(junk), [], "{junk}");
+        }
     }
 }

@@ -52,6 +52,7 @@ fn told(
         program: &name,
         arguments,
         folder,
+        without: &[],
         variables: &variables,
         within,
         keep: if with_errors { FOR_READING } else { FOR_PARSING },

@@ -180,6 +180,7 @@ mod tests {
                 program: "sh",
                 arguments: &["-c", script],
                 folder: folder.path(),
+                without: &[],
                 variables: &[("CREW_LOOP", "k3v9aaaa".to_owned())],
                 within: Duration::from_secs(10),
                 keep: Keep { head: 0, tail: 0 },

@@ -1,6 +1,8 @@
 //! The only reader of the environment.
 #![expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 
@@ -12,6 +14,11 @@ pub fn text(name: &str) -> Option<String> {
 /// A variable that names an absolute path.
 pub fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Every variable; of two with one name the last, which is the one a child is given.
+pub fn all() -> BTreeMap<OsString, OsString> {
+    std::env::vars_os().collect()
 }
 
 /// Whether this process runs inside an agent: there crew only ever narrows.

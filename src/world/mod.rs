@@ -7,6 +7,7 @@ pub mod descendants;
 pub mod detach;
 pub mod disk;
 pub mod env;
+pub mod environment;
 pub mod fault;
 pub mod git;
 pub mod groups;

@@ -4,6 +4,7 @@
 
 mod broken;
 mod crashes;
+mod environment;
 mod hollow;
 mod inputs;
 mod owners;
@@ -14,6 +15,7 @@ mod soak;
 mod tamper;
 mod usage;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -140,7 +142,8 @@ impl Door {
 struct Event<'door> {
     door: &'door Door,
     payload: Value,
-    environment: Vec<(String, String)>,
+    /// What the client changed in it; `None` takes the variable away.
+    environment: Vec<(String, Option<OsString>)>,
     wrapper: &'static [&'static str],
 }
 
@@ -155,8 +158,13 @@ impl Event<'_> {
         self
     }
 
-    fn env(mut self, name: &str, value: &str) -> Self {
-        self.environment.push((name.into(), value.into()));
+    fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), Some(value.into())));
+        self
+    }
+
+    fn without_env(mut self, name: &str) -> Self {
+        self.environment.push((name.into(), None));
         self
     }
 
@@ -182,8 +190,13 @@ impl Event<'_> {
             .env("CLAUDECODE", "1")
             .env("CLAUDE_PROJECT_DIR", sandbox.repository())
             .env("CLAUDE_PLUGIN_ROOT", checkout())
-            .env("CLAUDE_PLUGIN_DATA", plugin_data(sandbox))
-            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+            .env("CLAUDE_PLUGIN_DATA", plugin_data(sandbox));
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command
     }
 
@@ -311,6 +324,9 @@ fn replay(journal: &[Value]) -> Value {
         record["state"] = event["state"].clone();
         if !event["limits"].is_null() {
             record["contract"]["limits"] = event["limits"].clone();
+        }
+        if !event["environment"].is_null() {
+            record["environment"] = event["environment"].clone();
         }
         if !event["elapsed_ms"].is_null() {
             record["elapsed_ms"].as_array_mut().unwrap().push(event["elapsed_ms"].clone());

@@ -1,6 +1,7 @@
 //! The one way git is started: with the settings that would make it run a program of the repository's,
 //! or wait for a person, switched off.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +19,9 @@ pub struct Command<'a> {
     pub arguments: &'a [&'a str],
     /// They go by variables, because a name that holds a `=` cannot go by `-c`.
     pub settings: &'a [Setting],
-    pub variables: &'a [(&'static str, String)],
+    /// Variables of this process's that git is not given.
+    pub without: &'a [OsString],
+    pub variables: &'a [(&'a str, String)],
     /// Whether it may reach a remote.
     pub online: bool,
     /// Whether its words to a person are kept, among the rest.
@@ -31,36 +34,45 @@ impl Command<'_> {
     pub fn run(&self, stop: impl Fn() -> bool) -> io::Result<Ended> {
         let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
         let arguments: Vec<&str> = fixed.iter().chain(self.arguments).copied().collect();
-        let theirs = env::text("GIT_CONFIG_COUNT").and_then(|count| count.parse::<u16>().ok());
-        let theirs = usize::from(theirs.unwrap_or(0));
+        let theirs = usize::from(self.settings_before());
         let mut named = Vec::new();
         for (index, (name, value)) in (theirs..).zip(self.settings) {
             named.push((format!("GIT_CONFIG_KEY_{index}"), name));
             named.push((format!("GIT_CONFIG_VALUE_{index}"), value));
         }
-        let mut variables = vec![
+        let mut variables = self.variables.to_vec();
+        variables.extend([
             ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
             ("GIT_TERMINAL_PROMPT", "0".to_owned()),
             ("LC_ALL", "C".to_owned()),
             ("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()),
-        ];
+        ]);
         if !self.online {
             // An object that is missing would be asked for by a program that the configuration names.
             variables.push(("GIT_NO_LAZY_FETCH", "1".to_owned()));
             variables.push(("GIT_ALLOW_PROTOCOL", "none".to_owned()));
         }
-        variables.extend(self.variables.iter().cloned());
         variables.extend(named.iter().map(|(name, value)| (&**name, (*value).clone())));
         let order = Order {
             program: "git",
             arguments: &arguments,
             folder: self.folder,
+            without: self.without,
             variables: &variables,
             within: self.within,
             keep: if self.with_errors { FOR_READING } else { FOR_PARSING },
             with_errors: self.with_errors,
         };
         run(&order, None, stop)
+    }
+
+    /// How many settings the environment that git gets names already.
+    fn settings_before(&self) -> u16 {
+        const COUNT: &str = "GIT_CONFIG_COUNT";
+        let given = self.variables.iter().find(|(name, _)| *name == COUNT);
+        let is_passed = self.without.iter().all(|name| name != COUNT);
+        let inherited = is_passed.then(|| env::text(COUNT)).flatten();
+        given.map(|(_, count)| count.clone()).or(inherited).map_or(0, |it| it.parse().unwrap_or(0))
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use self::command::{Command, whole};
 use super::disk;
+use super::environment;
 use super::home::hash;
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
@@ -150,19 +151,18 @@ pub fn log_text(top: &Path) -> Option<String> {
 #[derive(Debug, Clone, Copy)]
 struct Git<'a> {
     folder: &'a Path,
-    /// `None` is this process's own.
-    search_path: Option<&'a str>,
+    /// Whose environment it gets; `None` is this process's own.
+    subject: Option<&'a Loop>,
 }
 
 impl<'a> Git<'a> {
     fn here(folder: &'a Path) -> Self {
-        Self { folder, search_path: None }
+        Self { folder, subject: None }
     }
 
-    /// By the `PATH` the loop began with, as its checks: a hook's may have been set by the agent.
+    /// In the environment the loop began with, as its checks: a hook's may have been set by the agent.
     fn of(subject: &'a Loop) -> Self {
-        let search_path = subject.state.owner.search_path.as_deref();
-        Self { folder: &subject.place.checkout, search_path }
+        Self { folder: &subject.place.checkout, subject: Some(subject) }
     }
 
     fn run(self, arguments: &[&str]) -> Option<String> {
@@ -189,12 +189,16 @@ impl<'a> Git<'a> {
     fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
         let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
         let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
-        let path = self.search_path.map(|path| ("PATH", path.to_owned()));
+        let plan = self.subject.map(environment::plan).unwrap_or_default();
+        let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
+        let mut variables = plan.variables();
+        variables.extend(path.map(|path| ("PATH", path)));
         let command = Command {
             folder: self.folder,
             arguments,
             settings: &settings.collect::<Vec<_>>(),
-            variables: path.as_slice(),
+            without: &plan.dropped,
+            variables: &variables,
             online: false,
             with_errors: false,
             within: LOOK,

@@ -201,6 +201,7 @@ pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said
         folder,
         arguments,
         settings: &settings,
+        without: &[],
         variables: terms.variables,
         online: terms.online,
         with_errors: true,

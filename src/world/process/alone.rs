@@ -22,6 +22,7 @@ pub fn alone<T: FnOnce()>(test: T) {
         program: program.to_str().unwrap(),
         arguments: &["--exact", name, "--nocapture"],
         folder: Path::new("/"),
+        without: &[],
         variables: &[("CREW_TEST_ALONE", "1".to_owned()), ("CREW_GRACE_MS", "300".to_owned())],
         within: Duration::from_secs(120),
         keep: FOR_READING,

@@ -2,6 +2,7 @@
 //! and leaves nothing of it behind. Says how it ended, never what to think of that.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -23,6 +24,7 @@ use self::kept::keep;
 use super::clock::{Deadline, Stopwatch};
 use super::fault;
 use super::unix::{self, GroupSignal};
+use crate::engine::environment::CLIENTS_OWN;
 
 /// How much of a child's output is kept, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -40,31 +42,15 @@ pub const FOR_PARSING: Keep = Keep { head: 32 << 20, tail: 0 };
 const GRACE: Duration = Duration::from_secs(5);
 /// From TERM to KILL when somebody waits at the keyboard.
 const SHORT_GRACE: Duration = Duration::from_millis(1500);
-/// Variables that tell a client it runs inside another one; a check must not think so.
-const NESTED_SESSION: [&str; 14] = [
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SESSION_ATTENDED",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_EFFORT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_PID",
-    "CLAUDE_PLUGIN_DATA",
-    "CLAUDE_PLUGIN_ROOT",
-    "CLAUDE_PROJECT_DIR",
-    "AI_AGENT",
-    "CREW_FAULT",
-];
-
 /// What to start.
 #[derive(Debug)]
 pub struct Order<'a> {
     pub program: &'a str,
     pub arguments: &'a [&'a str],
     pub folder: &'a Path,
-    /// Added to the child's environment: this process's, less what makes a nested session.
+    /// Variables of this process's that the child is not given, beside those of a client's own.
+    pub without: &'a [OsString],
+    /// Added to the child's environment.
     pub variables: &'a [(&'a str, String)],
     pub within: Duration,
     pub keep: Keep,
@@ -124,7 +110,7 @@ fn run_on(
 /// A child in a group of its own that knows nothing of a session around crew.
 fn in_a_group(program: &str, note: Option<&File>) -> io::Result<Command> {
     let mut command = Command::new(program);
-    for name in NESTED_SESSION {
+    for name in CLIENTS_OWN {
         command.env_remove(name);
     }
     unix::lead_a_group(&mut command, note.map(File::try_clone).transpose()?);
@@ -157,6 +143,9 @@ fn finish(
 ) -> io::Result<Ended> {
     let (reader, writer) = io::pipe()?;
     command.args(order.arguments).current_dir(order.folder);
+    for name in order.without {
+        command.env_remove(name);
+    }
     command.envs(order.variables.iter().map(|(name, value)| (name, value)));
     if order.with_errors {
         command.stderr(writer.try_clone()?);
@@ -190,6 +179,7 @@ pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
         program,
         arguments,
         folder: Path::new("/"),
+        without: &[],
         variables: &[],
         within: Duration::from_secs(2),
         keep: FOR_PARSING,

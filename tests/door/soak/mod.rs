@@ -263,7 +263,7 @@ impl Soak {
     /// A stop like any other, on a wall clock that may be off.
     fn stop_by(&mut self, clock_ms: i64) {
         let turn = self.turn();
-        let event = self.stopping(turn).env("CREW_CLOCK_OFFSET_MS", &clock_ms.to_string());
+        let event = self.stopping(turn).env("CREW_CLOCK_OFFSET_MS", clock_ms.to_string());
         let answer = event.send();
         let told = std::mem::take(&mut self.model().words);
         self.model().iterate(turn);

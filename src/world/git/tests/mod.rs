@@ -132,6 +132,7 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
         program,
         arguments,
         folder,
+        without: &[],
         variables: &variables,
         within: std::time::Duration::from_secs(60),
         keep: FOR_READING,

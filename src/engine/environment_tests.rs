@@ -1,0 +1,158 @@
+use std::os::unix::ffi::OsStringExt;
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::*;
+
+/// No hash at all: the bytes themselves, so that what is compared can be seen.
+fn bare(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn variables(pairs: &[(&str, &str)]) -> Variables {
+    pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+}
+
+fn begun(start: &[(&str, &str)], held: &[(&str, &str)]) -> Environment {
+    let held: Vec<_> =
+        held.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect();
+    Environment::of(&variables(start), &held, "s".to_owned(), bare)
+}
+
+#[test]
+fn each_variable_is_passed_dropped_put_back_or_refused() {
+    let start = [
+        ("AWS_PROFILE", "mine"),
+        ("CLAUDE_PID", "7"),
+        ("COLUMNS", "80"),
+        ("EDITOR", "ed"),
+        ("PATH", "/bin"),
+        ("STRICT", "yes"),
+    ];
+    let kept = begun(&start, &[("STRICT", "yes"), ("EDITOR", "vi"), ("ABSENT", "x")]);
+    let changed = |name, value| {
+        let mut now = variables(&start);
+        now.insert(name, value);
+        kept.compare(&now, bare)
+    };
+    let told = |name: &str, value: &str| {
+        let plan = changed(name.into(), value.into());
+        let Plan { dropped, replaced, new, changed, missing } = plan;
+        format!("{dropped:?} {replaced:?} {new:?} {changed:?} {missing:?}")
+    };
+    let table = [
+        ("EDITOR", "ed", "[] [] [] [] []"),
+        ("MAKEFLAGS", "-n", r#"["MAKEFLAGS"] [] ["MAKEFLAGS"] [] []"#),
+        ("AWS_PROFILE", "theirs", r#"["AWS_PROFILE"] [] [] ["AWS_PROFILE"] []"#),
+        // A file that says something else of a name holds no value of it.
+        ("EDITOR", "vi", r#"["EDITOR"] [] [] ["EDITOR"] []"#),
+        ("STRICT", "no", r#"[] [("STRICT", "yes")] [] [] []"#),
+        ("PATH", "", r#"[] [("PATH", "/bin")] [] [] []"#),
+        ("CLAUDE_PID", "8", "[] [] [] [] []"),
+        ("CLAUDE_EFFORT", "high", "[] [] [] [] []"),
+        ("CLAUDE_PLANTED", "1", r#"["CLAUDE_PLANTED"] [] ["CLAUDE_PLANTED"] [] []"#),
+        ("COLUMNS", "90", r#"["COLUMNS"] [] [] [] []"#),
+        ("OLDPWD", "/repo", r#"["OLDPWD"] [] [] [] []"#),
+    ];
+    for (name, value, expected) in table {
+        assert_eq!(told(name, value), expected, "{name}={value}");
+    }
+    let odd = OsString::from_vec(b"\xff".to_vec());
+    assert_eq!(changed(odd.clone(), "x".into()).dropped, std::slice::from_ref(&odd));
+    assert_eq!(changed("EDITOR".into(), odd).changed, ["EDITOR"]);
+    assert_eq!(
+        kept.compare(&Variables::new(), bare).missing,
+        ["AWS_PROFILE", "EDITOR", "PATH", "STRICT"]
+    );
+}
+
+#[test]
+fn people_are_told_names_and_never_values() {
+    let start = [("A", "1"), ("B", "1"), ("GONE", "1"), ("PATH", "/bin")];
+    let kept = begun(&start, &[]);
+    let now = [("A", "2"), ("B", "2"), ("PATH", "2"), ("MAKE\u{1b}FLAGS", "2"), ("Z", "2")];
+    let plan = kept.compare(&variables(&now), bare);
+    assert_snapshot!(plan.remarks().join("\n"), @r"
+    MAKE\u{1b}FLAGS, Z are new in the environment; not passed to checks
+    PATH is not as it was when the loop began; checks get the value of then
+    A, B are not as they were when the loop began; no check is run
+    GONE is missing in the environment
+    ");
+    assert_snapshot!(plan.refusal().unwrap(), @"was not run: the variables A, B are not as they were when the loop began; /crew:resume accepts them");
+    assert_snapshot!(plan.accepted().unwrap(), @r"checks now get these as they are here, not as they were when the loop began: A, B, GONE, MAKE\u{1b}FLAGS, PATH, Z");
+    let one = kept.compare(&variables(&[&start[1..], &[("A", "2")]].concat()), bare);
+    assert_snapshot!(one.refusal().unwrap(), @"was not run: the variable A is not as it was when the loop began; /crew:resume accepts it");
+    let same = kept.compare(&variables(&start), bare);
+    assert_eq!((same.remarks().len(), same.refusal(), same.accepted()), (0, None, None));
+    assert_eq!(same, Plan::default());
+}
+
+#[test]
+fn a_record_holds_no_value_but_the_path_and_what_a_file_held() {
+    let start = [("KEY", "secret"), ("PATH", "/bin"), ("STRICT", "yes")];
+    let held = [("STRICT".to_owned(), "yes".to_owned()), ("KEY".to_owned(), "${KEY}".to_owned())];
+    let digest: Digest = |bytes| format!("{:064x}", bytes.len());
+    let kept = Environment::of(&variables(&start), &held, "salt".to_owned(), digest);
+    let text = serde_json::to_string_pretty(&kept).unwrap();
+    assert_snapshot!(text, @r#"
+    {
+      "salt": "salt",
+      "hashes": {
+        "KEY": "00000000000000000000000000000000",
+        "PATH": "00000000000000000000000000000000",
+        "STRICT": "00000000000000000000000000000000"
+      },
+      "values": {
+        "PATH": "/bin",
+        "STRICT": "yes"
+      }
+    }
+    "#);
+    assert_eq!(serde_json::from_str::<Environment>(&text).unwrap(), kept);
+}
+
+fn some_variables() -> impl Strategy<Value = Variables> {
+    let name = prop_oneof![
+        "[AB_]{1,2}",
+        "[^=\\x00]{1,3}",
+        Just("PATH".to_owned()),
+        Just("COLUMNS".to_owned()),
+        Just("CLAUDECODE".to_owned()),
+    ];
+    let bytes = prop::collection::vec(prop_oneof![Just(b'a'), Just(0xff), 1u8..], 0..3);
+    let raw = |bytes| OsString::from_vec(bytes);
+    let odd = prop::collection::vec(128u8.., 1..3).prop_map(raw);
+    let name = prop_oneof![9 => name.prop_map(OsString::from), 1 => odd];
+    prop::collection::btree_map(name, bytes.prop_map(raw), 0..9)
+}
+
+proptest! {
+    #[test]
+    fn what_is_passed_is_always_a_part_of_what_the_start_had(
+        start in some_variables(),
+        now in some_variables(),
+        held in prop::collection::vec(("[AB_]{1,2}", "a?"), 0..4),
+    ) {
+        // Of names and values as short as these every byte is kept.
+        let whole: Digest = |bytes| bytes.iter().map(|byte| char::from(*byte)).collect();
+        let kept = Environment::of(&start, &held, String::new(), whole);
+        let plan = kept.compare(&now, whole);
+        let mut passed = now.clone();
+        passed.retain(|name, _| {
+            let is_a_clients = name.to_str().is_some_and(|name| CLIENTS_OWN.contains(&name));
+            !is_a_clients && !plan.dropped.contains(name)
+        });
+        for (name, value) in plan.variables() {
+            passed.insert(name.into(), value.into());
+        }
+        for (name, value) in &passed {
+            prop_assert_eq!(start.get(name), Some(value));
+        }
+        // And what is as it was is passed.
+        for (name, value) in now.iter().filter(|(name, value)| start.get(*name) == Some(*value)) {
+            let is_told = name.to_str().is_some_and(|name| !CLIENTS_OWN.contains(&name));
+            prop_assert_eq!(passed.contains_key(name), is_told, "{:?}={:?}", name, value);
+        }
+    }
+}

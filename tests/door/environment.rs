@@ -1,0 +1,217 @@
+//! What of the hook's environment reaches a check: what was there when the loop began. The agent can have the
+//! client hand other variables to the next hook, and some make a failing check pass.
+
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::{Answer, Door};
+use crate::sandbox::Sandbox;
+
+const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
+
+/// How often the journal remarks that.
+fn remarked(door: &Door, id: &str, what: &str) -> usize {
+    door.remarks(id).lines().filter(|line| line.contains(what)).count()
+}
+
+/// A claim is refused, because the check fails.
+#[track_caller]
+fn assert_refused(answer: Answer, why: &str) {
+    let answer = answer.assert_goes_on();
+    assert!(answer.context().contains(why), "{why}: {answer:#?}");
+}
+
+/// Everything below a folder, files alone, with their text.
+fn texts(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(texts(&path));
+        } else {
+            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+            found.push((path.display().to_string(), text));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_variable_that_is_new_in_mid_loop_makes_no_check_pass() {
+    for (name, value) in [
+        ("MAKEFLAGS", "-n"),
+        ("PYTEST_ADDOPTS", "--collect-only"),
+        ("GOFLAGS", "-run=NONE"),
+        ("CLAUDE_CODE_PLANTED", "1"),
+        ("CLAUDE_EFFORT", "high"),
+        ("COLUMNS", "1"),
+    ] {
+        let door = Door::new();
+        // As `make`, `pytest` and `go` do: with its variable set, the tests do not run.
+        door.sandbox.program("tests", &format!("test \"${name}\" = '{value}'"));
+        let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
+        assert_refused(door.stop(CLAIM), "`tests` (verify) failed (exit 1)");
+        for _ in 0..2 {
+            let answer = door.stopping(CLAIM).env(name, value).send();
+            assert_refused(answer, "`tests` (verify) failed (exit 1)");
+        }
+        let told = format!("{name} is new in the environment; not passed to checks");
+        let is_the_clients_own = ["CLAUDE_EFFORT", "COLUMNS"].contains(&name);
+        assert_eq!(remarked(&door, &id, &told), usize::from(!is_the_clients_own), "{name}");
+        assert_eq!(remarked(&door, &id, value), 0, "{name}");
+    }
+}
+
+#[test]
+fn variables_from_before_the_start_reach_a_check_byte_for_byte() {
+    let door = Door::of(Sandbox::new().env("THEIRS", "of old ☂").env("EMPTY", ""));
+    let odd = std::ffi::OsString::from_vec(b"\xff odd".to_vec());
+    door.sandbox.program(
+        "seen",
+        "test \"$THEIRS$EMPTY.\" = 'of old ☂.' && test \"$ODD\" = \"$(printf '\\377 odd')\"",
+    );
+    let begun = door.command("\"go on\" --verify seen").env("ODD", odd.clone()).send();
+    begun.assert_goes_on();
+    let answer = door.stopping(CLAIM).env("ODD", odd).send().assert_lets_go();
+    assert!(answer.line().contains("completed"), "{answer:#?}");
+}
+
+#[test]
+fn a_path_changed_in_mid_loop_is_put_back() {
+    let door = Door::new();
+    let elsewhere = door.sandbox.root().join("elsewhere");
+    crate::sandbox::write_executable(&elsewhere.join("tests"), "#!/bin/sh\nexit 0\n");
+    door.sandbox.program("tests", "exit 1");
+    let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
+    let path = format!("{}:/usr/bin:/bin", elsewhere.display());
+    assert_refused(door.stopping(CLAIM).env("PATH", &path).send(), "failed (exit 1)");
+    let told = "PATH is not as it was when the loop began; checks get the value of then";
+    assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
+}
+
+#[test]
+fn a_variable_that_is_missing_is_left_missing_and_journalled() {
+    let door = Door::of(Sandbox::new().env("THEIRS", "of old"));
+    let id = door.begin("\"go on\" -n 5 --stall 0 --verify 'test \"${THEIRS-none}\" = none'");
+    assert_refused(door.stop(CLAIM), "failed (exit 1)");
+    let answer = door.stopping(CLAIM).without_env("THEIRS").send().assert_lets_go();
+    assert!(answer.line().contains("completed"), "{answer:#?}");
+    assert_eq!(remarked(&door, &id, "THEIRS is missing in the environment"), 1);
+}
+
+#[test]
+fn a_value_that_the_checkouts_settings_gave_at_the_start_is_put_back() {
+    for (folder, name) in
+        [("", "settings.json"), ("", "settings.local.json"), ("below/", "settings.json")]
+    {
+        let door = Door::new();
+        let file = format!("{folder}.claude/{name}");
+        door.sandbox.write(&file, r#"{"env":{"STRICT":"yes","TIMES":3},"other":1}"#);
+        let project = door.sandbox.file(folder);
+        let begun = door
+            .command("\"go on\" -n 5 --stall 0 --verify 'test \"$STRICT$TIMES\" = yes3'")
+            .env("CLAUDE_PROJECT_DIR", &project)
+            .env("STRICT", "yes")
+            .env("TIMES", "3")
+            .send()
+            .assert_goes_on();
+        door.sandbox.write(&file, r#"{"env":{"STRICT":"no"}}"#);
+        let stop = door.stopping(CLAIM).env("STRICT", "no").env("TIMES", "4");
+        let answer = stop.send().assert_lets_go();
+        assert!(answer.line().contains("completed"), "{file}: {begun:#?}\n{answer:#?}");
+    }
+}
+
+#[test]
+fn a_changed_variable_of_the_users_own_leaves_checks_unknown_until_a_resume_accepts_it() {
+    let door = Door::of(Sandbox::new().env("AWS_PROFILE", "mine"));
+    let check = "--verify 'test \"$AWS_PROFILE$MAKEFLAGS\" = theirs-n && touch ran'";
+    let id = door.begin(&format!("\"go on\" -n 9 --stall 0 {check}"));
+    let planted =
+        |event: super::Event<'_>| event.env("AWS_PROFILE", "theirs").env("MAKEFLAGS", "-n").send();
+    let why = "was not run: the variable AWS_PROFILE is not as it was when the loop began; \
+               /crew:resume accepts it";
+    assert_refused(planted(door.stopping(CLAIM)), why);
+    assert!(!door.sandbox.file("ran").exists());
+    let command = door.event("UserPromptExpansion").with("prompt_id", "p-7");
+    let resumed = planted(command.with("command_name", "crew:resume").with("command_args", ""));
+    let told = "not as they were when the loop began: AWS_PROFILE, MAKEFLAGS";
+    assert!(resumed.line().contains(told), "{resumed:#?}");
+    assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
+    let answer = planted(door.stopping(CLAIM)).assert_lets_go();
+    assert!(answer.line().contains("completed"), "{answer:#?}");
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "completed");
+}
+
+#[test]
+fn no_value_of_the_users_own_gets_to_disk() {
+    let secret = "sk-of-the-users-own-0123456789";
+    let door = Door::of(Sandbox::new().env("THEIR_KEY", secret).env("OTHER_KEY", secret));
+    // One that names a secret does not hold it.
+    let settings = r#"{"env":{"THEIR_KEY":"${THEIR_KEY}","OTHER_KEY":"x","HELD":"by the file"}}"#;
+    door.sandbox.write(".claude/settings.json", settings);
+    let command = door.command("\"go on\" -n 3 --stall 0 --verify false");
+    command.env("HELD", "by the file").send().assert_goes_on();
+    let id = std::fs::read_dir(door.sandbox.crew_home().join("loops")).unwrap().next().unwrap();
+    let id = id.unwrap().file_name().into_string().unwrap();
+    for value in ["changed-to-this-value", secret] {
+        door.stopping(CLAIM).env("THEIR_KEY", value).env("NEW_KEY", "new-value").send();
+    }
+    door.stopping(CLAIM).send().assert_lets_go();
+    let all = texts(&door.sandbox.crew_home());
+    assert!(all.iter().any(|(_, text)| text.contains("by the file")));
+    for (path, text) in all.iter().chain(&texts(&door.sandbox.file(".claude/branches"))) {
+        for value in [secret, "changed-to-this-value", "new-value"] {
+            assert!(!text.contains(value), "{path} holds {value}");
+        }
+    }
+    for name in ["loop.json", "journal.jsonl"] {
+        let mode = std::fs::metadata(door.file(&id, name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600, "{name}");
+    }
+}
+
+#[test]
+fn a_variable_of_git_planted_in_mid_loop_moves_no_rule() {
+    let door = Door::new();
+    let other = door.sandbox.root().join("other");
+    door.sandbox.git(&["init", "--quiet", &other.display().to_string()]);
+    door.sandbox.write(".claude/crew.toml", "[loop]\nprotect = [\"README\"]\n");
+    for plant in [
+        &[("GIT_DIR", &*other.join(".git").display().to_string())][..],
+        &[("GIT_INDEX_FILE", "/dev/null")],
+        &[
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "core.worktree"),
+            ("GIT_CONFIG_VALUE_0", "/"),
+        ],
+        &[("GIT_CONFIG_COUNT", "7")],
+    ] {
+        let planted = |words: &str| {
+            let stop = door.stopping(words);
+            plant.iter().fold(stop, |stop, (name, value)| stop.env(name, value)).send()
+        };
+        let id = door.begin("\"go on\" -n 9 --stall 3 --failure-threshold 9 --replace");
+        door.sandbox.write("README", "another text\n");
+        assert_refused(planted(CLAIM), "protected paths were changed: `README`");
+        planted("two").assert_goes_on();
+        planted("three").assert_goes_on();
+        planted("four").assert_lets_go();
+        assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "stalled", "{plant:?}");
+        door.sandbox.write("README", "a repository of a test\n");
+    }
+}
+
+#[test]
+fn a_loop_of_an_older_crew_keeps_its_path_and_takes_the_rest_as_it_comes() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 5 --stall 0 --verify 'test \"$MAKEFLAGS\" = -n'");
+    let mut record = door.record(&id);
+    record.as_object_mut().unwrap().remove("environment").unwrap();
+    std::fs::write(door.file(&id, "loop.json"), record.to_string()).unwrap();
+    assert_refused(door.stop(CLAIM), "failed (exit 1)");
+    let answer = door.stopping(CLAIM).env("MAKEFLAGS", "-n").send().assert_lets_go();
+    assert!(answer.line().contains("completed"), "{answer:#?}");
+    assert_eq!(door.remarks(&id), "");
+}
