@@ -2,7 +2,10 @@
 //! out of commits. They are written from the record and lie inside the checkout, whatever links an agent
 //! may have put in their way; where that cannot be, what the agent must read lies in the loop's own folder.
 
-use std::io;
+use std::io::{
+    self,
+    ErrorKind::{QuotaExceeded, StorageFull},
+};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -45,12 +48,12 @@ pub fn look(subject: &Loop) -> Sight {
 }
 
 /// Sees to it that the agent can read the exact task: in the branch folder, else in the loop's own, which the
-/// place names from then on.
+/// place names from then on. A full disk is an error: it has no room elsewhere either.
 pub fn place_task(home: &Home, subject: &mut Loop) -> io::Result<()> {
     if subject.place.apart.is_none() {
-        let placed = branch_folder(subject).and_then(|_| put_task(subject));
-        if placed.is_ok() {
-            return placed;
+        match branch_folder(subject).and_then(|_| put_task(subject)) {
+            Err(error) if !matches!(error.kind(), StorageFull | QuotaExceeded) => {}
+            placed => return placed,
         }
         subject.place.apart = Some(home.loop_folder(&subject.id));
     }
