@@ -19,5 +19,6 @@ mod settings;
 mod show;
 mod terminal;
 mod tidy;
+mod unreadable;
 mod usage;
 mod world;

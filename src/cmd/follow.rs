@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::print;
 use crate::drive::ending::{gone_why, owner_is_gone};
@@ -27,8 +27,7 @@ pub fn log(home: &Home, record: Loop, number: Option<u32>, follow: bool) -> Resu
     if !disk::exists(&path) && !is_due {
         bail!("{}", missing(&record, iteration));
     }
-    let mut tail = Tail::open(&path, if follow { BEFORE } else { SHOWN })
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let mut tail = Tail::open(&path, if follow { BEFORE } else { SHOWN })?;
     if follow {
         return follow_on(home, record, iteration, number.is_none(), tail);
     }
