@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod door;
 mod faults;
+mod foreign;
 mod install;
 mod launcher;
 mod loops;

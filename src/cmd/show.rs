@@ -42,7 +42,7 @@ pub fn show(arguments: &Show) -> Result<Exit> {
         disk::write(file, page.as_bytes(), Durability::Process)?;
         print::out(&format!("story of loop {}: {}", record.id, file.display()));
     } else if arguments.json {
-        print::out(&words::json(&known).to_string());
+        print::json(&words::json(&known));
     } else {
         print::out(&words::page(&known));
     }
@@ -80,7 +80,7 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
         );
     };
     if as_json {
-        print::out(&words::iteration_json(record, picked, log).to_string());
+        print::json(&words::iteration_json(record, picked, log));
     } else {
         print::out(&words::iteration(record, picked, log));
     }

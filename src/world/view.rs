@@ -11,6 +11,7 @@ use super::clock;
 use super::disk::{self, Durability};
 use crate::engine::handoff::{file_time, title};
 use crate::engine::looped::Loop;
+use crate::engine::text::clean;
 use crate::engine::view::{Edit, VERSION, compare, merged};
 
 /// The largest view that is read.
@@ -75,7 +76,7 @@ pub fn write(subject: &Loop) -> io::Result<()> {
     task_written
 }
 
-/// Writes a handoff page and gives its path.
+/// Writes a handoff page, with no code in it that steers the terminal of its reader, and gives its path.
 pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
     let folder = branch_folder(subject)?.join("handoffs");
     make_inside(&folder, &subject.place.checkout)?;
@@ -86,7 +87,7 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
     let name = Some(name.to_owned()).filter(free).or_else(|| names.find(free));
     let file =
         folder.join(name.ok_or_else(|| io::Error::other("too many handoffs in one second"))?);
-    disk::write(&file, page.as_bytes(), Durability::Process)?;
+    disk::write(&file, clean(page).as_bytes(), Durability::Process)?;
     Ok(file)
 }
 

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use self::fence::{Fences, indentation};
 pub use self::near_miss::NearMiss;
 use super::promise::{BLOCKED, CLOSE, OPEN, Promise, normal, reserved};
+use super::text::plain;
 
 mod echo;
 mod fence;
 mod near_miss;
-pub mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -70,7 +70,7 @@ pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Prom
     if echo::ends_in_echo(output, prompt, task) {
         return Claim::None;
     }
-    read(&plain::plain(output), promise)
+    read(&plain(output), promise)
 }
 
 /// What the text of a tag in the right place claims.
@@ -229,7 +229,7 @@ fn ends_with(text: &str, tag: &str) -> bool {
 
 /// A text as a person may see it, cut to so many characters, the last of them an ellipsis.
 fn shortened(text: &str, characters: usize) -> String {
-    let text = &plain::plain(text);
+    let text = &plain(text);
     let mut ends = text.char_indices().map(|(offset, _)| offset).skip(characters - 1);
     match (ends.next(), ends.next()) {
         (Some(end), Some(_)) => format!("{}…", text[..end].trim_end()),
