@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::drive::refused::told;
 use crate::engine::outcome::Outcome;
 use crate::engine::promise::PromiseError;
 use crate::parse::arguments::UsageError;
@@ -67,5 +68,5 @@ impl Exit {
 
 /// The words for an error: the chain of causes on one line, and its hint on the next.
 pub fn message(error: &anyhow::Error) -> String {
-    format!("crew: {error:#}")
+    format!("crew: {}", told(error))
 }

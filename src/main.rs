@@ -34,9 +34,13 @@ fn typed() -> Exit {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
         Err(told) => {
-            // Help and version are no errors; clap knows which stream each belongs to.
+            if told.use_stderr() {
+                cmd::print::err(&told.render().to_string());
+                return Exit::Usage;
+            }
+            // Help and version hold no text but crew's own, in clap's colours.
             let _ = told.print();
-            return if told.use_stderr() { Exit::Usage } else { Exit::Success };
+            return Exit::Success;
         }
     };
     cmd::dispatch(&cli.verb).unwrap_or_else(|error| {

@@ -98,21 +98,21 @@ fn a_session_has_no_log_of_crews_and_the_clients_own_is_named() {
 }
 
 #[test]
-fn a_log_is_printed_as_it_is_and_followed_until_the_loop_is_over() {
+fn a_log_is_printed_without_codes_and_followed_until_the_loop_is_over() {
     let door = Door::new();
     let id = door.begin("Build it");
     let log = door.file(&id, "iterations/0001.log");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
-    fs::write(&log, b"one\n\xff two\n").unwrap();
+    fs::write(&log, b"\x1b]0;title\x07one\n\xff \x1b[31mtwo\x1b[m\n").unwrap();
     let printed = door.sandbox.crew(&["show", "--log"]).success();
     assert_eq!(printed, "one\n\u{fffd} two\n");
     let following = door.sandbox.start_crew(&["show", "--log", "-f"]);
     poll_until("what was there before", || following.stdout().contains("two\n"));
-    fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(b"three\n").unwrap();
+    fs::OpenOptions::new().append(true).open(&log).unwrap().write_all(b"three\nfour").unwrap();
     poll_until("what came later", || following.stdout().ends_with("three\n"));
     door.sandbox.crew(&["cancel", &id]).success();
     let ran = following.wait(DEADLINE);
-    assert_eq!(ran.code(), 0);
+    assert_eq!((ran.code(), ran.stdout.as_str()), (0, "one\n\u{fffd} two\nthree\nfour"));
     assert!(ran.stderr.contains(&format!("loop {id} is over: cancelled")), "{}", ran.stderr);
 }
 

@@ -5,7 +5,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::words::{end, shown};
 use super::{Reader, Report};
-use crate::engine::claim::plain::plain;
+use crate::engine::text::plain;
 
 /// How much of the end of the output is kept, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;

@@ -1,6 +1,6 @@
 //! Pieces of what an agent said, cut to what is kept or shown.
 
-use crate::engine::claim::plain::plain;
+use crate::engine::text::plain;
 
 /// The longest line shown of one event, in characters.
 const SHOWN_CHARS: usize = 2000;

@@ -21,7 +21,8 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
     Some(match answer {
         Answer::Silent | Answer::Wake(_) | Answer::Stopped(Stop::NotOurs) => return None,
         Answer::Stopped(Stop::Continue(boundary)) => {
-            words::go_on(event, &prompt::next(&boundary.after), &line::boundary(&boundary.after))
+            let after = &boundary.after;
+            go_on(event, after, &prompt::next(after), &line::boundary(after))
         }
         Answer::Stopped(Stop::Woken(boundary)) => words::say(&line::boundary(&boundary.after)),
         Answer::Stopped(Stop::Held(boundary)) => words::say(&line::held(&boundary.after)),
@@ -29,16 +30,17 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
             words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
         }
         Answer::Started(started) => {
-            words::go_on(event, &prompt::start(&started.record), &greeting(&started))
+            let record = &started.record;
+            go_on(event, record, &prompt::start(record), &greeting(&started))
         }
         Answer::Resumed(resumed) => {
-            let context = prompt::again(&resumed.record, resumed.handoff.as_deref());
-            let told = [Some(line::resumed(&resumed.record)), resumed.accepted];
-            let told = told.into_iter().flatten().collect::<Vec<_>>().join("\n");
-            words::go_on(event, &context, &told)
+            let record = &resumed.record;
+            let prompt = prompt::again(record, resumed.handoff.as_deref());
+            let told = [Some(line::resumed(record)), resumed.accepted].into_iter().flatten();
+            go_on(event, record, &prompt, &told.collect::<Vec<_>>().join("\n"))
         }
         Answer::Reminded(record) => {
-            words::go_on(event, &prompt::again(&record, None), &line::reminded(&record))
+            go_on(event, &record, &prompt::again(&record, None), &line::reminded(&record))
         }
         Answer::Refused(why) => words::instead(&format!("crew: {why}")),
         Answer::Help => words::instead(help::LOOP),
@@ -54,6 +56,10 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
         Answer::BrokenOff(record) => words::say(&line::broken_off(&record)),
         Answer::Interrupted(record) => words::say(&line::interrupted(&record)),
     })
+}
+
+fn go_on(event: &str, record: &Loop, prompt: &str, line: &str) -> Value {
+    words::go_on(event, &record.contract.task, prompt, line)
 }
 
 /// The client shows one dim line for an order typed while the agent works.

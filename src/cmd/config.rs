@@ -30,7 +30,7 @@ pub fn config(arguments: &Config) -> Result<Exit> {
         warnings: &warnings,
     };
     if arguments.json {
-        print::out(&json(&told).to_string());
+        print::json(&json(&told));
         return Ok(Exit::Success);
     }
     print::out(&page(&told));

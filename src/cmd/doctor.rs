@@ -15,7 +15,7 @@ pub fn doctor(arguments: &Doctor) -> Result<Exit> {
     let facts = examine(&home()?, &env::current_folder()?, arguments.client.as_deref());
     let found = findings(&facts);
     if arguments.json {
-        print::out(&words::json(&facts, &found).to_string());
+        print::json(&words::json(&facts, &found));
     } else {
         print::out(&words::page(&facts, &found));
     }

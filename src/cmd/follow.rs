@@ -1,9 +1,10 @@
-//! `crew show --log`: what the agent printed, as it printed it; with `-f` also what it prints from now on, over
-//! the iterations, until the loop is over or its owner is gone.
+//! `crew show --log`: what the agent printed, without the codes that would steer the terminal; with `-f` also
+//! what it prints from now on, over the iterations, until the loop is over or its owner is gone.
 
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::print;
 use crate::drive::ending::{gone_why, owner_is_gone};
@@ -18,6 +19,8 @@ const SHOWN: u64 = 10 << 20;
 /// With `-f`, what is shown of what was printed before.
 const BEFORE: u64 = 16 << 10;
 const LOOK: Duration = Duration::from_millis(200);
+/// The longest line that is waited for, in bytes.
+const LINE: usize = 64 << 10;
 
 /// Prints the log of iteration `number`, else of the latest one that has a log.
 pub fn log(home: &Home, record: Loop, number: Option<u32>, follow: bool) -> Result<()> {
@@ -27,12 +30,11 @@ pub fn log(home: &Home, record: Loop, number: Option<u32>, follow: bool) -> Resu
     if !disk::exists(&path) && !is_due {
         bail!("{}", missing(&record, iteration));
     }
-    let mut tail = Tail::open(&path, if follow { BEFORE } else { SHOWN })
-        .with_context(|| format!("cannot read {}", path.display()))?;
+    let mut lines = Lines::open(&path, if follow { BEFORE } else { SHOWN })?;
     if follow {
-        return follow_on(home, record, iteration, number.is_none(), tail);
+        return follow_on(home, record, iteration, number.is_none(), lines);
     }
-    give(&mut tail)?;
+    lines.give(true)?;
     Ok(())
 }
 
@@ -41,10 +43,12 @@ fn follow_on(
     mut record: Loop,
     mut iteration: u32,
     all: bool,
-    mut tail: Tail,
+    mut lines: Lines,
 ) -> Result<()> {
     loop {
-        if !give(&mut tail)? {
+        let gone = owner_is_gone(home, &record);
+        let is_whole = record.iteration() > iteration || !record.is_live() || gone;
+        if !lines.give(is_whole)? {
             return Ok(());
         }
         if record.iteration() > iteration {
@@ -53,14 +57,14 @@ fn follow_on(
             }
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
-            tail = Tail::open(&logs::path(home, &record.id, iteration), SHOWN)?;
+            lines = Lines::open(&logs::path(home, &record.id, iteration), SHOWN)?;
             continue;
         }
         if !record.is_live() {
             print::err(&format!("crew: loop {} is over: {}", record.id, record.standing()));
             return Ok(());
         }
-        if owner_is_gone(home, &record) {
+        if gone {
             print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
             return Ok(());
         }
@@ -70,15 +74,34 @@ fn follow_on(
     }
 }
 
-/// Prints what is there; `false` when nobody reads it any more.
-fn give(tail: &mut Tail) -> Result<bool> {
-    loop {
-        let bytes = tail.next()?;
-        if bytes.is_empty() {
-            return Ok(true);
-        }
-        if !print::offer(&bytes) {
-            return Ok(false);
+/// A log on its way to the terminal, by whole lines: where the reading stops a letter or a code may be cut.
+struct Lines {
+    tail: Tail,
+    held: Vec<u8>,
+}
+
+impl Lines {
+    fn open(log: &Path, most: u64) -> Result<Self> {
+        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new() })
+    }
+
+    /// Prints the lines that are there, and where no more will come the rest too; `false` when nobody reads
+    /// any more.
+    fn give(&mut self, is_whole: bool) -> Result<bool> {
+        loop {
+            let bytes = self.tail.next()?;
+            let is_end = bytes.is_empty();
+            self.held.extend(bytes);
+            let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let all = (is_end && is_whole) || (lines == 0 && self.held.len() > LINE);
+            let given = if all { self.held.len() } else { lines };
+            if !print::offer(&String::from_utf8_lossy(&self.held[..given])) {
+                return Ok(false);
+            }
+            self.held.drain(..given);
+            if is_end {
+                return Ok(true);
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn history(arguments: &History) -> Result<Exit> {
     loops.truncate(limit);
     if arguments.json {
         let told: Vec<(Loop, bool)> = loops.into_iter().map(|record| (record, false)).collect();
-        print::out(&json::status(&told).to_string());
+        print::json(&json::status(&told));
     } else {
         print::out(&words::list(&loops, more, *clock::local().offset()));
     }

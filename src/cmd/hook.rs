@@ -64,7 +64,7 @@ fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
     }
     if let Some(value) = said {
         fault::point("answer")?;
-        print::out(&value.to_string());
+        print::json(&value);
         if is_a_prompt {
             let _ = delivered(home, payload);
         }

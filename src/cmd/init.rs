@@ -25,9 +25,8 @@ pub fn init() -> Result<Exit> {
     let found = detect::checks(&checkout);
     let text = template::project(&pairs(&found.checks), &pairs(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
-    let written = disk::make_folder(folder)
-        .and_then(|()| disk::write(&file, text.as_bytes(), Durability::Machine));
-    written.with_context(|| format!("cannot write {}", file.display()))?;
+    disk::make_folder(folder)?;
+    disk::write(&file, text.as_bytes(), Durability::Machine)?;
     print::out(&format!("wrote {}", file.display()));
     if found.checks.is_empty() {
         print::out("no test command was found here: write yours under [[check]]");

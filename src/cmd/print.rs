@@ -1,24 +1,49 @@
-//! The one place that prints. A reader that went away is a quiet end, not an error.
+//! The one place that prints, and the door behind which no foreign text steers a terminal: every text is
+//! cleaned on its way, and the only codes are those written here. A reader that went away is a quiet end, not
+//! an error.
 
 use std::io::{Write, stderr, stdout};
+
+use serde_json::Value;
+
+use crate::engine::text;
 
 /// For whoever reads the result.
 pub fn out(text: &str) {
     let line = if text.ends_with('\n') { "" } else { "\n" };
-    offer(format!("{text}{line}").as_bytes());
+    offer(&format!("{text}{line}"));
 }
 
-/// The bytes as they are; `false` when nobody reads any more.
-pub fn offer(bytes: &[u8]) -> bool {
+/// The text without a line break of its own; `false` when nobody reads any more.
+pub fn offer(text: &str) -> bool {
+    write(&text::clean(text))
+}
+
+/// For programs: the value as it is, on a line.
+pub fn json(value: &Value) {
+    write(&format!("{}\n", text::json(value)));
+}
+
+/// Draws the first rows of a page over the last one, without a flicker; `false` when nobody reads any more.
+/// What is too long is cut, not wrapped; the line break of the last row would scroll and is left out.
+pub fn draw(page: &str, rows: usize) -> bool {
+    let page = text::clean(page);
+    let rows: Vec<&str> = page.lines().take(rows).collect();
+    write(&format!("\x1b[?7l\x1b[H{}\x1b[K\x1b[J\x1b[?7h", rows.join("\x1b[K\r\n")))
+}
+
+/// Takes a page that was drawn away.
+pub fn wipe() {
+    write("\x1b[H\x1b[J");
+}
+
+fn write(text: &str) -> bool {
     let mut stream = stdout().lock();
-    stream.write_all(bytes).and_then(|()| stream.flush()).is_ok()
+    stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_ok()
 }
 
 /// For whoever watches.
 pub fn err(text: &str) {
-    let mut stream = stderr().lock();
-    let _ = stream.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = stream.write_all(b"\n");
-    }
+    let line = if text.ends_with('\n') { "" } else { "\n" };
+    let _ = stderr().lock().write_all(text::clean(&format!("{text}{line}")).as_bytes());
 }

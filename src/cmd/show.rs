@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::status::since;
 use super::{follow, home, meant, print};
@@ -39,11 +39,10 @@ pub fn show(arguments: &Show) -> Result<Exit> {
     };
     if let Some(file) = &arguments.html {
         let page = words::html::html(&known);
-        disk::write(file, page.as_bytes(), Durability::Process)
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        disk::write(file, page.as_bytes(), Durability::Process)?;
         print::out(&format!("story of loop {}: {}", record.id, file.display()));
     } else if arguments.json {
-        print::out(&words::json(&known).to_string());
+        print::json(&words::json(&known));
     } else {
         print::out(&words::page(&known));
     }
@@ -53,8 +52,7 @@ pub fn show(arguments: &Show) -> Result<Exit> {
 fn read(home: &Home, record: &Loop, pick: Option<u32>) -> Result<Story> {
     let mut story = Story::picking(pick);
     let file = home.loop_file(&record.id, "journal.jsonl");
-    let extent = journal::each(&file, |entry| story.add(entry))
-        .with_context(|| format!("cannot read {}", file.display()))?;
+    let extent = journal::each(&file, |entry| story.add(entry))?;
     story.torn = extent.torn;
     story.cut = extent.cut;
     Ok(story)
@@ -82,7 +80,7 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
         );
     };
     if as_json {
-        print::out(&words::iteration_json(record, picked, log).to_string());
+        print::json(&words::iteration_json(record, picked, log));
     } else {
         print::out(&words::iteration(record, picked, log));
     }

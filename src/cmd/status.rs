@@ -62,7 +62,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
     complete(home, &record);
     let gone = owner_is_gone(home, &record);
     if as_json {
-        print::out(&json::status(&[(record, gone)]).to_string());
+        print::json(&json::status(&[(record, gone)]));
         return;
     }
     print::out(&page::status(&record, gone, &since(&record)));
@@ -82,7 +82,7 @@ fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
             let gone = owner_is_gone(home, &record);
             (record, gone)
         });
-        print::out(&json::status(&told.collect::<Vec<_>>()).to_string());
+        print::json(&json::status(&told.collect::<Vec<_>>()));
     } else {
         print::out(&page::list(&loops));
     }

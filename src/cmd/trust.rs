@@ -48,7 +48,7 @@ pub fn trust(arguments: &Trust) -> Result<Exit> {
             return Ok(Exit::Usage);
         }
         let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
-        print::offer(format!("Trust {these} on this machine? [y/N] ").as_bytes());
+        print::offer(&format!("Trust {these} on this machine? [y/N] "));
         if !is_yes(terminal::answer()?.as_deref()) {
             bail!("nothing was trusted");
         }

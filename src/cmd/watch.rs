@@ -39,22 +39,19 @@ pub fn watch(arguments: &Named) -> Result<Exit> {
         record = store::load(&home, &record.id)?;
     }
     if draws {
-        print::offer(b"\x1b[H\x1b[J");
+        print::wipe();
     }
     print::out(&page::finish(&record, &since(&record), None));
     Ok(Exit::Success)
 }
 
-/// Draws the page over the last one, without a flicker. What is too long or too much is cut, not wrapped; the
-/// line break of the last row would scroll and is left out.
+/// Draws how it stands, as far as the terminal has room.
 fn draw(record: &Loop, gone: bool) -> bool {
     let running = clock::now().awake_ms.saturating_sub(record.state.began.awake_ms);
     let head = line::watched(record, running, clock::local());
     let page = page::status(record, gone, &since(record));
     let height = usize::from(terminal::rows().unwrap_or(24)).max(2) - 1;
-    let rows: Vec<&str> = head.lines().chain(page.lines()).take(height).collect();
-    let text = format!("\x1b[?7l\x1b[H{}\x1b[K\x1b[J\x1b[?7h", rows.join("\x1b[K\r\n"));
-    print::offer(text.as_bytes())
+    print::draw(&format!("{head}\n{page}"), height)
 }
 
 /// Says how it stands, where that is news.
@@ -64,7 +61,7 @@ fn say(record: &Loop, said: &mut String) -> bool {
         return true;
     }
     let stamp = clock::local().format("[%H:%M:%S]");
-    let is_read = print::offer(format!("{stamp} {standing}\n").as_bytes());
+    let is_read = print::offer(&format!("{stamp} {standing}\n"));
     *said = standing;
     is_read
 }

@@ -38,8 +38,7 @@ impl Scratch {
         let ended = unix::end_requested()?;
         let crew = text(&env::program().context("cannot tell which program this is")?)?;
         let parent = env::temporary_folder();
-        let root = disk::make_scratch_folder(&parent, env::random())
-            .with_context(|| format!("cannot make a folder in {}", parent.display()))?;
+        let root = disk::make_scratch_folder(&parent, env::random())?;
         let mut scratch = Self { root, variables: Vec::new(), crew, ended };
         scratch.variables = variables(&scratch.root)?;
         Ok(scratch)
@@ -66,8 +65,7 @@ impl Scratch {
 
     /// Removes the folder; what is dropped without this removes it too, and cannot say that it failed.
     pub fn remove(self) -> Result<()> {
-        disk::remove_scratch_folder(&self.root)
-            .with_context(|| format!("cannot remove {}", self.root.display()))
+        Ok(disk::remove_scratch_folder(&self.root)?)
     }
 
     /// Does what the agent does in an iteration.
@@ -101,8 +99,7 @@ impl Scratch {
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.repository().join(name);
-        disk::write(&path, text.as_bytes(), Durability::Process)
-            .with_context(|| format!("cannot write {}", path.display()))
+        Ok(disk::write(&path, text.as_bytes(), Durability::Process)?)
     }
 
     fn git(&self, arguments: &[&str]) -> Result<()> {

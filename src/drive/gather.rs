@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::engine::claim::plain::plain;
 use crate::engine::contract::{Check, Place, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
+use crate::engine::text::plain;
 use crate::engine::usage::Usage;
 use crate::engine::wants::wants;
 use crate::parse::not_found::not_found;

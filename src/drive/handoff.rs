@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use chrono::DateTime;
 
 use super::steer::By;
@@ -27,9 +27,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Resu
     let since = git::since(record);
     let now = clock::now().wall;
     let text = page(record, &Since { told: told.trim().to_owned(), ..since }, kind, now);
-    let page = view::write_handoff(record, &file_name(kind, now), &text).with_context(|| {
-        format!("cannot write into {}", record.place.reading_folder().display())
-    })?;
+    let page = view::write_handoff(record, &file_name(kind, now), &text)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
     Ok(page)

@@ -20,6 +20,7 @@ pub mod place;
 pub mod procedures;
 pub mod process;
 pub mod reactions;
+pub mod refused;
 pub mod resume;
 pub mod session;
 pub mod settings;

@@ -11,6 +11,7 @@ use super::ending::{self, Attempt};
 use super::failure::failure;
 use super::find::{self, Found};
 use super::handoff;
+use super::refused::told;
 use super::resume::{Resumed, Taker, resume};
 use super::start::{Request, Started, start};
 use super::steer::{self, By, Paused};
@@ -123,7 +124,7 @@ fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
         "handoff" => hand_off(home, payload, raw),
         _ => Ok(Answer::Silent),
     };
-    answer.unwrap_or_else(|error| Answer::Refused(format!("{error:#}")))
+    answer.unwrap_or_else(|error| Answer::Refused(told(&error)))
 }
 
 fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {

@@ -53,8 +53,7 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<Known> {
     let project = if with_project { read_project(&project_file)? } else { Read::default() };
     let environment = settings::environment().map_err(Error::msg)?;
     let needs = needs(&project.layer, &user.layer);
-    let untrusted = trust::untrusted(home, checkout, needs.clone())
-        .with_context(|| format!("cannot read what is trusted in {}", home.root().display()))?;
+    let untrusted = trust::untrusted(home, checkout, needs.clone())?;
     Ok(Known {
         layers: Layers {
             user: user.layer,
@@ -138,8 +137,7 @@ fn laid(
 fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     for fragment in recipe.phases().into_iter().flatten() {
         let Fragment::File(file) = fragment else { continue };
-        let real = disk::real_path(file)
-            .with_context(|| format!("cannot read {}, a piece of the prompt", file.display()))?;
+        let real = disk::real_path(file).context("a piece of the prompt")?;
         let leaves = || disk::real_path(checkout).is_ok_and(|checkout| !real.starts_with(checkout));
         if file.starts_with(checkout) && leaves() {
             bail!(

@@ -42,8 +42,7 @@ pub struct Started {
 /// loaded twice. Any error means that nothing was started, and says why.
 pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     let process = unix::client().context("cannot tell which client this session belongs to")?;
-    let place = place::place(request.cwd, request.project.as_deref())
-        .with_context(|| format!("cannot look at {}", request.cwd.display()))?;
+    let place = place::place(request.cwd, request.project.as_deref())?;
     let known = settings::look(home, &place.checkout, !request.arguments.no_project)?;
     let typed = typed(&request.arguments, &place.folder)?;
     let (settings, mut notes) = settings::for_start(home, known, typed)?;

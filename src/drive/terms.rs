@@ -114,8 +114,7 @@ fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {
         (Some(task), _) => task.clone(),
         (None, Some(file)) => {
             let path = cwd.join(file);
-            let bytes = disk::read(&path, TASK_BYTES)
-                .with_context(|| format!("cannot read --prompt-file {}", path.display()))?
+            let bytes = disk::read(&path, TASK_BYTES)?
                 .with_context(|| format!("there is no --prompt-file {}", path.display()))?;
             String::from_utf8(bytes)
                 .ok()

@@ -11,6 +11,7 @@ use super::evidence::{Evidence, Progress, Standing};
 use super::facts::Verdict;
 use super::looped::Loop;
 use super::prompt::clip;
+use super::text::clean;
 
 /// The most of the task that the message quotes, in characters.
 const TASK_CHARS: usize = 72;
@@ -231,8 +232,8 @@ pub fn commit_message(subject: &Loop) -> String {
     for line in lines {
         let _ = write!(text, "\n{line}");
     }
-    // An agent's reason may hold what no argument can.
-    format!("{}\n", text.replace('\0', "").trim_end())
+    // `git log` prints it as it is, and an agent's reason may hold what no argument can.
+    format!("{}\n", clean(&text).trim_end())
 }
 
 fn seen(evidence: &Evidence) -> Vec<String> {

@@ -33,6 +33,7 @@ pub mod run;
 pub mod settings;
 pub mod size;
 pub mod story;
+pub mod text;
 pub mod times;
 pub mod upgrade;
 pub mod usage;

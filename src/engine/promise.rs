@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::text::clean;
+
 /// The tag that opens a claim.
 pub const OPEN: &str = "<promise>";
 /// The tag that closes a claim.
@@ -22,7 +24,8 @@ pub(super) const COLONS: [char; 2] = [':', '\u{ff1a}'];
 pub const MAX_CHARACTERS: usize = 500;
 
 /// The text an agent must say inside `<promise>` to claim completion: not empty, one line, no `<`,
-/// no reserved word. White space is kept in its normal form: none around it, single blanks inside.
+/// no reserved word. White space is kept in its normal form: none around it, single blanks inside. What
+/// cannot be seen is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Promise(String);
@@ -34,16 +37,17 @@ impl Promise {
     /// When the text is empty, too long, has a line break or `<`, or is a reserved word.
     pub fn new(text: &str) -> Result<Self, PromiseError> {
         let text = text.trim();
-        if text.is_empty() {
-            return Err(PromiseError::Empty);
-        }
         if text.contains(is_line_break) {
             return Err(PromiseError::LineBreak);
         }
         if text.contains('<') {
             return Err(PromiseError::AngleBracket);
         }
-        let text = normal(text);
+        // The agent is told it without what is unseen in it, and could not say that.
+        let text = normal(&clean(text));
+        if text.is_empty() {
+            return Err(PromiseError::Empty);
+        }
         if let Some(word) = reserved(&text) {
             return Err(PromiseError::Reserved(word));
         }
@@ -210,11 +214,13 @@ mod tests {
             (" \t a\u{a0}\u{2003}b \n", Ok("a b")),
             ("say \"it's\" $(done) .*", Ok("say \"it's\" $(done) .*")),
             ("完了 ✔", Ok("完了 ✔")),
+            ("\u{200f}DO\u{7}NE\u{202e}", Ok("DONE")),
             ("failure", Ok("failure")),
             ("FAILURES: none", Ok("FAILURES: none")),
             ("NO FAILURE", Ok("NO FAILURE")),
             ("", Err(PromiseError::Empty)),
             (" \u{3000}\n", Err(PromiseError::Empty)),
+            ("\u{200b}", Err(PromiseError::Empty)),
             ("ALL\nDONE", Err(PromiseError::LineBreak)),
             ("ALL\r\nDONE", Err(PromiseError::LineBreak)),
             ("ALL\u{2028}DONE", Err(PromiseError::LineBreak)),

@@ -5,8 +5,8 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::reset::reset;
-use crate::engine::claim::plain::plain;
 use crate::engine::facts::ApiError;
+use crate::engine::text::plain;
 
 /// The most characters of the service's message that are kept.
 const MESSAGE_CHARS: usize = 300;

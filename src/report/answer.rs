@@ -1,20 +1,24 @@
 //! The JSON a hook prints for the client. A loop goes on by `additionalContext`: the client sends the
 //! reason of a `decision: block` twice and labels it as an error (2.1.330). Nothing is printed for what is
-//! not ours.
+//! not ours. The client prints these words in its terminal, so they are cleaned here.
 
 use serde_json::{Value, json};
 
-/// Something that goes to the agent with crew's words added: `context` for the agent, `line` for the person.
-pub fn go_on(event: &str, context: &str, line: &str) -> Value {
+use crate::engine::text::{clean, clean_around};
+
+/// Something that goes to the agent with crew's words added: `prompt` for the agent, who is told `task` as it
+/// was typed, and `line` for the person.
+pub fn go_on(event: &str, task: &str, prompt: &str, line: &str) -> Value {
+    let context = clean_around(task, prompt);
     json!({
-        "systemMessage": line,
+        "systemMessage": clean(line),
         "hookSpecificOutput": { "hookEventName": event, "additionalContext": context },
     })
 }
 
 /// A line or page for the person; the event itself takes its course.
 pub fn say(text: &str) -> Value {
-    json!({ "systemMessage": text.trim_end() })
+    json!({ "systemMessage": clean(text.trim_end()) })
 }
 
 /// Adds a line for the person to an answer, or makes one of it.
@@ -24,13 +28,13 @@ pub fn also(answer: Option<Value>, line: &str) -> Value {
         Some(text) => format!("{text}\n{line}"),
         None => line.to_owned(),
     };
-    answer["systemMessage"] = text.into();
+    answer["systemMessage"] = clean(&text).into();
     answer
 }
 
 /// A command that is answered here and costs no model turn.
 pub fn instead(text: &str) -> Value {
-    json!({ "decision": "block", "reason": text.trim_end() })
+    json!({ "decision": "block", "reason": clean(text.trim_end()) })
 }
 
 /// An order typed as a message in the middle of the agent's work. The client puts the text back into its
@@ -38,7 +42,7 @@ pub fn instead(text: &str) -> Value {
 pub fn typed(text: &str) -> Value {
     const CLEAR: &str = "(Ctrl-U clears the line)";
     let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();
-    let shown: String = text.chars().take(room).collect();
+    let shown: String = clean(text).chars().take(room).collect();
     json!({
         "decision": "block",
         "reason": format!("crew: {shown} {CLEAR}"),

@@ -1,5 +1,5 @@
 //! The live line of a run on a terminal: which iteration, what it has cost, what was checked last, what is
-//! waited for. Also what of the agent's own lines a terminal with such a line can bear.
+//! waited for.
 
 use chrono::{DateTime, Utc};
 
@@ -115,61 +115,6 @@ fn spent(record: &Loop) -> Option<String> {
     record.state.usage.spoken_cost(record.contract.limits.max_cost_micros > 0)
 }
 
-/// The agent's line without what would move the cursor or wipe the screen under the live line; colours stay,
-/// and are ended with the line.
-pub fn tame(line: &str) -> String {
-    let mut tamed = String::with_capacity(line.len());
-    let mut coloured = false;
-    let mut rest = line.chars();
-    while let Some(letter) = rest.next() {
-        match letter {
-            '\u{1b}' => {
-                let sequence = escape(&mut rest);
-                if sequence.starts_with('[') && sequence.ends_with('m') {
-                    coloured = true;
-                    tamed.push('\u{1b}');
-                    tamed.push_str(&sequence);
-                }
-            }
-            '\t' => tamed.push(letter),
-            _ if letter.is_control() => {}
-            _ => tamed.push(letter),
-        }
-    }
-    if coloured {
-        tamed.push_str("\u{1b}[0m");
-    }
-    tamed
-}
-
-/// The rest of an escape sequence (ECMA-48): a control sequence up to its final letter, a string up to its
-/// terminator, else one letter.
-fn escape(rest: &mut std::str::Chars<'_>) -> String {
-    let Some(kind) = rest.next() else { return String::new() };
-    let mut sequence = String::from(kind);
-    match kind {
-        '[' => {
-            for letter in rest.by_ref() {
-                sequence.push(letter);
-                if ('@'..='~').contains(&letter) {
-                    break;
-                }
-            }
-        }
-        ']' | 'P' | '^' | '_' | 'X' => {
-            let mut escaped = false;
-            for letter in rest.by_ref() {
-                if letter == '\u{7}' || (escaped && letter == '\\') {
-                    break;
-                }
-                escaped = letter == '\u{1b}';
-            }
-        }
-        _ => {}
-    }
-    sequence
-}
-
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
@@ -203,22 +148,5 @@ mod tests {
         assert_snapshot!(live.line(at(900).wall), @"waiting (rate limit), 0s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
         live.hear(&News::Stopping);
         assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · ending the agent, Ctrl-C again kills it · $1.84 · `cargo test` failed (exit 1)");
-    }
-
-    #[test]
-    fn an_agents_line_keeps_its_colours_and_moves_no_cursor() {
-        let table = [
-            ("plain · text\twith a tab", "plain · text\twith a tab"),
-            ("\u{1b}[31mred\u{1b}[0m", "\u{1b}[31mred\u{1b}[0m\u{1b}[0m"),
-            ("\u{1b}[2J\u{1b}[1;1Hwiped\r\u{8}", "wiped"),
-            ("\u{1b}]0;a title\u{7}after", "after"),
-            ("\u{1b}]8;;https://example.invalid\u{1b}\\link", "link"),
-            ("\u{1b}Mup", "up"),
-            ("\u{1b}[31", ""),
-            ("\u{1b}", ""),
-        ];
-        for (line, expected) in table {
-            assert_eq!(tame(line), expected, "{line:?}");
-        }
     }
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::words::{count, duration, took};
 use super::{line, run};
-use crate::engine::claim::plain::plain;
 use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
@@ -14,6 +13,7 @@ use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::Driver;
 use crate::engine::prompt::clip;
+use crate::engine::text::plain;
 use crate::engine::times::spread;
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next

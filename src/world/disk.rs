@@ -1,7 +1,9 @@
 //! Files, with a size on every read, an atomic replacement on every write, and a bounded wait on every
-//! lock. A crash leaves the old file or the new one, and at worst a temporary file beside it.
+//! lock. A crash leaves the old file or the new one, and at worst a temporary file beside it. Every error says
+//! what could not be done, and with which path.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to files")]
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -16,18 +18,35 @@ use super::fault;
 /// What a first read has room for: most files of crew in one call.
 const FIRST_READ: usize = 4096;
 
+/// What the system refused to do with a path; it stands in an `io::Error` of the same kind.
+#[derive(Debug)]
+pub struct Refused {
+    act: &'static str,
+    path: PathBuf,
+    why: io::Error,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "cannot {} {}: {}", self.act, self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Names the path of an error, which the system does not.
+fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |why| io::Error::new(why.kind(), Refused { act, path: path.to_owned(), why })
+}
+
 /// Reads a file of at most `limit` bytes. `None` when there is none; a larger one is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let file = match open_regular(path) {
-        Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::with_capacity(FIRST_READ);
-    file.take(limit + 1).read_to_end(&mut bytes)?;
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot("read", path))?;
     if bytes.len() as u64 > limit {
-        let complaint = format!("{} is larger than {limit} bytes", path.display());
-        return Err(io::Error::new(ErrorKind::FileTooLarge, complaint));
+        let complaint = format!("it is larger than {limit} bytes");
+        return Err(cannot("read", path)(io::Error::new(ErrorKind::FileTooLarge, complaint)));
     }
     Ok(Some(bytes))
 }
@@ -49,6 +68,10 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
 
 /// The end of a file, from `start` on but at most `limit` bytes, and whether something was left out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
+    end_of(path, start, limit).map_err(cannot("read", path))
+}
+
+fn end_of(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
     let mut file = open_regular(path)?;
     let size = file.metadata()?.len();
     let from = if start <= size { start } else { 0 };
@@ -72,6 +95,15 @@ const LINE_BYTES: u64 = 1 << 20;
 /// Hands the whole lines of a file from `start` on to `each`, with whether a line was cut because it is very
 /// long. No line begins past `limit` bytes. Gives where the next one begins, and whether there is one.
 pub fn read_lines(
+    path: &Path,
+    start: u64,
+    limit: u64,
+    each: impl FnMut(&str, bool),
+) -> io::Result<(u64, bool)> {
+    lines_of(path, start, limit, each).map_err(cannot("read", path))
+}
+
+fn lines_of(
     path: &Path,
     start: u64,
     limit: u64,
@@ -108,7 +140,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         return File::open(path);
     }
-    Err(io::Error::new(ErrorKind::InvalidInput, format!("{} is no file", path.display())))
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"))
 }
 
 /// The size of a file; 0 when there is none.
@@ -128,6 +160,11 @@ pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
+/// Whether nothing is at this path; something may be at one that cannot be looked at.
+pub fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| is_absent(&error))
+}
+
 /// Whether something is at this path.
 pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
@@ -135,17 +172,17 @@ pub fn exists(path: &Path) -> bool {
 
 /// The path with every link resolved.
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
-    fs::canonicalize(path)
+    fs::canonicalize(path).map_err(cannot("read", path))
 }
 
 /// Makes a folder and the missing ones above it, for this user only.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(cannot("make", path))
 }
 
 /// Makes a folder and the missing ones above it, with the user's usual mode.
 pub fn make_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
+    fs::create_dir_all(path).map_err(cannot("make", path))
 }
 
 /// What every scratch folder's name begins with.
@@ -155,7 +192,7 @@ const SCRATCH: &str = "crew-scratch-";
 /// in its place, is an error: the folder above it is everybody's.
 pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
     let folder = real_path(parent)?.join(format!("{SCRATCH}{name:016x}"));
-    fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    fs::DirBuilder::new().mode(0o700).create(&folder).map_err(cannot("make", &folder))?;
     Ok(folder)
 }
 
@@ -164,12 +201,12 @@ pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
 pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with(SCRATCH) {
-        return Err(io::Error::other(format!("{} is no scratch folder", folder.display())));
+        return Err(cannot("remove", folder)(io::Error::other("it is no scratch folder")));
     }
     let remove = || (fs::remove_dir_all(folder).is_ok() || !exists(folder)).then_some(());
     match Deadline::after(Duration::from_secs(2)).poll(Duration::from_millis(20), remove) {
         Some(()) => Ok(()),
-        None => fs::remove_dir_all(folder),
+        None => fs::remove_dir_all(folder).map_err(cannot("remove", folder)),
     }
 }
 
@@ -182,12 +219,17 @@ pub fn names(folder: &Path, limit: usize) -> Vec<String> {
 
 /// Makes an empty file for this user only, to be written to.
 pub fn create_private(path: &Path) -> io::Result<File> {
+    create(path).map_err(cannot("write", path))
+}
+
+fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Opens a file for this user only, to be written to at its end; made if it is not there.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).open(path).map_err(cannot("write", path))
 }
 
 /// Opens a file to be read; `None` when there is none.
@@ -195,7 +237,7 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
     match open_regular(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(cannot("read", path)(error)),
     }
 }
 
@@ -209,11 +251,15 @@ pub fn is_named(file: &File, path: &Path) -> bool {
 
 /// Gives a file another name, in the place of what has that name.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)
+    fs::rename(from, to).map_err(cannot("write", to))
 }
 
 /// Removes a file; one that is gone already is as good.
 pub fn remove(path: &Path) -> io::Result<()> {
+    unlink(path).map_err(cannot("remove", path))
+}
+
+fn unlink(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if !is_absent(&error) => Err(error),
         _ => Ok(()),
@@ -223,13 +269,12 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Moves a file aside, to a name beside it.
 pub fn move_aside(path: &Path, name: &str) -> io::Result<PathBuf> {
     let aside = path.with_file_name(name);
-    fs::rename(path, &aside)?;
-    Ok(aside)
+    rename(path, &aside).map(|()| aside)
 }
 
 /// Copies a file to a name beside it.
 pub fn copy_aside(path: &Path, name: &str) -> io::Result<()> {
-    fs::copy(path, path.with_file_name(name)).map(drop)
+    fs::copy(path, path.with_file_name(name)).map(drop).map_err(cannot("copy", path))
 }
 
 /// How much of a crash a write must survive.
@@ -250,22 +295,21 @@ pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
         fault::point("write.rename")?;
         fs::rename(&temporary, path)
     });
-    if let Err(error) = result {
+    if result.is_err() {
         let _ = fs::remove_file(&temporary);
-        return Err(error);
     }
-    fault::point("write.folder")?;
-    if durability == Durability::Machine {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+    let synced = result.and_then(|()| {
+        fault::point("write.folder")?;
+        if durability == Durability::Machine { File::open(folder)?.sync_all() } else { Ok(()) }
+    });
+    synced.map_err(cannot("write", path))
 }
 
 fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     fault::point("write.open")?;
     // A crash may have left one, and in a folder of the agent's it may be a link put in our way.
-    remove(temporary)?;
-    let mut file = create_private(temporary)?;
+    unlink(temporary)?;
+    let mut file = create(temporary)?;
     fault::point("write.data")?;
     file.write_all(bytes)?;
     fault::point("write.sync")?;
@@ -276,6 +320,10 @@ fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::R
 /// Appends one line and syncs it. A torn last line, left by a crash, is ended first so that it spoils
 /// only itself.
 pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    append(path, line).map_err(cannot("write", path))
+}
+
+fn append(path: &Path, line: &str) -> io::Result<()> {
     fault::point("journal.open")?;
     let mut options = OpenOptions::new();
     let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
@@ -305,7 +353,8 @@ pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
 /// Takes a lock, waiting at most `wait`. `None` when somebody else keeps it.
 pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
-    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = file.map_err(cannot("lock", path))?;
     let deadline = Deadline::after(wait);
     let taken = deadline.poll(Duration::from_millis(2), || match file.try_lock_exclusive() {
         Ok(()) => Some(Ok(())),
@@ -314,7 +363,7 @@ pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     });
     match taken {
         Some(Ok(())) => Ok(Some(Lock(file))),
-        Some(Err(error)) => Err(error),
+        Some(Err(error)) => Err(cannot("lock", path)(error)),
         None => Ok(None),
     }
 }

@@ -1,7 +1,6 @@
 //! Where settings come from on this machine: the user's file, the project's file, and the variables of
 //! the environment. It reads and hands over; what is in force is the engine's to say.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk;
@@ -27,8 +26,8 @@ pub fn project_file(checkout: &Path) -> PathBuf {
 
 /// Reads a settings file. `None` when there is none; an error tells every fault of it.
 pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
-    let told = |error: io::Error| format!("cannot read {}: {error}", path.display());
-    let Some(bytes) = disk::read(path, FILE_BYTES).map_err(told)? else { return Ok(None) };
+    let bytes = disk::read(path, FILE_BYTES).map_err(|error| error.to_string())?;
+    let Some(bytes) = bytes else { return Ok(None) };
     let text = String::from_utf8(bytes);
     let text =
         text.map_err(|_| format!("{} is not UTF-8 text: save it as such", path.display()))?;

@@ -85,9 +85,10 @@ struct Version {
     made_by: String,
 }
 
-/// Whether a loop has a record, sound or not. Without one a pointer to it means nothing.
+/// Whether a loop has a record, sound or not, or one that cannot be looked at. Without one a pointer to it
+/// means nothing.
 pub fn is_there(home: &Home, id: &LoopId) -> bool {
-    disk::exists(&home.loop_file(id, "loop.json"))
+    !disk::is_missing(&home.loop_file(id, "loop.json"))
 }
 
 /// Reads a record; without a lock, unless it is broken and must be rebuilt.
@@ -186,7 +187,7 @@ pub fn boundary_lock(home: &Home, id: &LoopId, wait: Duration) -> io::Result<Opt
 
 /// Takes a loop's lock, waiting at most `wait`.
 pub fn hold(home: &Home, id: &LoopId, wait: Duration) -> Result<Held, StoreError> {
-    if !disk::exists(&home.loop_folder(id)) {
+    if disk::is_missing(&home.loop_folder(id)) {
         return Err(StoreError::Absent(id.clone()));
     }
     let lock = disk::lock(&home.loop_file(id, "loop.lock"), wait)?;

@@ -15,6 +15,7 @@ use super::disk::{self, Durability};
 use super::home::Home;
 use crate::engine::handoff::{file_time, title};
 use crate::engine::looped::Loop;
+use crate::engine::text::clean;
 use crate::engine::view::{Edit, VERSION, compare, merged};
 
 /// The largest view that is read.
@@ -94,7 +95,7 @@ pub fn write(subject: &Loop) -> io::Result<()> {
     disk::write(&file, &text, Durability::Process)
 }
 
-/// Writes a handoff page and gives its path.
+/// Writes a handoff page, with no code in it that steers the terminal of its reader, and gives its path.
 pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
     let folder = subject.place.reading_folder().join("handoffs");
     match subject.place.apart {
@@ -108,7 +109,7 @@ pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathB
     let name = Some(name.to_owned()).filter(free).or_else(|| names.find(free));
     let file =
         folder.join(name.ok_or_else(|| io::Error::other("too many handoffs in one second"))?);
-    disk::write(&file, page.as_bytes(), Durability::Process)?;
+    disk::write(&file, clean(page).as_bytes(), Durability::Process)?;
     Ok(file)
 }
 

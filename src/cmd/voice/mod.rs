@@ -67,14 +67,6 @@ impl Voice {
         }
     }
 
-    fn agent(&self, text: &str) {
-        match &self.screen {
-            Some(screen) => screen.agent(text),
-            None if self.manner.json => {}
-            None => print::out(text),
-        }
-    }
-
     fn ending(&mut self, news: &News<'_>) {
         let News::Finished { record, since, handoff, .. } = *news else { return };
         if let Some(screen) = &self.screen {
@@ -100,13 +92,14 @@ impl Listener for Voice {
             return;
         }
         if let Some(events) = &mut self.events {
-            print::out(&events.event(news, clock::now().wall).to_string());
+            print::json(&events.event(news, clock::now().wall));
         }
         if let (Some(screen), false) = (&mut self.screen, matches!(news, News::Said(_))) {
             screen.hear(news);
         }
         match news {
-            News::Said(text) => self.agent(text),
+            News::Said(_) if self.manner.json => {}
+            News::Said(text) => self.out(text),
             News::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
             News::Noted(_) => {}
             _ => lines(news, clock::local()).iter().for_each(|line| self.say(line)),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cmd::print;
 use crate::engine::news::News;
-use crate::report::live::{Live, tame};
+use crate::engine::text::clean;
+use crate::report::live::Live;
 use crate::world::clock;
 
 /// How often the line moves by itself.
@@ -40,17 +40,12 @@ impl Screen {
 
     /// Brings the line up to the time it is.
     pub fn tick(&mut self) {
-        self.bar.set_message(self.live.line(clock::now().wall));
+        self.bar.set_message(clean(&self.live.line(clock::now().wall)).replace('\n', " "));
     }
 
     /// Prints above the line.
     pub fn above(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
-    }
-
-    /// Prints a line of the agent's above it.
-    pub fn agent(&self, text: &str) {
-        self.above(|| print::out(&tame(text)));
     }
 
     /// Takes the line away.

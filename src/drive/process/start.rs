@@ -49,8 +49,7 @@ pub struct Prepared {
 pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Result<Prepared> {
     let (folder, made) = worktree(&arguments.run, folder)?;
     let folder = folder.as_path();
-    let place = place::place(folder, None)
-        .with_context(|| format!("cannot look at {}", folder.display()))?;
+    let place = place::place(folder, None)?;
     let known = settings::look(home, &place.checkout, !arguments.no_project)?;
     let procedure = procedure(&mut arguments, &known)?;
     let mut typed = terms::typed(&arguments, &place.folder)?;
@@ -204,10 +203,7 @@ fn recipe(options: &RunOptions, mut recipe: Recipe, folder: &Path) -> Result<Rec
 /// A typed fragment. A link that a person types is followed, wherever it leads.
 fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
     match read_fragment(text, folder, &disk::is_file) {
-        Ok(Fragment::File(path)) => {
-            let real = disk::real_path(&path);
-            Ok(Fragment::File(real.with_context(|| format!("cannot read {}", path.display()))?))
-        }
+        Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
         Ok(other) => Ok(other),
         Err(wanted) => bail!("`{text}` names no file\nhint: write {wanted}"),
     }

@@ -5,10 +5,10 @@ use std::cell::Cell;
 
 use super::Runner;
 use crate::agents::Reader;
-use crate::engine::claim::plain::plain;
 use crate::engine::facts::Order;
 use crate::engine::looped::LoopId;
 use crate::engine::news::News;
+use crate::engine::text::plain;
 use crate::world::clock::Stopwatch;
 use crate::world::home::Home;
 use crate::world::process::agent::{Stop, Watch};

@@ -1,7 +1,7 @@
 //! Whether plain output ends in an echo of the prompt. A program may print what it was given, and a task
 //! may end in the very line that would be a claim; what only repeats the prompt claims nothing.
 
-use super::plain::plain;
+use crate::engine::text::plain;
 
 /// How much of the prompt an output must consist of to be taken for a piece from its middle, in characters
 /// without white space: far more than a task would have an agent repeat.
@@ -93,9 +93,9 @@ fn step(text: &[char], table: &[usize], mut matched: usize, next: char) -> usize
 mod tests {
     use proptest::prelude::*;
 
-    use crate::engine::claim::plain::plain;
     use crate::engine::claim::{Claim, NearMiss, read_message, read_output};
     use crate::engine::promise::Promise;
+    use crate::engine::text::plain;
 
     const TAG: &str = "<promise>DONE</promise>";
 

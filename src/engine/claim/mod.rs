@@ -10,11 +10,11 @@ use self::fence::{Fences, indentation};
 pub use self::near_miss::NearMiss;
 use self::quote::{Quoted, Quotes};
 use super::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
+use super::text::{is_unseen, plain};
 
 mod echo;
 mod fence;
 mod near_miss;
-pub mod plain;
 mod quote;
 #[cfg(test)]
 mod tests;
@@ -93,7 +93,7 @@ pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Prom
     if echo::ends_in_echo(output, prompt, task) {
         return Claim::None;
     }
-    read(&plain::plain(output), promise)
+    read(&plain(output), promise)
 }
 
 /// What the text of a tag in the right place claims.
@@ -248,10 +248,8 @@ fn bare(line: &str) -> &str {
     line.trim_matches(|character: char| character.is_whitespace() || is_invisible(character))
 }
 
-/// A byte order mark, a joiner, or a mark of the direction of writing.
 fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'
-        | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    is_unseen(character) && !character.is_control()
 }
 
 fn starts_with(text: &str, tag: &str) -> bool {
@@ -265,7 +263,7 @@ fn ends_with(text: &str, tag: &str) -> bool {
 
 /// A text as a person may see it, cut to so many characters, the last of them an ellipsis.
 fn shortened(text: &str, characters: usize) -> String {
-    let text = &plain::plain(text);
+    let text = &plain(text);
     let mut ends = text.char_indices().map(|(offset, _)| offset).skip(characters - 1);
     match (ends.next(), ends.next()) {
         (Some(end), Some(_)) => format!("{}…", text[..end].trim_end()),

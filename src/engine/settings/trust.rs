@@ -10,6 +10,7 @@ use super::{DEFAULT_AGENT, Layer, NamedCheck, Origin, Sourced};
 use crate::engine::agent::Permissions;
 use crate::engine::promise::Promise;
 use crate::engine::run::Reaction;
+use crate::engine::text::Shown;
 
 /// One thing to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,32 +25,6 @@ impl fmt::Display for Need {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown(&self.text).fmt(out)
     }
-}
-
-/// A text on one line, with nothing in it that a terminal would obey or hide.
-#[derive(Debug)]
-pub struct Shown<'a>(pub &'a str);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for character in self.0.chars() {
-            match character {
-                '\n' => out.write_str("\\n")?,
-                '\t' => out.write_str("\\t")?,
-                character if is_unseen(character) => write!(out, "{}", character.escape_unicode())?,
-                character => write!(out, "{character}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Control characters, and those that are invisible or turn the direction of writing.
-fn is_unseen(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// All in a project's layer that needs trust, each text once: every command of a check, a reaction or an

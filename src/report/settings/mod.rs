@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use self::rows::{NONE, rows};
 use super::json::SCHEMA;
 use crate::engine::settings::merge::{ROLES, Settings};
-use crate::engine::settings::trust::{Need, Shown};
+use crate::engine::settings::trust::Need;
 use crate::engine::settings::{NamedCheck, Origin, Sourced};
+use crate::engine::text::Shown;
 
 /// A settings file and whether it is there.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::engine::promise::Promise;
 use crate::engine::run::Fragment;
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::trust::Shown;
 use crate::engine::settings::{Layer, Limit, Origin, Procedure, Sourced, Unit};
+use crate::engine::text::Shown;
 use crate::engine::usage::Money;
 
 /// What is shown of a list without an entry, and of a branch that is not given.

@@ -9,6 +9,7 @@ use crate::engine::evidence::Evidence;
 use crate::engine::facts::Verdict;
 use crate::engine::outcome::Outcome;
 use crate::engine::story::{Iteration, What};
+use crate::engine::text::clean;
 use crate::report::line;
 use crate::report::words::took;
 
@@ -177,19 +178,16 @@ fn happenings(text: &mut String, known: &Known<'_>) {
     text.push_str("</table>\n");
 }
 
-/// Text as HTML shows it: no letter of it can end or open a tag or an attribute. A control character has no
-/// place in a page.
+/// Text as HTML shows it: no letter of it can end or open a tag or an attribute, or turn what stands around it.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in clean(text).chars() {
         match letter {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            '\n' | '\t' => escaped.push(letter),
-            _ if letter.is_control() => escaped.push('\u{fffd}'),
             _ => escaped.push(letter),
         }
     }
@@ -205,8 +203,8 @@ mod tests {
     #[test]
     fn no_text_can_leave_its_place() {
         assert_eq!(
-            escape("</pre><script>alert('x & \"y\"')</script>\u{1b}[2J"),
-            "&lt;/pre&gt;&lt;script&gt;alert(&#39;x &amp; &quot;y&quot;&#39;)&lt;/script&gt;\u{fffd}[2J"
+            escape("</pre><script>alert('x & \"y\"')</script>\u{1b}[2J\u{202e}"),
+            "&lt;/pre&gt;&lt;script&gt;alert(&#39;x &amp; &quot;y&quot;&#39;)&lt;/script&gt;"
         );
     }
 

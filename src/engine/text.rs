@@ -1,0 +1,216 @@
+//! What of foreign text may reach a person. A terminal obeys the codes in a text, and a reader is deceived by
+//! what turns the direction of writing; an agent's words, a file's name or a commit can hold both. The rules
+//! stand here, once, and are asked at the doors, not by whoever makes the words: `cmd/print.rs`, which alone
+//! prints; `report/answer.rs` for what the client prints; `world/view.rs` for handoffs; `report/show/html.rs`;
+//! the message of a commit. Records, `task.md` and logs keep every byte.
+
+use std::fmt::{self, Write as _};
+use std::str::Chars;
+
+use serde_json::Value;
+
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+/// How far an 8-bit code is from the letter that stands for it behind an escape.
+const EIGHT_BIT: u32 = 0x40;
+
+/// A text for a terminal or a page: without terminal codes, other control characters, and what is invisible
+/// or turns the direction of writing. Line feeds and tabs stay, and so do the two joiners, without which some
+/// scripts and emoji fall apart.
+pub fn clean(text: &str) -> String {
+    let mut text = plain(text);
+    text.retain(|it| !is_unseen(it) || matches!(it, '\n' | '\t' | '\u{200c}' | '\u{200d}'));
+    text
+}
+
+/// The same for a prompt, in which the user's own task stays as it was typed.
+pub fn clean_around(task: &str, prompt: &str) -> String {
+    if task.is_empty() {
+        return clean(prompt);
+    }
+    prompt.split(task).map(clean).collect::<Vec<_>>().join(task)
+}
+
+/// A program's output as text: without terminal codes and other control characters. A carriage return,
+/// alone or before a line feed, is a line break.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        match character {
+            ESCAPE | '\u{80}'..='\u{9f}' => rest = behind_code(character, rest),
+            '\r' => {
+                plain.push('\n');
+                rest = rest.as_str().strip_prefix('\n').map_or(rest, str::chars);
+            }
+            '\n' | '\t' => plain.push(character),
+            _ if character.is_control() => {}
+            _ => plain.push(character),
+        }
+    }
+    plain
+}
+
+/// What stands behind a code, by the rules of ECMA-48: `[…` ends with a letter or the like, `]…` and its kin
+/// with a bell or a terminator, others are one character. No code holds what is not ASCII.
+fn behind_code(first: char, rest: Chars<'_>) -> Chars<'_> {
+    let mut behind = rest.clone();
+    let kind = match first {
+        ESCAPE => behind.next(),
+        _ => char::from_u32(u32::from(first) - EIGHT_BIT),
+    };
+    let behind = behind.as_str();
+    let text = match kind {
+        Some('[') => {
+            let text = behind.trim_start_matches(|it| matches!(it, '0'..='?'));
+            let last = text.trim_start_matches(|it| matches!(it, ' '..='/'));
+            last.strip_prefix(|it| matches!(it, '@'..='~')).unwrap_or(text)
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => behind_string(behind).unwrap_or(behind),
+        Some(' '..='/') => behind.strip_prefix(|it| matches!(it, '0'..='~')).unwrap_or(behind),
+        Some('0'..='~') => behind,
+        _ => return rest,
+    };
+    text.chars()
+}
+
+/// What stands behind the string of a code. One that is not ended is text: a terminal would wait for its end,
+/// and what crew says behind it would be lost.
+fn behind_string(text: &str) -> Option<&str> {
+    let end = &text[text.find(char::is_control)?..];
+    end.strip_prefix([BELL, '\u{9c}']).or_else(|| end.strip_prefix("\u{1b}\\"))
+}
+
+/// Control characters, and those that are invisible or turn the direction of writing.
+pub(super) fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A text on one line in which nothing is hidden, for whoever has to judge it: what `clean` takes away, and
+/// line breaks, are written as escapes.
+#[derive(Debug)]
+pub struct Shown<'a>(pub &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '\n' => out.write_str("\\n")?,
+                '\t' => out.write_str("\\t")?,
+                character if is_unseen(character) => write!(out, "{}", character.escape_unicode())?,
+                character => write!(out, "{character}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// JSON on one line, the value unchanged: what a terminal would obey is escaped. A text in it is also one of
+/// YAML.
+pub fn json(value: &Value) -> String {
+    let written = value.to_string();
+    let mut text = String::with_capacity(written.len());
+    for character in written.chars() {
+        if is_unseen(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_removed_and_text_is_kept() {
+        let table = [
+            ("plain é 漢", "plain é 漢"),
+            ("\x1b[1;32mgreen\x1b[0m", "green"),
+            ("\x1b[38;2;1;2;3mrgb\x1b[m", "rgb"),
+            ("a\r\nb\rc", "a\nb\nc"),
+            ("\x1b]0;title\x07text", "text"),
+            ("\x1b]8;;https://x.y\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\x1b(Btext\x1b=", "text"),
+            ("tab\there\u{0}\u{8}", "tab\there"),
+            ("\x1b[2K\x1b[1Gagain", "again"),
+            ("\x1b]0;never closed\nnext", "0;never closed\nnext"),
+            ("\x1b]0;never closed \x1b[31mred", "0;never closed red"),
+            ("\x1b[31\nnext", "\nnext"),
+            ("\x1b\x1b[31mred", "red"),
+            ("end\x1b", "end"),
+            ("\u{9b}31mred\u{9d}0;title\u{9c}text\u{85}", "redtext"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(plain(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_invisible_or_turns_the_direction_is_removed_and_what_joins_letters_is_kept() {
+        let table = [
+            ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}e", "abcde"),
+            ("zero\u{200b}width\u{feff}\u{ad}\u{2028}", "zerowidth"),
+            ("شلوم می\u{200c}خواهم 👩\u{200d}💻", "شلوم می\u{200c}خواهم 👩\u{200d}💻"),
+            ("two\nlines\tand\u{7f}\u{1b}[2J", "two\nlines\tand"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(clean(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_task_stays_as_it_was_typed_and_what_stands_around_it_does_not() {
+        let task = "build \u{202e}it\r\n";
+        let prompt = format!("\u{1b}[1mThe task:\n{task}\nfailed: \u{202e}it");
+        assert_eq!(clean_around(task, &prompt), format!("The task:\n{task}\nfailed: it"));
+        assert_eq!(clean_around("", "\u{7}x"), "x");
+    }
+
+    #[test]
+    fn json_says_the_same_and_holds_nothing_unseen() {
+        let value = serde_json::json!({"\u{202e}": ["\u{9b}2J\u{7f}", "line\n", "\u{e0041}é 💻"]});
+        let written = json(&value);
+        insta::assert_snapshot!(written, @r#"{"\u202e":["\u009b2J\u007f","line\n","\udb40\udc41é 💻"]}"#);
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+    }
+
+    /// Text in which the letters of codes are as frequent as others.
+    fn any_text() -> impl Strategy<Value = String> {
+        let codes = "\u{1b}\u{9b}\u{9d}\u{9c}\u{7}[]P\\m;1\r\n\t\u{202e}\u{2069}\u{200f}\u{61c}\u{85}\u{7f}";
+        let letter =
+            prop_oneof![proptest::sample::select(codes.chars().collect::<Vec<_>>()), any::<char>()];
+        proptest::collection::vec(letter, 0..60).prop_map(|letters| letters.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_clean_afterwards_and_stays_as_it_is(text in any_text()) {
+            let once = clean(&text);
+            let forbidden = |it: char| (it.is_control() && it != '\n' && it != '\t')
+                || matches!(it, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+                    | '\u{2066}'..='\u{2069}');
+            prop_assert!(!once.contains(forbidden), "{once:?}");
+            prop_assert_eq!(clean(&once), once.clone());
+            prop_assert!(!Shown(&text).to_string().contains(is_unseen));
+            let value = Value::from(text.as_str());
+            prop_assert!(!json(&value).contains(is_unseen));
+            prop_assert_eq!(serde_json::from_str::<Value>(&json(&value)).unwrap(), value);
+        }
+
+        #[test]
+        fn what_crew_says_behind_a_text_is_not_lost(text in any_text()) {
+            let line = format!("{text}·behind");
+            prop_assert!(clean(&line).ends_with("·behind"), "{:?}", clean(&line));
+        }
+    }
+}

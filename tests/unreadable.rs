@@ -1,0 +1,86 @@
+//! Files of crew's own that cannot be had: the path is named, and a way out. A link that leads to itself stands
+//! for what may not be read, because nothing keeps root, which builds on many machines, from reading.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use crate::child::Ran;
+use crate::door::Door;
+use crate::run::{WORK, World};
+
+/// A loop whose file, or folder of home, cannot be had; ID stands for the loop's.
+#[track_caller]
+fn barred(place: &str) -> (Door, String) {
+    let door = Door::new();
+    let id = door.begin("Build it");
+    let path = door.sandbox.crew_home().join(place.replace("ID", &id));
+    let path: PathBuf = path.components().collect();
+    let _ = fs::rename(&path, path.with_extension("aside"));
+    symlink(&path, &path).unwrap();
+    (door, path.display().to_string())
+}
+
+/// The complaint is about this path, and says what can be done.
+#[track_caller]
+fn assert_named(ran: &Ran, path: &str) {
+    let lines: Vec<&str> = ran.stderr.trim_end().split(['\n', ';']).collect();
+    assert!(lines.len() == 2 && lines[1].trim().starts_with("hint: "), "{ran:#?}");
+    assert!(lines[0].starts_with("crew: cannot ") && lines[0].contains(path), "{path}: {ran:#?}");
+    assert!(lines[0].contains("(os error "), "{ran:#?}");
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_named_with_a_way_out() {
+    let table: [(&str, &[&str]); 10] = [
+        ("", &["status"]),
+        ("", &["cancel"]),
+        ("", &["run", "look around", "--agent-cmd", "true"]),
+        ("checkouts", &["status"]),
+        ("loops/ID", &["show"]),
+        ("loops/ID/loop.json", &["status"]),
+        ("loops/ID/loop.json", &["pause"]),
+        ("loops/ID/loop.lock", &["set", "-n", "30"]),
+        ("loops/ID/journal.jsonl", &["show"]),
+        ("loops/ID/journal.jsonl", &["tell", "use the parser"]),
+    ];
+    for (place, arguments) in table {
+        let (door, path) = barred(place);
+        let ran = door.sandbox.crew(arguments);
+        assert_eq!(ran.code(), 1, "{place}: {ran:#?}");
+        assert_named(&ran, &path);
+    }
+}
+
+#[test]
+fn a_stop_that_finds_no_record_to_read_is_let_through_with_a_line() {
+    let table = [
+        "sessions",
+        "loops",
+        "loops/ID",
+        "loops/ID/loop.json",
+        "loops/ID/boundary.lock",
+        "loops/ID/loop.lock",
+        "loops/ID/journal.jsonl",
+    ];
+    for place in table {
+        let (door, path) = barred(place);
+        let ran = door.sandbox.hook(serde_json::json!({
+            "hook_event_name": "Stop", "prompt_id": "p-1", "last_assistant_message": "Not yet.",
+        }));
+        assert_eq!((ran.code(), ran.stdout.as_str()), (0, ""), "{place}: {ran:#?}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{place}: {ran:#?}");
+        assert_named(&ran, &path);
+    }
+}
+
+#[test]
+fn a_full_disk_at_the_start_is_told_with_a_path() {
+    for fault in ["write.open=28", "journal.write=28"] {
+        let world = World::of(crate::sandbox::Sandbox::new().env("CREW_FAULT", fault), &[WORK]);
+        let ran = world.crew(&["run", "Do it", "-n", "1"]);
+        assert_eq!((ran.code(), world.calls()), (1, 0), "{fault}: {ran:#?}");
+        assert_named(&ran, &world.sandbox.crew_home().display().to_string());
+        assert!(ran.stderr.contains("\nhint: free some space"), "{fault}: {ran:#?}");
+    }
+}
