@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
+mod binary;
 mod breaks;
 mod child;
 mod client;
@@ -10,6 +11,7 @@ mod doctor;
 mod door;
 mod faults;
 mod install;
+mod lanes;
 mod launcher;
 mod loops;
 mod nights;
