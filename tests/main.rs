@@ -22,4 +22,5 @@ mod show;
 mod terminal;
 mod tidy;
 mod usage;
+mod words;
 mod world;

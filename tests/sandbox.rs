@@ -228,10 +228,16 @@ pub(crate) fn write_executable(path: &Path, text: &str) {
 
 /// Looks until `condition` holds; at the deadline the test fails with what it waited for.
 #[track_caller]
-pub(crate) fn poll_until(expected: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
+pub(crate) fn poll_until(expected: &str, condition: impl FnMut() -> bool) {
+    poll_within(DEADLINE, expected, condition);
+}
+
+/// The same for what takes longer.
+#[track_caller]
+pub(crate) fn poll_within(limit: Duration, expected: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
     while !condition() {
-        assert!(Instant::now() < end, "not seen within {DEADLINE:?}: {expected}");
+        assert!(Instant::now() < end, "not seen within {limit:?}: {expected}");
         std::thread::sleep(POLL);
     }
 }

@@ -12,6 +12,7 @@ pub mod git;
 pub mod git_push;
 pub mod handoff_words;
 pub mod order;
+pub mod patterns;
 pub mod payload;
 pub mod plugin;
 pub mod process_table;
