@@ -61,7 +61,7 @@ impl Client {
 
     /// Every loop, the newest first.
     #[track_caller]
-    fn loops(&self) -> Vec<Value> {
+    pub(crate) fn loops(&self) -> Vec<Value> {
         let told = self.sandbox.crew(&["status", "--all", "--json"]).success();
         serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
+mod binary;
 mod breaks;
 mod child;
 mod client;
@@ -11,6 +12,7 @@ mod door;
 mod faults;
 mod foreign;
 mod install;
+mod lanes;
 mod launcher;
 mod loops;
 mod nights;
@@ -22,4 +24,5 @@ mod terminal;
 mod tidy;
 mod unreadable;
 mod usage;
+mod words;
 mod world;

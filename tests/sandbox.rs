@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::binary::Build;
 use crate::child::{Ran, Running};
 
 /// How long a test waits for anything before it fails.
@@ -22,6 +23,7 @@ pub(crate) struct Sandbox {
     root: PathBuf,
     home: PathBuf,
     environment: BTreeMap<String, String>,
+    build: Build,
 }
 
 impl Sandbox {
@@ -44,7 +46,9 @@ impl Sandbox {
         // Where the temporary folder is a link, children would see another path than the test.
         let root = folder.path().canonicalize().unwrap();
         let home = root.join("home");
-        let sandbox = Self { environment: environment(&root, &home), _folder: folder, root, home };
+        let environment = environment(&root, &home);
+        let build = Build::Product;
+        let sandbox = Self { _folder: folder, root, home, environment, build };
         for folder in ["home", "bin", "tmp", "repo"] {
             std::fs::create_dir_all(sandbox.root.join(folder)).unwrap();
         }
@@ -61,10 +65,22 @@ impl Sandbox {
         self
     }
 
+    /// The same world with a crew that obeys `CREW_FAULT` and its like.
+    pub(crate) fn with_faults(mut self) -> Self {
+        self.build = Build::WithFaults;
+        self
+    }
+
     /// Sets one variable for every child to come.
+    #[track_caller]
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.build.assert_obeys(name);
         self.environment.insert(name.into(), value.into());
         self
+    }
+
+    pub(crate) fn build(&self) -> Build {
+        self.build
     }
 
     /// The folder that holds everything of this test.
@@ -133,7 +149,7 @@ impl Sandbox {
 
     /// Starts the built crew and leaves it running.
     pub(crate) fn start_crew(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(crew());
+        let mut command = self.command(self.build.path());
         command.args(arguments);
         Running::start(command, None)
     }
@@ -154,7 +170,7 @@ impl Sandbox {
         ] {
             payload.as_object_mut().unwrap().entry(key).or_insert(value);
         }
-        let mut command = self.command(crew());
+        let mut command = self.command(self.build.path());
         command
             .arg("hook")
             .env("CLAUDECODE", "1")
@@ -193,9 +209,9 @@ fn environment(root: &Path, home: &Path) -> BTreeMap<String, String> {
     .into()
 }
 
-/// The crew under test.
+/// The crew that users get.
 pub(crate) fn crew() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_crew"))
+    Build::Product.path()
 }
 
 /// The checkout these tests were built from, which is also the plugin's folder.
@@ -212,10 +228,16 @@ pub(crate) fn write_executable(path: &Path, text: &str) {
 
 /// Looks until `condition` holds; at the deadline the test fails with what it waited for.
 #[track_caller]
-pub(crate) fn poll_until(expected: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
+pub(crate) fn poll_until(expected: &str, condition: impl FnMut() -> bool) {
+    poll_within(DEADLINE, expected, condition);
+}
+
+/// The same for what takes longer.
+#[track_caller]
+pub(crate) fn poll_within(limit: Duration, expected: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
     while !condition() {
-        assert!(Instant::now() < end, "not seen within {DEADLINE:?}: {expected}");
+        assert!(Instant::now() < end, "not seen within {limit:?}: {expected}");
         std::thread::sleep(POLL);
     }
 }

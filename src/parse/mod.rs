@@ -13,6 +13,7 @@ pub mod git_push;
 pub mod handoff_words;
 pub mod not_found;
 pub mod order;
+pub mod patterns;
 pub mod payload;
 pub mod plugin;
 pub mod process_table;

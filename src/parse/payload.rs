@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-use regex::Regex;
 use serde_json::{Map, Value};
+
+use super::patterns::PASTED_ELEMENT;
 
 /// One event of the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -144,16 +145,10 @@ pub fn pasted_command(prompt: &str) -> Option<(String, String)> {
     if !single || inner.contains("<pasted_content") {
         return None;
     }
-    let inner = unescaped(inner);
+    let inner = PASTED_ELEMENT.replace_all(inner, "<$1");
     let command = inner.trim().strip_prefix("/crew:")?;
     let end = command.find(char::is_whitespace).unwrap_or(command.len());
     Some((command[..end].to_owned(), command[end..].to_owned()))
-}
-
-/// The client puts a backslash after the `<` of what looks like its own element inside a paste (2.1.330).
-fn unescaped(text: &str) -> String {
-    let element = Regex::new(r"(?i)<\\(\s*/?\s*pasted_content)");
-    element.map_or_else(|_| text.to_owned(), |it| it.replace_all(text, "<$1").into_owned())
 }
 
 #[cfg(test)]

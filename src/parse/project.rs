@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
 use serde_json::Value;
+
+use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST};
 
 /// The files whose text is looked at.
 pub const READ: [&str; 14] = [
@@ -82,27 +83,22 @@ fn first_of<'files>(
     names.iter().find_map(|name| files.get(name).map(|text| (*name, text.as_str())))
 }
 
-fn has_line(text: &str, pattern: &str) -> bool {
-    Regex::new(&format!("(?m){pattern}")).is_ok_and(|line| line.is_match(text))
-}
-
 fn just(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     let (name, text) = first_of(files, &["justfile", "Justfile", ".justfile"])?;
-    // A recipe whose parameters have no default cannot be run without arguments.
-    let recipe = r#"^@?test(\s+[*$]*\w+=("[^"\n]*"|'[^'\n]*'|\w+)|\s+\*\$?\w+)*\s*:([^=]|$)"#;
-    has_line(text, recipe).then(|| found("just test", name))
+    JUST_TEST.is_match(text).then(|| found("just test", name))
 }
 
 fn make(files: &BTreeMap<&'static str, String>, target: &str) -> Option<Detected> {
     let (name, text) = first_of(files, &["GNUmakefile", "makefile", "Makefile"])?;
-    let rule = format!(r"^([\w.-]+ +)*{target}( +[\w.-]+)*\s*::?([^=:]|$)");
-    has_line(text, &rule).then(|| found(format!("make {target}"), name))
+    let mut rules = MAKE_RULE.captures_iter(text);
+    let has_rule = rules.any(|rule| rule[1].split(' ').any(|name| name == target));
+    has_rule.then(|| found(format!("make {target}"), name))
 }
 
 fn cargo(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     let text = files.get("Cargo.toml")?;
     // With a package at the root, a plain `cargo test` would test only that one.
-    let whole = has_line(text, r"^\[workspace[\].]");
+    let whole = CARGO_WORKSPACE.is_match(text);
     Some(found(if whole { "cargo test --workspace" } else { "cargo test" }, "Cargo.toml"))
 }
 
@@ -135,7 +131,7 @@ fn python(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     let there = ["pytest.ini", "conftest.py", "tests/conftest.py"];
     let mentions =
         ["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
-    let says = |name: &&str| files.get(*name).is_some_and(|text| has_line(text, r"\bpytest\b"));
+    let says = |name: &&str| files.get(*name).is_some_and(|text| PYTEST.is_match(text));
     let because = there.into_iter().find(|name| files.contains_key(name));
     let because = because.or_else(|| mentions.into_iter().find(says))?;
     let runners = [

@@ -2,7 +2,8 @@
 //! user's own clock and no date, or seconds since 1970. A time that cannot be read is no time.
 
 use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveTime, Utc, Weekday};
-use regex::Regex;
+
+use super::patterns::{RESET_CLOCK, RESET_SECONDS};
 
 /// The furthest reset that is believed: a week's limit ends within eight days.
 const DAYS_MAX: u64 = 8;
@@ -20,17 +21,12 @@ pub fn is_believed(at: DateTime<Utc>, now: DateTime<FixedOffset>) -> bool {
 }
 
 fn since_1970(message: &str) -> Option<DateTime<Utc>> {
-    let pattern = Regex::new(r"\|(\d{10})\b").ok()?;
-    let seconds = pattern.captures(message)?.get(1)?.as_str().parse().ok()?;
+    let seconds = RESET_SECONDS.captures(message)?.get(1)?.as_str().parse().ok()?;
     DateTime::from_timestamp(seconds, 0)
 }
 
 fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    let pattern = Regex::new(
-        r"(?i)\bresets?\s+(?:at\s+)?(?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*([ap]m)?\b",
-    )
-    .ok()?;
-    let words = pattern.captures(message)?;
+    let words = RESET_CLOCK.captures(message)?;
     let number = |index: usize| words.get(index).and_then(|it| it.as_str().parse::<u32>().ok());
     let minute = number(3);
     let half = words.get(4).map(|it| it.as_str().to_ascii_lowercase());

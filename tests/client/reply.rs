@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone)]
@@ -80,6 +81,15 @@ impl Reply {
     pub(crate) fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}});
         Self::says(Says::Fault { status, headers: Vec::new(), body })
+    }
+
+    /// A usage limit as an account is told of it: in headers.
+    pub(crate) fn usage_limit(reset: DateTime<Utc>) -> Self {
+        Self::error(429, "rate_limit_error", "This request would exceed your limit.")
+            .header("anthropic-ratelimit-unified-status", "rejected")
+            .header("anthropic-ratelimit-unified-reset", &reset.timestamp().to_string())
+            .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+            .no_retry()
     }
 
     /// One more block of text.

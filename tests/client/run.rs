@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Api, Installed, Terminal};
 use crate::child::{Ran, Running};
-use crate::sandbox::{Sandbox, checkout, crew};
+use crate::sandbox::{Sandbox, checkout};
 
 /// How long a client may run before its group is killed and the test fails.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -62,7 +62,9 @@ impl<'world> Client<'world> {
         self
     }
 
+    #[track_caller]
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.sandbox.build().assert_obeys(name);
         self.environment.push((name.into(), value.into()));
         self
     }
@@ -135,7 +137,7 @@ impl<'world> Client<'world> {
         let notes = format!("cd '{}' && echo \"$*\" >> started && env >> environment", self.root());
         let real = self.program.display();
         self.sandbox.program("claude", &format!("({notes})\nexec '{real}' \"$@\""));
-        let mut command = Command::new(crew());
+        let mut command = Command::new(self.sandbox.build().path());
         command.env_clear().current_dir(self.sandbox.repository());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.args(arguments);
@@ -188,7 +190,7 @@ fn environment(sandbox: &Sandbox, api: &Api) -> Vec<(String, String)> {
         ("DISABLE_ERROR_REPORTING", "1".into()),
         // Lets root skip the permissions.
         ("IS_SANDBOX", "1".into()),
-        ("CREW_BIN", crew().display().to_string()),
+        ("CREW_BIN", sandbox.build().path().display().to_string()),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{Answer, Dice, Door, Event, assert_gone};
 use crate::child::{Ran, Running};
-use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
-/// Every point a debug build of crew can be made to fail at, as its own source lists them.
+/// Every point a build with faults can be made to fail at, as its own source lists them.
 pub(super) fn points() -> Vec<&'static str> {
     let source = include_str!("../../src/world/fault.rs");
     let (_, list) = source.split_once("pub const POINTS").unwrap();
@@ -23,7 +23,6 @@ pub(super) fn points() -> Vec<&'static str> {
 }
 
 /// Kills at the first passing of each point, the second, and so on for as long as `attempt` is killed.
-/// A release build has no such points; there this does nothing.
 fn kill_everywhere(at_least: usize, mut attempt: impl FnMut(&str) -> bool) {
     let mut kills = 0;
     for point in points() {
@@ -34,7 +33,7 @@ fn kill_everywhere(at_least: usize, mut attempt: impl FnMut(&str) -> bool) {
             kills += 1;
         }
     }
-    assert!(kills >= at_least || !cfg!(debug_assertions), "only {kills} kills");
+    assert!(kills >= at_least, "only {kills} kills");
 }
 
 fn killed(ran: &Ran) -> bool {
@@ -71,7 +70,7 @@ fn run_out(door: &Door, id: &str, why: &str) -> u64 {
 
 #[test]
 fn a_boundary_killed_at_any_write_loses_at_most_itself() {
-    let door = Door::of(Sandbox::without_git());
+    let door = Door::of(Sandbox::without_git().with_faults());
     kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 3 --stall 0 --gate true --replace");
         let ran = send_until_killed(door.stopping("the killed stop"), fault);
@@ -89,7 +88,7 @@ fn a_boundary_killed_at_any_write_loses_at_most_itself() {
 
 #[test]
 fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
-    let door = Door::of(Sandbox::without_git());
+    let door = Door::of(Sandbox::without_git().with_faults());
     kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 1 --stall 0 --replace");
         let ran = send_until_killed(door.stopping("the killed stop"), fault);
@@ -105,17 +104,15 @@ fn the_last_boundary_killed_at_any_write_ends_the_loop_all_the_same() {
 
 #[test]
 fn words_whose_prompt_was_lost_are_told_with_the_next_one_and_then_no_more() {
-    let door = Door::of(Sandbox::without_git());
+    let door = Door::of(Sandbox::without_git().with_faults());
     for fault in ["record.between#1=kill", "record.after#1=kill", "answer#1=kill", "answer#1=5"] {
         let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
         door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
         let lost = send_until_killed(door.stopping("the lost stop"), fault);
-        assert!(lost.stdout.is_empty() || !cfg!(debug_assertions), "{fault}: {lost:#?}");
+        assert!(lost.stdout.is_empty(), "{fault}: {lost:#?}");
         door.sandbox.crew(&["tell", "--loop", &id, "and be quick"]).success();
         let told = door.stop("the next one").assert_goes_on();
-        if cfg!(debug_assertions) {
-            assert!(told.context().contains("The user says: use the parser"), "{fault}: {told:#?}");
-        }
+        assert!(told.context().contains("The user says: use the parser"), "{fault}: {told:#?}");
         assert!(told.context().contains("The user says: and be quick"), "{fault}: {told:#?}");
         let after = door.stop("and the one after").assert_goes_on();
         assert!(!after.context().contains("The user says"), "{fault}: {after:#?}");
@@ -126,9 +123,6 @@ type Reader = fn(&Door, &str);
 
 #[test]
 fn what_an_ending_leaves_is_written_by_the_next_reader_when_its_writer_was_killed() {
-    if !cfg!(debug_assertions) {
-        return;
-    }
     let read_by: [(&str, Reader); 4] = [
         ("status", |door, id| drop(door.status(id))),
         ("a new session", |door, _| {
@@ -141,7 +135,7 @@ fn what_an_ending_leaves_is_written_by_the_next_reader_when_its_writer_was_kille
         }),
     ];
     for (reader, read) in read_by {
-        let door = Door::new();
+        let door = Door::of(Sandbox::new().with_faults());
         let id = door.begin("\"go on\" -n 1 --stall 0");
         let ran = send_until_killed(door.stopping("the killed stop"), "record.after#1=kill");
         assert!(killed(&ran), "{reader}");
@@ -158,7 +152,7 @@ fn what_an_ending_leaves_is_written_by_the_next_reader_when_its_writer_was_kille
 #[test]
 fn a_start_killed_at_any_write_is_a_loop_or_nothing() {
     kill_everywhere(25, |fault| {
-        let door = Door::of(Sandbox::without_git());
+        let door = Door::of(Sandbox::without_git().with_faults());
         let typed = "\"go on\" -n 2 --stall 0";
         let ran = send_until_killed(door.command(typed), fault);
         let loops = assert_readable(&door, fault);
@@ -175,10 +169,10 @@ fn a_start_killed_at_any_write_is_a_loop_or_nothing() {
 
 #[test]
 fn a_cancel_killed_at_any_write_is_obeyed_from_its_order_on() {
-    let door = Door::of(Sandbox::without_git());
+    let door = Door::of(Sandbox::without_git().with_faults());
     kill_everywhere(16, |fault| {
         let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
-        let mut command = door.sandbox.command(crew());
+        let mut command = door.sandbox.command(door.sandbox.build().path());
         command.args(["cancel", &id]).env("CREW_FAULT", fault);
         let ran = Running::start(command, None).wait(DEADLINE);
         let ordered = door.file(&id, "cancel").exists();

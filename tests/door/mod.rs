@@ -23,7 +23,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
 use crate::child::{Ran, Running};
-use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, checkout, poll_until};
 
 /// The session the events come from unless they say otherwise.
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
@@ -158,7 +158,9 @@ impl Event<'_> {
         self
     }
 
+    #[track_caller]
     fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.door.sandbox.build().assert_obeys(name);
         self.environment.push((name.into(), Some(value.into())));
         self
     }
@@ -177,11 +179,12 @@ impl Event<'_> {
 
     fn hook(&self) -> Command {
         let sandbox = &self.door.sandbox;
+        let crew = sandbox.build().path();
         let mut command = match self.wrapper {
-            [] => sandbox.command(crew()),
+            [] => sandbox.command(crew),
             [program, arguments @ ..] => {
                 let mut command = sandbox.command(program);
-                command.args(arguments).arg(crew());
+                command.args(arguments).arg(crew);
                 command
             }
         };

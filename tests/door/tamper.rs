@@ -311,6 +311,8 @@ const PLANTS: [Plant; 6] = [
         |door, program| {
             let hook = door.sandbox.file(".git/hooks/post-index-change");
             std::fs::copy(program, hook).unwrap();
+            // With another stamp its line of the index is out of date, however slow the machine is.
+            door.sandbox.write("README", "a repository of a test\n");
         },
         &["status"],
     ),

@@ -6,6 +6,7 @@ mod background;
 mod interruptions;
 mod long_wait;
 mod waits;
+mod words;
 
 use serde_json::{Value, json};
 

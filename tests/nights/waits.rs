@@ -137,7 +137,7 @@ fn clearing_during_a_wait_interrupts_the_loop_and_wakes_nothing(installed: &Inst
 }
 
 fn forty_tool_less_iterations_lose_no_wake_and_double_none(installed: &Installed) {
-    let sandbox = Sandbox::new();
+    let sandbox = Sandbox::new().with_faults();
     let mut asked = 0;
     let api = Api::answering(move |_| {
         asked += 1;

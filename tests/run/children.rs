@@ -107,7 +107,7 @@ const TABLE: [Bad; 9] = [
 
 fn world(script: &str) -> World {
     let script = checkout().join("tests/children").join(format!("{script}.sh"));
-    let sandbox = Sandbox::new().env("CREW_GRACE_MS", "300").env("SECONDS_STOPPED", "4");
+    let sandbox = Sandbox::new().env("SECONDS_STOPPED", "4");
     let ids = sandbox.root().join("ids").display().to_string();
     let sandbox = sandbox.env("CHILDREN", &ids);
     let step = format!("exec sh '{}'", script.display());

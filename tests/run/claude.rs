@@ -43,7 +43,11 @@ pub(crate) fn limited(seconds: i64) -> String {
 
 /// The model's service fails with an error of this kind, and the client ends with 1.
 pub(crate) fn failed(kind: &str, status: u16) -> String {
-    let words = format!("It did not answer ({kind})");
+    failed_with(kind, status, &format!("It did not answer ({kind})"))
+}
+
+/// The same in these words.
+pub(crate) fn failed_with(kind: &str, status: u16, words: &str) -> String {
     let said = format!(
         r#"{{"type":"assistant","error":"{kind}","message":{{"id":"m1","role":"assistant","content":[{{"type":"text","text":"{words}"}}]}}}}"#
     );

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use chrono::DateTime;
 use serde_json::{Value, json};
 
 use crate::child::Ran;
@@ -21,7 +22,7 @@ on_both_clients!(
     the_most_turns_end_an_iteration_and_are_no_failure,
 );
 
-fn client<'world>(
+pub(super) fn client<'world>(
     installed: &'world Installed,
     sandbox: &'world Sandbox,
     api: &Api,
@@ -155,7 +156,7 @@ fn soon(seconds: u64) -> u64 {
 
 /// Says one thing, is refused once, and goes on; the second iteration is asked twice.
 #[track_caller]
-fn assert_repeated(sandbox: &Sandbox, ran: &Ran, api: &Api) {
+pub(super) fn assert_repeated(sandbox: &Sandbox, ran: &Ran, api: &Api) {
     assert_ended(sandbox, ran, 10, "exhausted", 3);
     let requests = api.main_requests();
     let iterations = requests.iter().map(|request| {
@@ -194,13 +195,7 @@ fn a_limit_that_names_its_reset_is_waited_for_and_the_same_iteration_repeated(
 
 fn a_limit_told_in_headers_is_waited_for_as_well(installed: &Installed) {
     let sandbox = Sandbox::new();
-    let limit = || {
-        Reply::error(429, "rate_limit_error", "This request would exceed your limit.")
-            .header("anthropic-ratelimit-unified-status", "rejected")
-            .header("anthropic-ratelimit-unified-reset", &soon(4).to_string())
-            .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-            .no_retry()
-    };
+    let limit = || Reply::usage_limit(DateTime::from(SystemTime::now() + Duration::from_secs(4)));
     let mut asked = 0;
     let api = Api::answering(move |_| {
         asked += 1;

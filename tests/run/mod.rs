@@ -18,6 +18,7 @@ mod resumed;
 mod signals;
 mod state;
 mod waits;
+mod words;
 
 use std::path::{Path, PathBuf};
 

@@ -56,7 +56,7 @@ fn a_second_ctrl_c_kills_at_once() {
     let deaf =
         "trap '' TERM INT; touch \"$notes/ready\"; sleep 600 & echo $! > \"$notes/child\"; wait";
     // Far beyond what this test waits for: only the second one can end it.
-    let world = World::of(Sandbox::new().env("CREW_GRACE_MS", "600000"), &[deaf]);
+    let world = World::of(Sandbox::new().with_faults().env("CREW_GRACE_MS", "600000"), &[deaf]);
     let running = world.sandbox.start_crew(&["run", "Do it"]);
     poll_until("child", || std::fs::read(world.note("child")).is_ok_and(|id| !id.is_empty()));
     running.signal(Signal::INT);

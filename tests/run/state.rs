@@ -91,7 +91,7 @@ fn every_write_may_fail_once_and_the_run_ends_as_ever() {
     let faults = faults.chain(state.iter().flat_map(|point| [5, 6, 7, 8].map(|nth| (point, nth))));
     for (point, nth) in faults {
         let fault = format!("{point}#{nth}=28");
-        let world = World::of(Sandbox::new().env("CREW_FAULT", &fault), &[WORK]);
+        let world = World::of(Sandbox::new().with_faults().env("CREW_FAULT", &fault), &[WORK]);
         let ran = world.crew(&["run", "Do it", "-n", "3"]);
         assert_eq!((ran.code(), world.calls()), (10, 3), "{fault}: {ran:#?}");
         let said = ran.stdout.matches("State cannot be written").count();
@@ -106,7 +106,7 @@ fn every_write_may_fail_once_and_the_run_ends_as_ever() {
 fn a_run_whose_first_write_fails_is_refused() {
     for point in ["journal.open", "journal.write", "journal.sync", "write.open", "write.rename"] {
         let fault = format!("{point}=28");
-        let world = World::of(Sandbox::new().env("CREW_FAULT", &fault), &[WORK]);
+        let world = World::of(Sandbox::new().with_faults().env("CREW_FAULT", &fault), &[WORK]);
         let ran = world.crew(&["run", "Do it", "-n", "3"]);
         assert_eq!((ran.code(), world.calls()), (1, 0), "{fault}: {ran:#?}");
         assert!(ran.stderr.contains("No space left on device"), "{fault}: {ran:#?}");

@@ -10,6 +10,7 @@ use regex::Regex;
 use crate::sandbox::checkout;
 
 mod pages;
+mod product;
 
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;

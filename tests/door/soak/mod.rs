@@ -16,6 +16,8 @@ use self::model::{Check, Model, Said, Standing, Terms, Turn};
 use super::{Answer, Dice, Door, Event, kept, replay};
 use crate::child::Ran;
 use crate::client::say;
+use crate::lanes::side_by_side;
+use crate::sandbox::Sandbox;
 
 const BOUNDARIES: u64 = 300;
 /// Worlds side by side, because a hook waits for the disk most of its time. Each has the next seed.
@@ -29,11 +31,8 @@ fn loops_with_a_fault_at_every_boundary_come_to_exactly_what_they_must() {
     let boundaries = number("CREW_SOAK").unwrap_or(BOUNDARIES);
     let seed = number("CREW_SOAK_SEED").unwrap_or(SEED);
     let begun = Instant::now();
-    let lanes: Vec<_> = (0..LANES)
-        .map(|lane| std::thread::spawn(move || Soak::run(seed + lane, boundaries / LANES)))
-        .collect();
-    let soaks = lanes.into_iter().map(|lane| lane.join().expect("a lane failed"));
-    let all = soaks.reduce(Soak::with).unwrap();
+    let lanes = (0..LANES).map(|lane| move || Soak::run(seed + lane, boundaries / LANES));
+    let all = side_by_side(lanes).into_iter().reduce(Soak::with).unwrap();
     println!("{boundaries} boundaries, seed {seed}, {:?}: {}", begun.elapsed(), all.figures());
 }
 
@@ -71,7 +70,7 @@ impl Drop for Soak {
 impl Soak {
     fn new(seed: u64) -> Self {
         let mut soak = Self {
-            door: Door::new(),
+            door: Door::of(Sandbox::new().with_faults()),
             seed,
             // Dice that start at zero stay there.
             dice: Dice(seed.max(1)),

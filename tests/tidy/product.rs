@@ -1,0 +1,87 @@
+//! That the product is what is tested: what only test crates turn on in crates they share with it, it must not need.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{found, none, pattern, read, source};
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, checkout};
+
+/// Features of shared crates that only tests have, and why the product does without them.
+const ONLY_IN_TESTS: [(&str, &[&str], &str); 2] = [
+    ("num-traits", &["std"], "chrono asks for none; crew does not name this crate"),
+    (
+        "regex-syntax",
+        &[
+            "default",
+            "unicode",
+            "unicode-age",
+            "unicode-bool",
+            "unicode-gencat",
+            "unicode-script",
+            "unicode-segment",
+        ],
+        "tables for \\p{…}, which no pattern of crew's holds: tests/words.rs matches each",
+    ),
+];
+
+/// The features of every crate on this machine, by its name and version.
+fn features(edges: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(cargo);
+    command.args(["tree", "--locked", "--offline", "--no-dedupe", "--prefix", "none"]);
+    command
+        .args(["--edges", &format!("{edges},no-proc-macro"), "--format", "{p}\t{f}"])
+        .current_dir(checkout());
+    let listed = Running::start(command, None).wait(DEADLINE).success();
+    let mut features: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (name, of_one) in listed.lines().filter_map(|line| line.split_once('\t')) {
+        let of_one = of_one.split(',').filter(|feature| !feature.is_empty()).map(str::to_owned);
+        features.entry(name.to_owned()).or_default().extend(of_one);
+    }
+    features
+}
+
+#[test]
+fn test_crates_change_no_feature_of_a_crate_that_the_product_has_unless_a_reason_is_given() {
+    let (product, tested) = (features("normal"), features("normal,dev"));
+    assert!(product.len() > 20 && product.len() < tested.len(), "{product:#?}");
+    let mut complaints = Vec::new();
+    let mut excused = BTreeSet::new();
+    for (name, features) in product {
+        for feature in tested[&name].symmetric_difference(&features) {
+            let krate = name.split(' ').next().unwrap();
+            let is_excused = |(one, these, _): &&(&str, &[&str], &str)| {
+                *one == krate && these.contains(&feature.as_str())
+            };
+            match ONLY_IN_TESTS.iter().find(is_excused) {
+                Some((krate, ..)) => drop(excused.insert((*krate, feature.clone()))),
+                None => complaints.push(format!("{name}: {feature}")),
+            }
+        }
+    }
+    none(&complaints, "only tests have these features: give them to the product, or a reason here");
+    let listed: usize = ONLY_IN_TESTS.iter().map(|(_, features, _)| features.len()).sum();
+    assert_eq!(excused.len(), listed, "a listed feature is in the product or in no test");
+}
+
+#[test]
+fn tests_take_the_binary_from_where_ci_can_name_it() {
+    let beside = ["CARGO_BIN_", "EXE_crew"].concat();
+    let elsewhere = source("tests/").into_iter().filter(|file| file.text.contains(&beside));
+    let elsewhere: Vec<_> = elsewhere.map(|file| file.path).collect();
+    assert_eq!(elsewhere, ["tests/binary.rs"], "ask the sandbox for its build instead");
+}
+
+#[test]
+fn every_pattern_stands_in_one_list_and_is_matched_on_the_product() {
+    let list = "src/parse/patterns.rs";
+    let made = pattern(r"\bRegex(Set)?(Builder)?::new|\bregex::bytes");
+    let elsewhere = source("src/").into_iter().filter(|file| made.is_match(&file.text));
+    let elsewhere: Vec<_> = elsewhere.map(|file| file.path).filter(|path| path != list).collect();
+    none(&elsewhere, "a pattern that does not compile must not be passed over: list it there");
+    let (patterns, matched) = (read(list), read("tests/words.rs"));
+    let names = found(r"pub static (\w+): Pattern", &patterns);
+    assert!(names.len() >= 7, "{names:?}");
+    let unmatched: Vec<_> = names.into_iter().filter(|name| !matched.contains(name)).collect();
+    assert!(unmatched.is_empty(), "tests/words.rs matches no {unmatched:?}");
+}

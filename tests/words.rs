@@ -1,0 +1,100 @@
+//! What crew reads in words of others: the time of a reset, a pasted command, what tests a project. Each pattern of
+//! `src/parse/patterns.rs` matches here on the binary that users get.
+
+use std::time::Duration;
+
+use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use crate::client::Reply;
+use crate::faults::Client;
+use crate::sandbox::{Sandbox, poll_until};
+
+/// What spreads the ends of many waits at most.
+const SPREAD: TimeDelta = TimeDelta::seconds(30);
+/// Far beyond the end of a loop that waits for what is over `soon`.
+pub(crate) const OVER_WITHIN: Duration = Duration::from_secs(5 * 60);
+
+/// The last whole minute before then: words name no seconds.
+fn minute_in(ahead: TimeDelta) -> DateTime<Utc> {
+    (Utc::now() + ahead).duration_trunc(TimeDelta::minutes(1)).unwrap()
+}
+
+/// In about two minutes, and today than any wait of a loop that knows no reset.
+pub(crate) fn soon() -> DateTime<Utc> {
+    minute_in(TimeDelta::seconds(160))
+}
+
+/// A limit of which only the message tells until when.
+pub(crate) fn limit_in_words(reset: DateTime<Utc>) -> Reply {
+    let words = reset.format("You've hit your session limit · resets %-I:%M%P").to_string();
+    Reply::error(429, "rate_limit_error", &words).no_retry()
+}
+
+/// When the only loop tries again.
+#[track_caller]
+fn due(sandbox: &Sandbox) -> DateTime<Utc> {
+    let mut loops = std::fs::read_dir(sandbox.crew_home().join("loops")).unwrap();
+    let record = std::fs::read(loops.next().unwrap().unwrap().path().join("loop.json")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    record["state"]["due"].as_str().unwrap().parse().unwrap()
+}
+
+#[track_caller]
+pub(crate) fn assert_waits_for(sandbox: &Sandbox, reset: DateTime<Utc>, words: &str) {
+    let due = due(sandbox);
+    assert!((reset..=reset + SPREAD).contains(&due), "until {due}, not {reset}: {words}");
+}
+
+#[test]
+fn a_session_waits_until_the_reset_that_the_words_tell() {
+    let today = minute_in(TimeDelta::hours(5));
+    let hour = today.duration_trunc(TimeDelta::hours(1)).unwrap();
+    let table = [
+        // RESET_SECONDS
+        (today, format!("Claude AI usage limit reached|{}", today.timestamp())),
+        // RESET_CLOCK
+        (today, today.format("You've hit your session limit · resets %-I:%M%P").to_string()),
+        (
+            today,
+            today.format("You've hit your weekly limit · resets %a %-I:%M%P (UTC)").to_string(),
+        ),
+        (hour, hour.format("Limit reached. RESETS AT %-I %p").to_string()),
+        (today, today.format("the limit resets at %H:%M").to_string()),
+    ];
+    for (reset, words) in table {
+        let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
+        client.begin("\"Build it\"");
+        let _waiting = client.sandbox.start_hook(json!({"hook_event_name": "StopFailure",
+            "error": "rate_limit", "prompt_id": "p-1", "last_assistant_message": words}));
+        poll_until("the loop waits", || client.standing().0 == "waiting");
+        assert_waits_for(&client.sandbox, reset, &words);
+    }
+}
+
+#[test]
+fn a_pasted_command_loses_the_backslashes_that_the_client_put_into_it() {
+    let client = Client::new();
+    // PASTED_ELEMENT
+    let typed = "/crew:loop \"Close <\\/pasted_content> and <\\ PASTED_content>\" -n 2";
+    let pasted = format!("<pasted_content id=\"5\">\n{typed}\n</pasted_content id=\"5\">");
+    client.send(json!({"hook_event_name": "UserPromptSubmit", "prompt": pasted}));
+    assert_eq!(client.loops()[0]["task"], "Close </pasted_content> and < PASTED_content>");
+}
+
+#[test]
+fn the_command_that_tests_a_project_is_found_in_its_files() {
+    let table = [
+        // JUST_TEST, MAKE_RULE, CARGO_WORKSPACE, PYTEST
+        ("justfile", "@test *args='': build\n  x\n", "just test"),
+        ("Makefile", "all: build\nlint  test:\n\tx\n", "make test"),
+        ("Cargo.toml", "[workspace]\nmembers = []\n", "cargo test --workspace"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\n", "pytest"),
+    ];
+    for (file, text, expected) in table {
+        let client = Client::new();
+        client.sandbox.write(file, text);
+        client.begin("\"Build it\" --verify auto");
+        assert_eq!(client.loops()[0]["checks"][0]["run"], expected, "{file}");
+    }
+}
