@@ -8,9 +8,10 @@ use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Owner, SessionMemory};
+use crate::engine::protect;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, git, groups};
+use crate::world::{clock, disk, env, git, groups, protected};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -52,7 +53,6 @@ pub fn establish(
         Driver::Process => git::steps::trusted(&beginning.place.checkout),
         Driver::Session => None,
     };
-    let stall = beginning.contract.limits.stall > 0;
     let mut record = Loop {
         version: VERSION,
         id,
@@ -62,16 +62,11 @@ pub fn establish(
         place: beginning.place,
         elapsed_ms: Vec::new(),
         trusted,
+        protected: None,
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;
-    record.state.tree = if stall { git::fingerprint(&record) } else { None };
-    if !record.contract.protect.is_empty() {
-        record.state.protected = git::protected(&record);
-        if record.state.protected.is_none() {
-            notes.push("nothing is protected here: that takes git".to_owned());
-        }
-    }
+    notes.extend(look(&mut record));
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
@@ -79,6 +74,24 @@ pub fn establish(
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
     Ok(Some((held, record, notes)))
+}
+
+/// Looks at what progress and protected paths are held to, and gives what the user should know of it.
+fn look(record: &mut Loop) -> Vec<String> {
+    let mut notes = Vec::new();
+    if record.contract.limits.stall > 0 {
+        record.state.tree = git::fingerprint(record);
+    }
+    if !record.contract.protect.is_empty() {
+        match protected::begin(record) {
+            Ok((protected, left_out)) => {
+                notes.extend(protect::left_out(&left_out));
+                record.protected = Some(protected);
+            }
+            Err(unseen) => notes.push(unseen.at_the_start().to_owned()),
+        }
+    }
+    notes
 }
 
 /// Records the start. When that fails the user is told that nothing was started, so nothing may be there.

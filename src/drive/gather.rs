@@ -14,6 +14,7 @@ use crate::world::git;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::protected;
 
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
@@ -33,7 +34,8 @@ pub fn gather(
     let look = |wanted: bool| wanted.then(|| git::fingerprint(subject)).flatten();
     let tree = look(wanted.tree);
     // Before the checks, which may write where the agent must not.
-    let protected = if wanted.protected { git::protected(subject) } else { None };
+    let is_protected = wanted.protected && subject.protected.is_some();
+    let protected = is_protected.then(|| protected::look(subject));
     while !wanted.checks.is_empty() {
         for check in &wanted.checks {
             done.push(told(home, subject, check, deadline, stop, tell)?);

@@ -111,6 +111,7 @@ pub fn resume(
         },
         limits: Some(next.contract.limits.clone()),
         run: next.contract.run.clone().map(Box::new),
+        protected: None,
         state: Box::new(next.state.clone()),
     })?;
     match (former, &record.state.owner.session_id) {

@@ -127,6 +127,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
         what,
         limits: Some(next.contract.limits.clone()),
         run: None,
+        protected: None,
         state: Box::new(next.state.clone()),
     })?;
     let _ = view::write(&record);

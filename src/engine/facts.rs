@@ -5,7 +5,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
-use super::protect::Marks;
+use super::protect::{Marks, Unseen};
 use super::usage::Usage;
 
 /// One instant on both clocks.
@@ -158,8 +158,8 @@ pub struct Facts {
     pub tree: Option<String>,
     /// The same after the checks, whose own files are no progress of the agent's.
     pub tree_checked: Option<String>,
-    /// What stands at protected paths; `None` outside git, or when not looked at.
-    pub protected: Option<Marks>,
+    /// What stands at protected paths; `None` when not looked at.
+    pub protected: Option<Result<Marks, Unseen>>,
     /// Used since the last boundary; `None` where nothing tells.
     pub usage: Option<Usage>,
 }

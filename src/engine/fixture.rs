@@ -51,6 +51,7 @@ pub fn a_loop() -> Loop {
         },
         elapsed_ms: Vec::new(),
         trusted: None,
+        protected: None,
         state: State { tree: Some("tree at the start".to_owned()), ..State::begin(owner, at(0)) },
     }
 }

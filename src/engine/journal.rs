@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
 use super::looped::{Loop, State};
+use super::protect::Protected;
 use super::run::Run;
 
 /// The version of the lines' shape.
@@ -46,6 +47,9 @@ pub enum Event {
         /// What a run is made of, where a new owner changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Box<Run>>,
+        /// What protected paths are held to, where crew itself moved them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protected: Option<Box<Protected>>,
         state: Box<State>,
     },
     /// The record whole, after boundaries that only its driver's memory had.
@@ -61,10 +65,17 @@ pub enum Event {
 impl Event {
     /// A change of state alone, as the record will stand.
     pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
+        Self::changed_from(next.protected.as_ref(), what, next)
+    }
+
+    /// The same, where protected paths may be held to something else than before.
+    pub fn changed_from(before: Option<&Protected>, what: impl Into<String>, next: &Loop) -> Self {
+        let protected = next.protected.as_ref().filter(|now| before != Some(*now));
         Self::Changed {
             what: what.into(),
             limits: None,
             run: None,
+            protected: protected.cloned().map(Box::new),
             state: Box::new(next.state.clone()),
         }
     }
@@ -91,8 +102,11 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
                 record.elapsed_ms.extend(elapsed_ms);
                 record.state = (**state).clone();
             }
-            (Event::Changed { limits, run, state, .. }, Some(record)) => {
+            (Event::Changed { limits, run, protected, state, .. }, Some(record)) => {
                 record.state = (**state).clone();
+                if let Some(protected) = protected {
+                    record.protected = Some((**protected).clone());
+                }
                 if let Some(limits) = limits {
                     record.contract.limits = limits.clone();
                 }
@@ -102,6 +116,7 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
             }
             _ => {}
         }
+        record.iter_mut().for_each(Loop::take_old_marks);
     }
     record.filter(|record| record.check().is_ok())
 }

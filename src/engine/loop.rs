@@ -15,7 +15,7 @@ use super::facts::{Moment, Verdict};
 use super::git::Trusted;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
-use super::protect::Marks;
+use super::protect::{Marks, Protected};
 use super::usage::Usage;
 
 /// The format this crew reads and writes.
@@ -93,6 +93,9 @@ pub struct Loop {
     /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Trusted>,
+    /// What protected paths are held to; `None` where none are, or nobody could tell when the loop began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<Protected>,
     pub state: State,
 }
 
@@ -148,9 +151,9 @@ pub struct State {
     pub last_iteration_at: Option<DateTime<Utc>>,
     /// Hash of the working tree at the last boundary.
     pub tree: Option<String>,
-    /// What protected paths are held to; `None` where none are, or git could not tell when the loop began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protected: Option<Marks>,
+    /// Where an earlier crew kept what is now [`Loop::protected`]; never written.
+    #[serde(default, skip_serializing, rename = "protected")]
+    pub old_marks: Option<Marks>,
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     pub evidence: Option<Evidence>,
@@ -186,7 +189,7 @@ impl State {
             began: now,
             last_iteration_at: None,
             tree: None,
-            protected: None,
+            old_marks: None,
             checks: BTreeMap::new(),
             evidence: None,
             usage: Usage::default(),
@@ -238,6 +241,13 @@ impl Loop {
     /// "$1.84 · 123k tokens"; `None` while nothing is known to be used.
     pub fn spent(&self) -> Option<String> {
         self.state.usage.spoken(self.contract.limits.max_cost_micros > 0)
+    }
+
+    /// Takes the marks of protected paths from where an earlier crew kept them.
+    pub fn take_old_marks(&mut self) {
+        if let Some(marks) = self.state.old_marks.take() {
+            self.protected = Some(Protected { ignored: None, marks });
+        }
     }
 
     /// Finds what is wrong with this record.

@@ -107,8 +107,9 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     if version.version > VERSION {
         return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by });
     }
-    let record: Loop =
+    let mut record: Loop =
         serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    record.take_old_marks();
     record.check().map_err(corrupt)?;
     Ok(record)
 }

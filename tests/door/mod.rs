@@ -6,6 +6,7 @@ mod broken;
 mod crashes;
 mod inputs;
 mod owners;
+mod protection;
 mod races;
 mod rules;
 mod soak;

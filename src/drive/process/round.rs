@@ -213,10 +213,10 @@ impl Runner<'_> {
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let stalls = self.record.contract.limits.stall > 0;
         let tree = if stalls { git::fingerprint(&self.record) } else { None };
-        let protected = self.record.state.protected.clone();
+        let protected = self.record.protected.clone();
         self.amend(what, |record| {
             record.state.tree.clone_from(&tree);
-            record.state.protected.clone_from(&protected);
+            record.protected.clone_from(&protected);
         });
     }
 
@@ -240,8 +240,9 @@ impl Runner<'_> {
                 if !is_ours(&found) {
                     return Ok(found);
                 }
+                let before = found.protected.clone();
                 change(&mut found);
-                Ok(held.record(found, |next| Event::changed(what, next))?)
+                Ok(held.record(found, |next| Event::changed_from(before.as_ref(), what, next))?)
             });
         match recorded {
             Ok(found) => self.record = found,

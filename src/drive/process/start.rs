@@ -238,6 +238,7 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         place: prepared.place.clone(),
         elapsed_ms: Vec::new(),
         trusted: None,
+        protected: None,
         state: State::begin(myself()?, clock::now()),
     };
     let (prompt, launch) = try_launch(home, &subject)?;
