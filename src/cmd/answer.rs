@@ -21,10 +21,15 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
     Some(match answer {
         Answer::Silent | Answer::Wake(_) | Answer::Stopped(Stop::NotOurs) => return None,
         Answer::Stopped(Stop::Continue(boundary)) => {
-            words::go_on(event, &prompt::next(&boundary.after), &line::boundary(&boundary.after))
+            let line = noted(line::boundary(&boundary.after), boundary.note);
+            words::go_on(event, &prompt::next(&boundary.after), &line)
         }
-        Answer::Stopped(Stop::Woken(boundary)) => words::say(&line::boundary(&boundary.after)),
-        Answer::Stopped(Stop::Held(boundary)) => words::say(&line::held(&boundary.after)),
+        Answer::Stopped(Stop::Woken(boundary)) => {
+            words::say(&noted(line::boundary(&boundary.after), boundary.note))
+        }
+        Answer::Stopped(Stop::Held(boundary)) => {
+            words::say(&noted(line::held(&boundary.after), boundary.note))
+        }
         Answer::Stopped(Stop::Finished(ended)) => {
             words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
         }
@@ -52,6 +57,12 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
         Answer::BrokenOff(record) => words::say(&line::broken_off(&record)),
         Answer::Interrupted(record) => words::say(&line::interrupted(&record)),
     })
+}
+
+/// A line, and below it what the user should know.
+fn noted(mut line: String, note: Option<String>) -> String {
+    line.extend(note.map(|note| format!("\n{note}")));
+    line
 }
 
 /// The client shows one dim line for an order typed while the agent works.

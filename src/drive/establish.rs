@@ -9,6 +9,7 @@ use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::engine::protect;
+use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
 use crate::world::{clock, disk, env, git, groups, protected};
@@ -80,7 +81,19 @@ pub fn establish(
 fn look(record: &mut Loop) -> Vec<String> {
     let mut notes = Vec::new();
     if record.contract.limits.stall > 0 {
-        record.state.tree = git::fingerprint(record);
+        let tree = fingerprint(record);
+        notes.extend(match &tree {
+            Some(Fingerprint { watched: Some(files), .. }) => {
+                let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
+                Some(format!(
+                    "{git}: watching {files} {}",
+                    if *files == 1 { "file" } else { "files" }
+                ))
+            }
+            Some(_) => None,
+            None => Some(NO_STALL_RULE.to_owned()),
+        });
+        record.state.tree = tree.map(|tree| tree.hash);
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

@@ -10,7 +10,7 @@ use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::wants::wants;
 use crate::world::clock::{self, Deadline};
-use crate::world::git;
+use crate::world::fingerprint::fingerprint;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
@@ -31,7 +31,7 @@ pub fn gather(
     let deadline = Deadline::after(CHECKS_WITHIN);
     let mut done: Vec<CheckResult> = Vec::new();
     let mut wanted = wants(subject, &seen, &done);
-    let look = |wanted: bool| wanted.then(|| git::fingerprint(subject)).flatten();
+    let look = |wanted: bool| wanted.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
     let tree = look(wanted.tree);
     // Before the checks, which may write where the agent must not.
     let is_protected = wanted.protected && subject.protected.is_some();

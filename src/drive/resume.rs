@@ -14,6 +14,7 @@ use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::parse::changes::Changes;
+use crate::world::fingerprint::fingerprint;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
 use crate::world::{clock, disk, env, git, unix, view, wakes};
@@ -150,7 +151,7 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.began = clock::now();
     record.state.tree = match record.contract.limits.stall {
         0 => None,
-        _ => git::fingerprint(record),
+        _ => fingerprint(record).map(|it| it.hash),
     };
 }
 

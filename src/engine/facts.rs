@@ -154,7 +154,7 @@ pub struct Facts {
     pub now: Moment,
     /// In the order they ran; empty when none was worth running.
     pub checks: Vec<CheckResult>,
-    /// Hash of the working tree as the agent left it; `None` outside git, or when not looked at.
+    /// Hash of the working tree as the agent left it; `None` when nobody could tell, or when not looked at.
     pub tree: Option<String>,
     /// The same after the checks, whose own files are no progress of the agent's.
     pub tree_checked: Option<String>,

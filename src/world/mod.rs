@@ -8,6 +8,7 @@ pub mod detach;
 pub mod disk;
 pub mod env;
 pub mod fault;
+pub mod fingerprint;
 pub mod git;
 pub mod groups;
 pub mod home;

@@ -10,6 +10,7 @@ mod protection;
 mod races;
 mod rules;
 mod soak;
+mod stall;
 mod tamper;
 mod usage;
 

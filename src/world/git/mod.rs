@@ -56,6 +56,7 @@ pub fn look(top: &Path) -> Option<Status> {
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
 /// One hash for the state of a loop's working tree: the commit, each path that differs, its size and time.
+/// `None` outside git, or when it took too long or printed too much.
 pub fn fingerprint(subject: &Loop) -> Option<String> {
     use std::fmt::Write as _;
     let git = Git::of(subject);
