@@ -131,7 +131,8 @@ fn a_loop_lives_without_git_and_where_the_checkout_cannot_be_written() {
     let told = answer["systemMessage"].as_str().unwrap();
     assert!(told.contains("the checkout's files could not be written"), "{told}");
     for number in 0..3 {
-        assert!(client.goes_on(&format!("Nothing changed, {number}.")), "unknown never stalls");
+        client.sandbox.write("work", &"x".repeat(number));
+        assert!(client.goes_on(&format!("Changed, {number}.")));
     }
     assert!(!client.goes_on(CLAIM));
     assert_eq!(client.standing(), stands("completed", 4));

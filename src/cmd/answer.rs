@@ -22,10 +22,15 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
         Answer::Silent | Answer::Wake(_) | Answer::Stopped(Stop::NotOurs) => return None,
         Answer::Stopped(Stop::Continue(boundary)) => {
             let after = &boundary.after;
-            go_on(event, after, &prompt::next(after), &line::boundary(after))
+            let line = noted(line::boundary(after), boundary.note);
+            go_on(event, after, &prompt::next(after), &line)
         }
-        Answer::Stopped(Stop::Woken(boundary)) => words::say(&line::boundary(&boundary.after)),
-        Answer::Stopped(Stop::Held(boundary)) => words::say(&line::held(&boundary.after)),
+        Answer::Stopped(Stop::Woken(boundary)) => {
+            words::say(&noted(line::boundary(&boundary.after), boundary.note))
+        }
+        Answer::Stopped(Stop::Held(boundary)) => {
+            words::say(&noted(line::held(&boundary.after), boundary.note))
+        }
         Answer::Stopped(Stop::Finished(ended)) => {
             words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
         }
@@ -60,6 +65,12 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
 
 fn go_on(event: &str, record: &Loop, prompt: &str, line: &str) -> Value {
     words::go_on(event, &record.contract.task, prompt, line)
+}
+
+/// A line, and below it what the user should know.
+fn noted(mut line: String, note: Option<String>) -> String {
+    line.extend(note.map(|note| format!("\n{note}")));
+    line
 }
 
 /// The client shows one dim line for an order typed while the agent works.

@@ -21,6 +21,7 @@ use crate::engine::owner::SessionMemory;
 use crate::engine::recovery::reconciled;
 use crate::engine::usage::Usage;
 use crate::world::disk::{self, Lock};
+use crate::world::fingerprint::NO_STALL_RULE;
 use crate::world::home::{Home, hash};
 use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
 use crate::world::view::{self, Sight};
@@ -54,6 +55,8 @@ pub struct Closing {
 pub struct Boundary {
     pub after: Loop,
     pub decision: Decision,
+    /// What the user should know, once.
+    pub note: Option<String>,
 }
 
 /// Opens a boundary. `None` when another one is open, or the loop is over, or its start was cut off
@@ -182,10 +185,10 @@ impl Open {
         untold::take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
         view::place_task(&self.home, &mut next)?;
-        self.note(&held, &record, &facts)?;
+        let note = self.note(&held, &record, &facts)?;
         untold::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
-        Ok(Some((Boundary { after, decision }, held, self.lock)))
+        Ok(Some((Boundary { after, decision, note }, held, self.lock)))
     }
 
     /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
@@ -207,12 +210,12 @@ impl Open {
         facts.seen.order = order;
         let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
         next.state.generation += 1;
-        Some((Boundary { after: next, decision }, failed))
+        Some((Boundary { after: next, decision, note: None }, failed))
     }
 
     /// Journals what the agent, or somebody, tried to move and did not, and how long the machine
-    /// slept or crew was stopped.
-    fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<()> {
+    /// slept or crew was stopped. Gives what is said to the user too.
+    fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
         let now = facts.now;
         let what = match self.sight {
             Sight::Altered => Some("state.json was altered; written again"),
@@ -239,7 +242,13 @@ impl Open {
                 held.note(record, now, format!("{what} {}", humantime::format_duration(minutes)))?;
             }
         }
-        Ok(())
+        let is_blind = record.contract.limits.stall > 0
+            && record.state.tree.is_some()
+            && facts.tree.is_none()
+            && facts.seen.looks(&record.contract).tree;
+        let is_news =
+            is_blind && held.note_once(record, "unwatched", || NO_STALL_RULE.to_owned())?;
+        Ok(is_news.then(|| NO_STALL_RULE.to_owned()))
     }
 }
 

@@ -8,9 +8,11 @@ use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
+use crate::engine::protect;
+use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, groups, view};
+use crate::world::{clock, disk, env, environment, git, groups, protected, view};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -56,7 +58,6 @@ pub fn establish(
         Driver::Session => Some(environment::of_session(&beginning.place)),
         Driver::Process => None,
     };
-    let stall = beginning.contract.limits.stall > 0;
     let mut record = Loop {
         version: VERSION,
         id,
@@ -67,16 +68,11 @@ pub fn establish(
         elapsed_ms: Vec::new(),
         trusted,
         environment,
+        protected: None,
         state: State::begin(beginning.owner, now),
     };
     record.state.session = beginning.memory;
-    record.state.tree = if stall { git::fingerprint(&record) } else { None };
-    if !record.contract.protect.is_empty() {
-        record.state.protected = git::protected(&record);
-        if record.state.protected.is_none() {
-            notes.push("nothing is protected here: that takes git".to_owned());
-        }
-    }
+    notes.extend(look(&mut record));
     view::place_task(home, &mut record)?;
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
@@ -85,6 +81,36 @@ pub fn establish(
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
     Ok(Some((held, record, notes)))
+}
+
+/// Looks at what progress and protected paths are held to, and gives what the user should know of it.
+fn look(record: &mut Loop) -> Vec<String> {
+    let mut notes = Vec::new();
+    if record.contract.limits.stall > 0 {
+        let tree = fingerprint(record);
+        notes.extend(match &tree {
+            Some(Fingerprint { watched: Some(files), .. }) => {
+                let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
+                Some(format!(
+                    "{git}: watching {files} {}",
+                    if *files == 1 { "file" } else { "files" }
+                ))
+            }
+            Some(_) => None,
+            None => Some(NO_STALL_RULE.to_owned()),
+        });
+        record.state.tree = tree.map(|tree| tree.hash);
+    }
+    if !record.contract.protect.is_empty() {
+        match protected::begin(record) {
+            Ok((protected, left_out)) => {
+                notes.extend(protect::left_out(&left_out));
+                record.protected = Some(protected);
+            }
+            Err(unseen) => notes.push(unseen.at_the_start().to_owned()),
+        }
+    }
+    notes
 }
 
 /// Records the start. When that fails the user is told that nothing was started, so nothing may be there.

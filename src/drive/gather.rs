@@ -12,10 +12,11 @@ use crate::engine::usage::Usage;
 use crate::engine::wants::wants;
 use crate::parse::not_found::not_found;
 use crate::world::clock::{self, Deadline};
+use crate::world::fingerprint::fingerprint;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
-use crate::world::{disk, environment, git};
+use crate::world::{disk, environment, protected};
 
 /// The status a shell exits with where it finds no program of the name.
 const NOT_FOUND: i32 = 127;
@@ -34,10 +35,11 @@ pub fn gather(
 ) -> Option<Facts> {
     let deadline = Deadline::after(CHECKS_WITHIN);
     let looks = seen.looks(&subject.contract);
-    let look = || looks.tree.then(|| git::fingerprint(subject)).flatten();
+    let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
     let tree = look();
     // Before the checks, which may write where the agent must not.
-    let protected = if looks.protected { git::protected(subject) } else { None };
+    let is_protected = looks.protected && subject.protected.is_some();
+    let protected = is_protected.then(|| protected::look(subject));
     let tree_checked = tree.clone();
     let checks = Vec::new();
     let mut facts = Facts { seen, now: clock::now(), checks, tree, tree_checked, protected, usage };

@@ -14,6 +14,7 @@ use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
 use crate::parse::changes::Changes;
+use crate::world::fingerprint::fingerprint;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
 use crate::world::{clock, disk, env, environment, git, host, unix, view, wakes};
@@ -121,6 +122,7 @@ pub fn resume(
         limits: Some(next.contract.limits.clone()),
         run: next.contract.run.clone().map(Box::new),
         environment: next.environment.clone().map(Box::new),
+        protected: None,
         state: Box::new(next.state.clone()),
     })?;
     if let Some(accepted) = &accepted {
@@ -168,7 +170,7 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.began = clock::now();
     record.state.tree = match record.contract.limits.stall {
         0 => None,
-        _ => git::fingerprint(record),
+        _ => fingerprint(record).map(|it| it.hash),
     };
 }
 

@@ -128,6 +128,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
         limits: Some(next.contract.limits.clone()),
         run: None,
         environment: None,
+        protected: None,
         state: Box::new(next.state.clone()),
     })?;
     let _ = view::write(&record);

@@ -221,7 +221,7 @@ pub fn ticket(after: &Loop) -> Ticket {
 }
 
 fn paused(after: Loop) -> Boundary {
-    Boundary { after, decision: Decision::Hold(Hold::Paused) }
+    Boundary { after, decision: Decision::Hold(Hold::Paused), note: None }
 }
 
 /// Waits until the companion that has the ticket is gone, because its wake counts only when it comes before

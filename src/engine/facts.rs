@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
 use super::contract::{Contract, Role};
-use super::protect::Marks;
+use super::protect::{Marks, Unseen};
 use super::usage::Usage;
 
 /// One instant on both clocks.
@@ -210,12 +210,12 @@ pub struct Facts {
     pub now: Moment,
     /// In the order they ran; empty when none was worth running.
     pub checks: Vec<CheckResult>,
-    /// Hash of the working tree as the agent left it; `None` outside git, or when not looked at.
+    /// Hash of the working tree as the agent left it; `None` when nobody could tell, or when not looked at.
     pub tree: Option<String>,
     /// The same after the checks, whose own files are no progress of the agent's.
     pub tree_checked: Option<String>,
-    /// What stands at protected paths; `None` outside git, or when not looked at.
-    pub protected: Option<Marks>,
+    /// What stands at protected paths; `None` when not looked at.
+    pub protected: Option<Result<Marks, Unseen>>,
     /// Used since the last boundary; `None` where nothing tells.
     pub usage: Option<Usage>,
 }

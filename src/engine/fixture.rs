@@ -54,6 +54,7 @@ pub fn a_loop() -> Loop {
         elapsed_ms: Vec::new(),
         trusted: None,
         environment: None,
+        protected: None,
         state: State { tree: Some("tree at the start".to_owned()), ..State::begin(owner, at(0)) },
     }
 }

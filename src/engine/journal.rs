@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::environment::Environment;
 use super::limits::Limits;
 use super::looped::{Loop, State};
+use super::protect::Protected;
 use super::run::Run;
 use super::upgrade::upgraded;
 
@@ -51,6 +52,9 @@ pub enum Event {
         /// What checks are held to from here on, where a session took the loop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         environment: Option<Box<Environment>>,
+        /// What protected paths are held to, where crew itself moved them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protected: Option<Box<Protected>>,
         state: Box<State>,
     },
     /// The record whole, after boundaries that only its driver's memory had.
@@ -66,11 +70,18 @@ pub enum Event {
 impl Event {
     /// A change of state alone, as the record will stand.
     pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
+        Self::changed_from(next.protected.as_ref(), what, next)
+    }
+
+    /// The same, where protected paths may be held to something else than before.
+    pub fn changed_from(before: Option<&Protected>, what: impl Into<String>, next: &Loop) -> Self {
+        let protected = next.protected.as_ref().filter(|now| before != Some(*now));
         Self::Changed {
             what: what.into(),
             limits: None,
             run: None,
             environment: None,
+            protected: protected.cloned().map(Box::new),
             state: Box::new(next.state.clone()),
         }
     }
@@ -97,12 +108,15 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
                 record.elapsed_ms.extend(elapsed_ms);
                 record.state = (**state).clone();
             }
-            (Event::Changed { limits, run, environment, state, .. }, Some(record)) => {
+            (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {
                 // A new owner comes with an environment of its own, or with none.
                 if environment.is_some() || record.state.owner != state.owner {
                     record.environment = environment.as_deref().cloned();
                 }
                 record.state = (**state).clone();
+                if let Some(protected) = protected {
+                    record.protected = Some((**protected).clone());
+                }
                 if let Some(limits) = limits {
                     record.contract.limits = limits.clone();
                 }

@@ -10,7 +10,7 @@ use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop, State};
 use super::outcome::Proof;
 use super::progress::progress;
-use super::protect::{UNSEEN, changed, complaint};
+use super::protect::{changed, complaint};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,11 +161,10 @@ fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
 
 /// What is wrong with the protected paths. A look that was wanted and gave nothing excuses nothing.
 fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
-    let began = subject.state.protected.as_ref()?;
-    match &facts.protected {
-        Some(now) => complaint(&changed(began, now)),
-        None if facts.seen.looks(&subject.contract).protected => Some(UNSEEN.to_owned()),
-        None => None,
+    let began = subject.protected.as_ref()?;
+    match facts.protected.as_ref()? {
+        Ok(now) => complaint(&changed(&began.marks, now)),
+        Err(unseen) => Some(unseen.complaint().to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::engine::facts::{Order, ProcessEnd};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-use crate::engine::protect::Marks;
+use crate::engine::protect::{Marks, Protected, Unseen};
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
@@ -237,15 +237,15 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     let mut subject = a_loop();
     let mark = |path: &str| (path.to_owned(), "1".to_owned());
     subject.contract.protect = vec!["tests".to_owned()];
-    subject.state.protected = Some([mark("mine")].into());
+    subject.protected = Some(held_to([mark("mine")].into()));
     let table = [
-        (Some(vec!["mine"]), None),
-        (Some(vec!["mine", "tests/a.rs"]), Some("tests/a.rs")),
-        (Some(vec![]), Some("mine")),
+        (vec!["mine"], None),
+        (vec!["mine", "tests/a.rs"], Some("tests/a.rs")),
+        (vec![], Some("mine")),
     ];
     for (now, named) in table {
         let mut facts = facts(Claim::Success);
-        facts.protected = now.map(|paths| paths.into_iter().map(mark).collect());
+        facts.protected = Some(Ok(now.into_iter().map(mark).collect()));
         let judged = judge(&subject, &facts);
         let evidence = judged.after.state.evidence.unwrap();
         let complaint = named.map(|path| {
@@ -257,23 +257,32 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
     }
 }
 
+fn held_to(marks: Marks) -> Protected {
+    Protected { ignored: None, marks }
+}
+
 #[test]
 fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_something_before() {
-    for (began, refused) in [(Some(Marks::new()), true), (None, false)] {
-        let mut subject = a_loop();
-        subject.contract.protect = vec!["tests".to_owned()];
-        subject.state.protected = began;
-        let judged = judge(&subject, &facts(Claim::Success));
-        let evidence = judged.after.state.evidence.unwrap();
-        assert_eq!(evidence.failure, refused.then(|| UNSEEN.to_owned()));
-        let refusal = Standing::Refused(UNSEEN.to_owned());
-        assert_eq!(evidence.claim, if refused { refusal } else { Standing::Accepted });
-        assert_eq!(judged.proved.is_none(), refused);
+    for unseen in [Unseen::Git, Unseen::TooMuch] {
+        for (began, refused) in [(Some(held_to(Marks::new())), true), (None, false)] {
+            let mut subject = a_loop();
+            subject.contract.protect = vec!["tests".to_owned()];
+            subject.protected = began;
+            let mut facts = facts(Claim::Success);
+            facts.protected = Some(Err(unseen));
+            let judged = judge(&subject, &facts);
+            let evidence = judged.after.state.evidence.unwrap();
+            let complaint = unseen.complaint().to_owned();
+            assert_eq!(evidence.failure, refused.then(|| complaint.clone()));
+            let refusal = Standing::Refused(complaint);
+            assert_eq!(evidence.claim, if refused { refusal } else { Standing::Accepted });
+            assert_eq!(judged.proved.is_none(), refused);
+        }
     }
     // What does not count was not looked at either.
     let mut subject = a_loop();
     subject.contract.protect = vec!["tests".to_owned()];
-    subject.state.protected = Some(Marks::new());
+    subject.protected = Some(held_to(Marks::new()));
     let mut facts = facts(Claim::None);
     facts.seen.agent.process = Some(ProcessEnd::Skipped("nothing to do".to_owned()));
     assert_eq!(judge(&subject, &facts).after.state.evidence.unwrap().failure, None);

@@ -16,7 +16,7 @@ use super::facts::{Moment, Verdict};
 use super::git::Trusted;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
-use super::protect::Marks;
+use super::protect::{Marks, Protected};
 use super::usage::Usage;
 
 /// The format this crew writes. It reads every earlier one, too: [`super::upgrade`].
@@ -97,6 +97,9 @@ pub struct Loop {
     /// What checks are held to in a session; `None` in fresh processes, and where an older crew began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
+    /// What protected paths are held to; `None` where none are, or nobody could tell when the loop began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected: Option<Protected>,
     pub state: State,
 }
 
@@ -152,9 +155,9 @@ pub struct State {
     pub last_iteration_at: Option<DateTime<Utc>>,
     /// Hash of the working tree at the last boundary.
     pub tree: Option<String>,
-    /// What protected paths are held to; `None` where none are, or git could not tell when the loop began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protected: Option<Marks>,
+    /// Where an earlier crew kept what is now [`Loop::protected`]; never written.
+    #[serde(default, skip_serializing, rename = "protected")]
+    pub old_marks: Option<Marks>,
     /// What is known of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
     /// Why the last end that was asked for was refused, where no agent can change that.
@@ -193,7 +196,7 @@ impl State {
             began: now,
             last_iteration_at: None,
             tree: None,
-            protected: None,
+            old_marks: None,
             checks: BTreeMap::new(),
             incurable: None,
             evidence: None,

@@ -1,10 +1,11 @@
 //! The paths that the agent must not change, such as the tests that judge it. crew cannot hold its hand: an
 //! iteration after which such a path is not as it was when the loop began is a failure, no claim is believed
-//! then, and the next prompt says which paths to put back. It rests on git: what git ignores is not seen.
+//! then, and the next prompt says which paths to put back. What git ignored when the loop began is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{GlobBuilder, GlobMatcher};
+use serde::{Deserialize, Serialize};
 
 /// Reads a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**` crosses folders,
 /// and what names a folder names all in it. The error says what is wanted.
@@ -16,23 +17,133 @@ pub fn glob(text: &str) -> Result<GlobMatcher, String> {
     built.map(|glob| glob.compile_matcher()).map_err(|error| format!("a glob ({})", error.kind()))
 }
 
-/// Those of `paths` that a glob covers, each once and in their order. A glob that is none covers nothing: the
-/// reader of the settings has refused it.
-pub fn covered<'path>(globs: &[String], paths: &[&'path str]) -> Vec<&'path str> {
-    let globs: Vec<GlobMatcher> = globs.iter().filter_map(|text| glob(text).ok()).collect();
-    let mut covered: Vec<&str> = Vec::new();
-    for path in paths {
-        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-        let is_covered = above.chain([*path]).any(|it| globs.iter().any(|glob| glob.is_match(it)));
-        if is_covered && !covered.contains(path) {
-            covered.push(path);
-        }
-    }
-    covered
+/// What a list of globs covers. A glob that is none covers nothing: the reader of the settings has refused it.
+#[derive(Debug)]
+pub struct Cover {
+    globs: Vec<GlobMatcher>,
+    /// They match the folders that may hold what a glob names.
+    leads: Vec<GlobMatcher>,
+    /// How far each glob is a plain path.
+    plain: Vec<String>,
 }
 
-/// What stands at protected paths that differ from the commit the loop began at: a mark of its content for each.
+impl Cover {
+    /// Reads the globs.
+    pub fn of<T: AsRef<str>>(globs: &[T]) -> Self {
+        let texts = || globs.iter().map(|text| text.as_ref().trim_end_matches('/'));
+        let leads = texts().flat_map(|text| {
+            let parts: Vec<&str> = text.split('/').collect();
+            let crosses =
+                parts.iter().position(|part| *part == "**").map_or(parts.len(), |at| at + 1);
+            let above = (1..parts.len().min(crosses + 1)).map(|end| parts[..end].join("/"));
+            // Half of an alternation that holds a slash is no glob: then any folder may lead there.
+            above.filter_map(|text| glob(&text).or_else(|_| glob("**")).ok()).collect::<Vec<_>>()
+        });
+        let plain = texts().map(|text| {
+            let parts =
+                text.split('/').take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+            parts.collect::<Vec<_>>().join("/")
+        });
+        Self {
+            globs: texts().filter_map(|text| glob(text).ok()).collect(),
+            leads: leads.collect(),
+            plain: plain.collect(),
+        }
+    }
+
+    /// Whether a glob names this very path.
+    pub fn names(&self, path: &str) -> bool {
+        self.globs.iter().any(|glob| glob.is_match(path))
+    }
+
+    /// Whether a glob names this path or a folder above it.
+    pub fn covers(&self, path: &str) -> bool {
+        let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        above.chain([path]).any(|it| self.names(it))
+    }
+
+    /// Whether a folder that no glob covers may hold what one does.
+    pub fn leads(&self, folder: &str) -> bool {
+        self.leads.iter().any(|glob| glob.is_match(folder))
+    }
+
+    /// Whether a link at this path would stand in for a folder that a glob leads through. Where a glob looks
+    /// through all folders, a link is no way to one.
+    pub fn leads_plainly(&self, path: &str) -> bool {
+        let within = |path: &str, folder: &str| {
+            path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut plain = self.plain.iter().filter(|plain| !plain.is_empty());
+        self.leads(path) && plain.any(|plain| within(path, plain) || within(plain, path))
+    }
+
+    /// The paths below which all is that they cover; empty for the whole tree.
+    pub fn roots(&self) -> &[String] {
+        if self.plain.iter().any(String::is_empty) { &[] } else { &self.plain }
+    }
+}
+
+/// What stands at protected paths that differ from the commit the loop began at: a mark of its kind and content
+/// for each.
 pub type Marks = BTreeMap<String, String>;
+
+/// What protected paths are held to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protected {
+    /// What git ignored when the loop began. `None` in a loop of a crew that left the looking to git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<IgnoreRules>,
+    pub marks: Marks,
+}
+
+/// The texts of git's ignore rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoreRules {
+    /// Those of no folder: the user's, then the repository's own, which go before them.
+    pub everywhere: Vec<String>,
+    /// Each `.gitignore`, by its folder from the checkout's root; the root is empty.
+    pub folders: BTreeMap<String, String>,
+}
+
+/// Why nobody can tell what stands at the protected paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unseen {
+    /// There is no git, or another repository than the loop began in.
+    Git,
+    /// There is more than crew looks at.
+    TooMuch,
+}
+
+impl Unseen {
+    /// What is said of it when a loop begins.
+    pub fn at_the_start(self) -> &'static str {
+        match self {
+            Self::Git => "nothing is protected here: that takes git",
+            Self::TooMuch => {
+                "nothing is protected here: the globs of `protect` lead to more than crew looks at"
+            }
+        }
+    }
+
+    /// What is wrong where it could be told when the loop began.
+    pub fn complaint(self) -> &'static str {
+        match self {
+            Self::Git => {
+                "git no longer tells what stands at the protected paths; put the repository back as the loop found it"
+            }
+            Self::TooMuch => {
+                "there is more at the protected paths than crew looks at; take away what was added there"
+            }
+        }
+    }
+}
+
+/// What is said of paths under a protect glob that are left out; `None` where there are none.
+pub fn left_out(paths: &[String]) -> Option<String> {
+    let it = if paths.len() == 1 { "it" } else { "them" };
+    (!paths.is_empty())
+        .then(|| format!("not protected, because git ignores {it}: {}", named(paths, "")))
+}
 
 /// The paths that are not as they were when the loop began.
 pub fn changed(began: &Marks, now: &Marks) -> Vec<String> {
@@ -54,22 +165,23 @@ pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
     held
 }
 
-/// What is wrong where git told of them when the loop began, and no longer does.
-pub const UNSEEN: &str = "git no longer tells what stands at the protected paths; put the repository back as the loop found it";
-
 /// What is wrong, and what to do about it; `None` when nothing was changed.
 pub fn complaint(changed: &[String]) -> Option<String> {
-    const NAMED_MAX: usize = 5;
-    let named: Vec<String> =
-        changed.iter().take(NAMED_MAX).map(|path| format!("`{path}`")).collect();
-    let more = match changed.len().saturating_sub(NAMED_MAX) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let named = format!("{}{more}", named.join(", "));
     (!changed.is_empty()).then(|| {
+        let named = named(changed, "`");
         format!("protected paths were changed: {named}; put them back as the loop found them")
     })
+}
+
+/// The first few, each between quotes, and how many more.
+fn named(paths: &[String], quote: &str) -> String {
+    const NAMED_MAX: usize = 5;
+    let named = paths.iter().take(NAMED_MAX).map(|path| format!("{quote}{path}{quote}"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    match paths.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 #[cfg(test)]
@@ -90,8 +202,42 @@ mod tests {
             ("test", &[]),
         ];
         for (glob, expected) in table {
-            assert_eq!(covered(&[glob.to_owned()], &paths), expected, "{glob}");
+            let cover = Cover::of(&[glob]);
+            let covered: Vec<&str> = paths.into_iter().filter(|path| cover.covers(path)).collect();
+            assert_eq!(covered, expected, "{glob}");
         }
+    }
+
+    #[test]
+    fn a_glob_is_looked_for_only_in_folders_that_may_hold_it() {
+        let folders = ["src", "src/deep", "tests", "tests/a", "tests/a/b"];
+        let table: [(&str, &[&str], &[&str]); 8] = [
+            ("Cargo.lock", &[], &["Cargo.lock"]),
+            ("*.lock", &[], &[]),
+            ("tests/**", &["tests"], &["tests"]),
+            ("tests/*/b/*.rs", &["tests", "tests/a", "tests/a/b"], &["tests"]),
+            ("tests/**/*.rs", &["tests", "tests/a", "tests/a/b"], &["tests"]),
+            ("src/deep/a.rs", &["src", "src/deep"], &["src/deep/a.rs"]),
+            ("**/*.snap", &folders, &[]),
+            ("{src/a,tests}/*.rs", &folders, &[]),
+        ];
+        for (glob, expected, roots) in table {
+            let cover = Cover::of(&[glob]);
+            let led: Vec<&str> = folders.into_iter().filter(|folder| cover.leads(folder)).collect();
+            assert_eq!(
+                (&led[..], cover.roots()),
+                (expected, &roots.iter().map(|root| (*root).to_owned()).collect::<Vec<_>>()[..]),
+                "{glob}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_stands_in_for_a_folder_only_where_a_glob_names_the_way() {
+        let cover = Cover::of(&["lib/tests/**/*.py", "**/*.snap"]);
+        let paths = ["lib", "lib/tests", "lib/tests/unit", "lib/other", "src", "lib/test"];
+        let led: Vec<&str> = paths.into_iter().filter(|path| cover.leads_plainly(path)).collect();
+        assert_eq!(led, ["lib", "lib/tests", "lib/tests/unit"]);
     }
 
     #[test]
@@ -137,6 +283,20 @@ mod tests {
         assert_eq!(
             complaint(&paths).unwrap(),
             "protected paths were changed: `a`, `b`, `c`, `d`, `e` and 2 more; put them back as the loop found them"
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_named() {
+        assert_eq!(left_out(&[]), None);
+        let paths = ["tests/__pycache__/", "tests/a.log"].map(str::to_owned);
+        assert_eq!(
+            left_out(&paths[..1]).unwrap(),
+            "not protected, because git ignores it: tests/__pycache__/"
+        );
+        assert_eq!(
+            left_out(&paths).unwrap(),
+            "not protected, because git ignores them: tests/__pycache__/, tests/a.log"
         );
     }
 }

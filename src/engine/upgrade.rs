@@ -5,8 +5,10 @@
 //! |---|---|
 //! | 1 | the first |
 //! | 2 | an owner names its machine; one without is judged by its process alone, as before |
+//! |   | what protected paths are held to moved from the state to the loop, where the journal does not repeat it |
 
 use super::looped::{Loop, VERSION};
+use super::protect::Protected;
 
 /// The crew that this is a part of.
 const THIS: &str = env!("CARGO_PKG_VERSION");
@@ -17,6 +19,9 @@ pub fn upgraded(mut record: Loop) -> Loop {
     if record.version < VERSION {
         record.version = VERSION;
         THIS.clone_into(&mut record.made_by);
+    }
+    if let Some(marks) = record.state.old_marks.take() {
+        record.protected = Some(Protected { ignored: None, marks });
     }
     record
 }

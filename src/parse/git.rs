@@ -1,6 +1,7 @@
 //! What git prints of a repository: its status (the commit, the branch, and the paths that differ, less
 //! what crew itself writes), its settings, its working trees, and its complaints.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::engine::git::Scoped;
@@ -71,6 +72,22 @@ pub fn scoped(text: &str) -> Vec<Scoped> {
         }
     }
     settings
+}
+
+/// Reads `git ls-tree -r -z`: each file and link by its path, as "file", "program" or "link" and the name of its
+/// content. A submodule is neither.
+pub fn files(text: &str) -> BTreeMap<String, String> {
+    let record = |record: &str| {
+        let (held, path) = record.split_once('\t')?;
+        let (mode, name) = held.split_once(" blob ")?;
+        let kind = match mode {
+            "120000" => "link",
+            "100755" => "program",
+            _ => "file",
+        };
+        Some((path.to_owned(), format!("{kind} {name}")))
+    };
+    text.split('\0').filter_map(record).collect()
 }
 
 /// A working tree of a repository.
@@ -187,6 +204,22 @@ mod tests {
             "branch.main.merge",
         ];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn the_files_of_a_commit_are_told_with_their_kinds_and_no_submodule_is() {
+        let text = [
+            "100644 blob aa\ttests/a b.rs",
+            "100755 blob bb\ttests/run",
+            "160000 commit cc\ttests/sub",
+            "120000 blob dd\ttests/link",
+        ];
+        let files: Vec<String> =
+            files(&text.join("\0")).iter().map(|(path, held)| format!("{path}: {held}")).collect();
+        assert_eq!(
+            files,
+            ["tests/a b.rs: file aa", "tests/link: link dd", "tests/run: program bb"]
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod fragment;
 pub mod git;
 pub mod git_push;
 pub mod handoff_words;
+pub mod ignore;
 pub mod not_found;
 pub mod order;
 pub mod patterns;

@@ -68,7 +68,7 @@ const HEAD: &str = "\
 
 const TERMS: &str = "\
 # completion_promise = \"COMPLETE\"  # what the agent says when it is done
-# protect = [\"tests/**\"]         # paths the agent must not change: no claim is believed until they are back
+# protect = [\"tests/**\"]         # the agent must not change these, ignored files aside: else no claim is believed
 ";
 
 const PROCESSES: &str = "
@@ -150,7 +150,7 @@ mod tests {
         # failure_threshold = 3          # failed iterations in a row that abort it; 0 = no limit
         # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done
-        # protect = ["tests/**"]         # paths the agent must not change: no claim is believed until they are back
+        # protect = ["tests/**"]         # the agent must not change these, ignored files aside: else no claim is believed
 
         # For `crew run`, which starts the agent anew for every iteration:
         # timeout = "1h"                 # the longest an iteration may take; 0 = no limit

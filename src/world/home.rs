@@ -5,6 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use super::disk::{self, Durability};
@@ -131,8 +132,21 @@ pub fn write_pointer(pointer: &Path, id: &LoopId) -> io::Result<()> {
 
 /// SHA-256 in hexadecimal: names files by what they stand for, and compares states without keeping them.
 pub fn hash(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// The name git gives a file's content, in as many hexadecimal digits as the names of its repository have.
+pub fn git_hash(bytes: &[u8], digits: usize) -> String {
+    let head = format!("blob {}\0", bytes.len());
+    match digits {
+        40 => hexadecimal(&Sha1::new().chain_update(head).chain_update(bytes).finalize()),
+        _ => hexadecimal(&Sha256::new().chain_update(head).chain_update(bytes).finalize()),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
+    bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

@@ -258,19 +258,20 @@ impl Held {
         journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 
-    /// Journals something once in the loop's life; `mark` names it.
+    /// Journals something once in the loop's life; `mark` names it. Whether it was the first time.
     pub fn note_once(
         &self,
         record: &Loop,
         mark: &str,
         what: impl FnOnce() -> String,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let file = self.home.loop_file(&self.id, mark);
         if disk::exists(&file) {
-            return Ok(());
+            return Ok(false);
         }
         self.note(record, clock::now(), what())?;
-        disk::write(&file, b"", Durability::Process)
+        disk::write(&file, b"", Durability::Process)?;
+        Ok(true)
     }
 
     fn write(&self, record: &Loop) -> io::Result<()> {

@@ -8,10 +8,12 @@ mod environment;
 mod hollow;
 mod inputs;
 mod owners;
+mod protection;
 mod races;
 mod records;
 mod rules;
 mod soak;
+mod stall;
 mod tamper;
 mod usage;
 

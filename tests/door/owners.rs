@@ -255,14 +255,16 @@ fn a_record_without_an_owner_seizes_nobody() {
 }
 
 #[test]
-fn a_folder_without_git_has_loops_that_never_stall() {
+fn a_folder_without_git_has_loops_that_run_and_stall() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 8 --stall 2");
-    for turn in 1..8 {
+    for turn in 1..5 {
+        door.sandbox.write("work", &"x".repeat(turn));
         door.stop(&format!("turn {turn}")).assert_goes_on();
     }
-    door.stop("the last").assert_lets_go();
-    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "exhausted");
+    door.stop("nothing done").assert_goes_on();
+    door.stop("nothing done again").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "stalled");
     assert!(door.sandbox.file(".claude/branches/no-branch/state.json").exists());
 }
 

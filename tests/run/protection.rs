@@ -41,3 +41,31 @@ fn a_file_that_git_was_told_not_to_look_at_is_looked_at() {
         assert!(told.contains("protected paths were changed: `tests/a`"), "{told}");
     }
 }
+
+#[test]
+fn what_a_rebase_of_crews_own_brings_is_held_to_and_the_journal_knows_it() {
+    let forget = "for file in \"$CREW_HOME\"/loops/*/loop.json; do echo '{' > \"$file\"; done";
+    let claim = "echo '<promise>COMPLETE</promise>'";
+    let world = World::new(&[
+        &format!("{forget}; echo cheat > tests/new; {claim}"),
+        &format!("{forget}; echo theirs > tests/new; {claim}"),
+    ]);
+    let sandbox = &world.sandbox;
+    world.settings("[loop]\nprotect = [\"tests\"]\n");
+    let commit = |words: &str| {
+        sandbox.git(&["add", "."]);
+        sandbox.git(&["commit", "--quiet", "--message", words]);
+    };
+    sandbox.write("tests/a", "honest\n");
+    commit("A test");
+    sandbox.git(&["switch", "--quiet", "--create", "feat"]);
+    sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Ours"]);
+    sandbox.git(&["switch", "--quiet", "main"]);
+    sandbox.write("tests/a", "theirs\n");
+    sandbox.write("tests/new", "theirs\n");
+    commit("Theirs");
+    sandbox.git(&["switch", "--quiet", "feat"]);
+    let ran = world.crew(&["run", "make it", "-n", "2", "--rebase", "main"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:#?}");
+    assert!(world.prompt(2).contains("protected paths were changed: `tests/new`;"), "{ran:#?}");
+}

@@ -21,7 +21,7 @@ use crate::engine::text::plain;
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
-use crate::world::{clock, git, logs};
+use crate::world::{clock, logs, protected};
 
 /// What a try came to.
 #[derive(Debug)]
@@ -174,8 +174,8 @@ impl Runner<'_> {
 
     /// What stands at the protected paths; `None` where nothing is protected.
     fn protected(&self) -> Option<protect::Marks> {
-        let any = !self.record.contract.protect.is_empty();
-        any.then(|| git::protected(&self.record)).flatten()
+        self.record.protected.as_ref()?;
+        protected::look(&self.record).ok()
     }
 
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
@@ -187,9 +187,9 @@ impl Runner<'_> {
                 self.tell(&News::Rebased { onto });
                 let after = self.protected();
                 if let (Some(began), Some(before), Some(after)) =
-                    (&mut self.record.state.protected, before, after)
+                    (&mut self.record.protected, before, after)
                 {
-                    *began = protect::moved(began, &before, after);
+                    began.marks = protect::moved(&began.marks, &before, after);
                 }
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
                 true

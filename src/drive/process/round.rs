@@ -17,8 +17,9 @@ use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::run::On;
 use crate::engine::usage::Usage;
+use crate::world::fingerprint::fingerprint;
 use crate::world::git::steps::{Steps, following};
-use crate::world::{env, git, store, view};
+use crate::world::{env, store, view};
 
 impl Runner<'_> {
     /// Tries once, judges, and does what was decided.
@@ -96,7 +97,10 @@ impl Runner<'_> {
 
     /// Tells what the boundary came to, and does what stands around it.
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
-        let Boundary { after, decision } = boundary;
+        let Boundary { after, decision, note } = boundary;
+        if let Some(note) = note {
+            self.tell(&News::Noted(&note));
+        }
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
         let _ = view::write(&self.record);
@@ -210,11 +214,11 @@ impl Runner<'_> {
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let stalls = self.record.contract.limits.stall > 0;
-        let tree = if stalls { git::fingerprint(&self.record) } else { None };
-        let protected = self.record.state.protected.clone();
+        let tree = stalls.then(|| fingerprint(&self.record)).flatten().map(|it| it.hash);
+        let protected = self.record.protected.clone();
         self.amend(what, |record| {
             record.state.tree.clone_from(&tree);
-            record.state.protected.clone_from(&protected);
+            record.protected.clone_from(&protected);
         });
     }
 
@@ -238,8 +242,9 @@ impl Runner<'_> {
                 if !is_ours(&found) {
                     return Ok(found);
                 }
+                let before = found.protected.clone();
                 change(&mut found);
-                Ok(held.record(found, |next| Event::changed(what, next))?)
+                Ok(held.record(found, |next| Event::changed_from(before.as_ref(), what, next))?)
             });
         match recorded {
             Ok(found) => self.record = found,

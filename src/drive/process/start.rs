@@ -29,6 +29,7 @@ use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
 use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
+use crate::world::fingerprint::fingerprint;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{client, clock, disk, env, git, store, view};
@@ -235,6 +236,7 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         elapsed_ms: Vec::new(),
         trusted: None,
         environment: None,
+        protected: None,
         state: State::begin(myself()?, clock::now()),
     };
     let (prompt, launch) = try_launch(home, &subject)?;
@@ -321,7 +323,7 @@ fn baseline(
     }
     record.state.began = clock::now();
     if record.contract.limits.stall > 0 {
-        record.state.tree = git::fingerprint(&record);
+        record.state.tree = fingerprint(&record).map(|it| it.hash);
     }
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
     let found = held.load()?;

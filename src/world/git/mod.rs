@@ -10,22 +10,19 @@ pub mod steps;
 mod tests;
 pub mod worktree;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::command::{Command, whole};
-use super::disk;
-use super::environment;
 use super::home::hash;
+use super::{disk, env, environment};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
-use crate::engine::protect::{Marks, covered};
-use crate::parse::git::{Status, status};
+use crate::parse::git::{Status, files as files_of, status};
 
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
-/// The largest file whose content is compared.
-const MARKED_BYTES: u64 = 16 << 20;
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
 
@@ -59,6 +56,7 @@ pub fn look(top: &Path) -> Option<Status> {
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
 /// One hash for the state of a loop's working tree: the commit, each path that differs, its size and time.
+/// `None` outside git, or when it took too long or printed too much.
 pub fn fingerprint(subject: &Loop) -> Option<String> {
     use std::fmt::Write as _;
     let git = Git::of(subject);
@@ -91,44 +89,36 @@ pub fn since(subject: &Loop) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
-/// A mark of what stands at each protected path that differs from the commit a loop began at; where it began
-/// without one, at each that is there. `None` outside git, or when it took too long or printed too much.
-pub fn protected(subject: &Loop) -> Option<Marks> {
+/// The files of the commit a loop began at, below these paths or anywhere: none where it began without one. `None`
+/// outside git, in another repository, or when it took too long or printed too much.
+pub fn files(subject: &Loop, below: &[String]) -> Option<BTreeMap<String, String>> {
     let git = Git::of(subject);
-    // A configuration that names another working tree would have git look at that one.
+    // A configuration that names another working tree shows that the repository is not as it was.
     let top = git.run(&["rev-parse", "--show-toplevel"])?;
     if disk::real_path(Path::new(top.trim_end_matches('\n'))).ok()? != git.folder {
         return None;
     }
-    let diff = ["diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv"];
-    let tracked = match &subject.place.head {
-        // Another commit could be made to stand in for this one.
-        Some(start) => git.run_on_files(
-            &[&["--no-replace-objects"], &diff[..], &[NO_SUBMODULES, start, "--"]].concat(),
-        )?,
-        None => git.run(&["ls-files", "-z"])?,
-    };
-    let untracked = git.run(&["ls-files", "-z", "--others", "--exclude-standard"])?;
-    // Those that git was told not to look at may differ and not be named.
-    let flagged = git.run(&["ls-files", "-z", "-v"])?;
-    let flagged =
-        flagged.split('\0').filter_map(|line| line.split_once(' ')).filter_map(|(tag, path)| {
-            (tag == "S" || tag.chars().any(char::is_lowercase)).then_some(path)
-        });
-    let named = tracked.split('\0').chain(untracked.split('\0'));
-    let paths: Vec<&str> = named.chain(flagged).collect();
-    let covered = covered(&subject.contract.protect, &paths).into_iter();
-    let covered = covered.filter(|path| !path.is_empty());
-    Some(covered.map(|path| (path.to_owned(), mark(&git.folder.join(path)))).collect())
+    let Some(start) = &subject.place.head else { return Some(BTreeMap::new()) };
+    // Another commit could be made to stand in for this one.
+    let mut arguments = vec!["--no-replace-objects", "ls-tree", "-r", "-z", start, "--"];
+    arguments.extend(below.iter().map(String::as_str));
+    Some(files_of(&git.run(&arguments)?))
 }
 
-fn mark(path: &Path) -> String {
-    match disk::read(path, MARKED_BYTES) {
-        Ok(Some(bytes)) => hash(&bytes),
-        Ok(None) => "gone".to_owned(),
-        // A folder, a link to one, or a file too large to be read at every boundary.
-        Err(_) => format!("{:?}", disk::stamp(path)),
-    }
+/// The files of ignore rules that belong to no folder: the user's, then the repository's own.
+pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
+    let git = Git::of(subject);
+    let place = |arguments: &[&str]| {
+        let text = git.run(arguments)?;
+        Some(git.folder.join(text.trim_end_matches('\n')))
+    };
+    let usual = || {
+        let config = env::path("XDG_CONFIG_HOME");
+        let config = config.or_else(|| Some(env::path("HOME")?.join(".config")));
+        Some(config?.join("git/ignore"))
+    };
+    let users = place(&["config", "--type=path", "--get", "core.excludesFile"]).or_else(usual);
+    users.into_iter().chain(place(&["rev-parse", "--git-path", "info/exclude"])).collect()
 }
 
 /// `git status --porcelain`, for a prompt.

@@ -1,0 +1,77 @@
+//! The stall rule where git cannot tell: outside git, and after git broke in mid-loop.
+
+use super::Door;
+use crate::sandbox::Sandbox;
+
+/// Stops without a change until the agent is let go; how many iterations that took.
+fn idle(door: &Door) -> usize {
+    (1..20).find(|number| !door.stop(&format!("thinking, {number}")).goes_on()).unwrap()
+}
+
+#[track_caller]
+fn assert_stalled(door: &Door, id: &str) {
+    assert_eq!(door.record(id)["state"]["ending"]["outcome"], "stalled", "{}", door.record(id));
+}
+
+#[test]
+fn outside_git_the_files_are_watched_and_the_start_says_how_many() {
+    let door = Door::of(Sandbox::without_git());
+    for file in ["a.txt", "src/.hidden", "src/b.txt", "target/out", "target/.gitignore"] {
+        door.sandbox.write(file, "one");
+    }
+    door.sandbox.write(".gitignore", "target/\n");
+    let start = door.command("\"go on\" -n 9 --stall 2").send();
+    assert!(start.line().ends_with("\nno git: watching 4 files"), "{start:#?}");
+    assert_eq!(idle(&door), 2);
+    // A change is progress, wherever it is; what is ignored, and what crew writes, is none.
+    let id = door.begin("\"go on\" -n 9 --stall 2");
+    for change in ["src/.hidden", "src/new/c.txt"] {
+        door.stop("thinking").assert_goes_on();
+        door.sandbox.write(change, "another");
+    }
+    door.stop("changed one").assert_goes_on();
+    door.sandbox.write("target/out", "built");
+    assert_eq!(idle(&door), 2);
+    assert_stalled(&door, &id);
+    assert_eq!(door.record(&id)["state"]["completed"], 5);
+}
+
+#[test]
+fn a_git_that_breaks_in_mid_loop_does_not_switch_the_stall_rule_off() {
+    for spoil in ["HEAD", "config"] {
+        let door = Door::new();
+        let id = door.begin("\"go on\" -n 9 --stall 2");
+        door.stop("thinking").assert_goes_on();
+        door.sandbox.write(&format!(".git/{spoil}"), "[spoiled\n");
+        // The first look without git is another look, and so a change.
+        door.stop("git is broken").assert_goes_on();
+        assert_eq!(idle(&door), 2, "{spoil}");
+        assert_stalled(&door, &id);
+    }
+}
+
+#[test]
+fn where_nobody_can_tell_it_is_said_once_and_journalled() {
+    const TOLD: &str = "no stall rule here: that takes git, or fewer than 100,000 files";
+    let many = |door: &Door| {
+        let folder = door.sandbox.file("many");
+        std::fs::create_dir(&folder).unwrap();
+        (0..100_001).for_each(|name| drop(std::fs::File::create(folder.join(name.to_string()))));
+    };
+    let door = Door::of(Sandbox::without_git());
+    let id = door.begin("\"go on\" -n 5 --stall 2");
+    many(&door);
+    let first = door.stop("one").assert_goes_on();
+    assert!(first.line().ends_with(TOLD), "{first:#?}");
+    for words in ["two", "three", "four"] {
+        let next = door.stop(words).assert_goes_on();
+        assert!(!next.line().contains("stall"), "{next:#?}");
+    }
+    door.stop("five").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "exhausted");
+    assert_eq!(door.remarks(&id).matches(TOLD).count(), 1, "{}", door.remarks(&id));
+    let start = door.command("\"go on\" -n 5 --stall 2").send();
+    assert!(start.line().ends_with(TOLD), "{start:#?}");
+    let next = door.stop("told already").assert_goes_on();
+    assert!(!next.line().contains("stall"), "{next:#?}");
+}
