@@ -9,6 +9,7 @@ use super::evidence::{CheckEvidence, Evidence, Standing};
 use super::limits::going_on;
 use super::looped::Loop;
 use super::prompt::clip;
+use super::text;
 
 /// What git says happened since the loop started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +41,9 @@ pub fn title(subject: &Loop) -> String {
 
 /// The page for a loop that ended, or that somebody hands on.
 pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>) -> String {
-    let branch = subject.place.branch.as_deref().unwrap_or("none");
+    // A branch may be called `@` or `true`, which mean something else in YAML.
+    let branch = subject.place.branch.as_deref().map(|name| text::json(&name.into()));
+    let branch = branch.as_deref().unwrap_or("none");
     let mut text = format!(
         "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n{}\n\n",
         at.format("%Y-%m-%dT%H:%M:%SZ"),
@@ -183,11 +186,11 @@ mod tests {
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
             ..Since::default()
         };
-        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @"
+        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @r#"
         ---
         type: exhausted
         timestamp: 2026-11-18T11:07:40Z
-        branch: main
+        branch: "main"
         status: exhausted
         ---
 
@@ -239,7 +242,22 @@ mod tests {
         - Folder of the checks: /repo
         - Record: `crew status haaaaaaa`
         - Go on: `/crew:resume haaaaaaa -n +10`
-        ");
+        "#);
+    }
+
+    #[test]
+    fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
+        let mut subject = a_loop_with(&[]);
+        let table = [
+            ("@", r#""@""#),
+            ("\"quoted\": #1", r#""\"quoted\": #1""#),
+            ("\u{202e}\u{9b}2J", r#""\u202e\u009b2J""#),
+        ];
+        for (branch, written) in table {
+            subject.place.branch = Some(branch.to_owned());
+            let page = page(&subject, &Since::default(), "task", at(0).wall);
+            assert_eq!(page.lines().nth(3), Some(format!("branch: {written}").as_str()));
+        }
     }
 
     #[test]
