@@ -11,6 +11,7 @@ use crate::engine::journal::Entry;
 use crate::engine::looped::Status;
 use crate::engine::outcome::{Outcome, Proof};
 use crate::engine::owner::Driver;
+use crate::engine::protect::{Marks, Protected};
 use crate::engine::run::{Fragment, On};
 
 fn usage() -> Value {
@@ -63,7 +64,7 @@ fn session() -> Value {
             "agents": { "a": mark() },
         },
         "last_stop": { "digest": "d", "recorded_ms": 3 },
-        "tasks": ["a"], "unawaited": ["b"], "holds": 4,
+        "tasks": ["a"], "unawaited": ["b"], "holds": 4, "worked_holds": 5,
     })
 }
 
@@ -78,8 +79,8 @@ fn state() -> Value {
         "completed": 1, "consecutive_failures": 1, "still": 1, "transient_errors": 3,
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
-        "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t", "protected": { "p": "m" },
-        "checks": { "c": { "last": "timedout", "ever_failed": true } },
+        "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",
+        "checks": { "c": { "last": "timedout", "ever_failed": true } }, "incurable": "i",
         "evidence": {
             "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
             "checks": [{
@@ -93,6 +94,17 @@ fn state() -> Value {
     })
 }
 
+fn environment() -> Value {
+    json!({ "salt": "s", "hashes": { "PATH": "h" }, "values": { "PATH": "/bin" } })
+}
+
+fn protected() -> Value {
+    json!({
+        "ignored": { "everywhere": ["e"], "folders": { "f": "t" } },
+        "marks": { "p": "m" },
+    })
+}
+
 /// A record with nothing left out, as this crew writes it.
 fn every_field() -> Value {
     json!({
@@ -100,8 +112,10 @@ fn every_field() -> Value {
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
         "place": {
             "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b", "head": "h",
+            "apart": "/a",
         },
-        "elapsed_ms": [1], "trusted": [{ "name": "n", "value": "v" }], "state": state(),
+        "elapsed_ms": [1], "trusted": [{ "name": "n", "value": "v" }],
+        "environment": environment(), "protected": protected(), "state": state(),
     })
 }
 
@@ -112,7 +126,7 @@ fn the_names_in_a_record_are_these() {
     let record: Loop = serde_json::from_value(every_field()).unwrap();
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
-    let known = format!("{record:?}");
+    let known = format!("{record:?}").replace("old_marks: None", "");
     for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
         assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
     }
@@ -125,7 +139,8 @@ fn the_names_in_a_journal_are_these() {
         json!({ "kind": "boundary", "decision": "continue", "why": "w", "elapsed_ms": 1, "state": state() }),
         json!({
             "kind": "changed", "what": "w", "limits": contract()["limits"],
-            "run": contract()["run"], "state": state(),
+            "run": contract()["run"], "environment": environment(), "protected": protected(),
+            "state": state(),
         }),
         json!({ "kind": "recovered", "record": every_field() }),
         json!({ "kind": "noted", "what": "w" }),
@@ -195,8 +210,12 @@ fn the_words_in_a_record_are_these() {
 fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() {
     let mut older = Loop { version: 1, made_by: "0.0.1".to_owned(), ..a_loop() };
     older.state.completed = 1;
+    let marks: Marks = [("tests/a.rs".to_owned(), "m".to_owned())].into();
+    older.state.old_marks = Some(marks.clone());
     let newest = upgraded(older.clone());
     assert_eq!((newest.version, newest.made_by.as_str()), (VERSION, THIS));
+    assert_eq!(newest.protected, Some(Protected { ignored: None, marks }));
+    older.state.old_marks = None;
     assert_eq!(newest.state, older.state);
     assert_eq!(upgraded(newest.clone()), newest);
 }
