@@ -50,7 +50,9 @@ pub fn trust(arguments: &Trust) -> Result<Exit> {
         let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
         print::offer(&format!("Trust {these} on this machine? [y/N] "));
         if !is_yes(terminal::answer()?.as_deref()) {
-            bail!("nothing was trusted");
+            bail!(
+                "nothing was trusted\nhint: `crew trust` asks again; --no-project starts without"
+            );
         }
     }
     trust::trust(&home, &checkout, &known.untrusted)

@@ -25,7 +25,7 @@ use crate::world::fingerprint::NO_STALL_RULE;
 use crate::world::home::{Home, hash};
 use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
 use crate::world::view::{self, Sight};
-use crate::world::{clock, environment, groups};
+use crate::world::{clock, environment};
 
 /// A boundary whose lock is held.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
         ending::interrupt(home, id, "its session ended", LOCK_WAIT)?;
         return Ok(None);
     }
-    groups::end_leftovers(home, id);
+    ending::end_groups(home, &before);
     let sight = view::look(&before);
     Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
 }

@@ -51,7 +51,7 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     write_result(home, &record, &since, now);
     let _ = view::write(&record);
     if !is_left_to_its_crew(&record) {
-        groups::end_leftovers(home, &record.id);
+        end_groups(home, &record);
     }
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
@@ -95,13 +95,18 @@ pub fn life(owner: &Owner) -> Life {
 
 /// Whether an owner is this very process.
 pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
-    owner.life(host::host().as_ref(), |its| its == process) == Life::Alive
+    let here = host::host();
+    owner.process == *process && (here.is_none() || owner.is_of_this_start(here.as_ref()))
 }
 
-/// Awake milliseconds since the running iteration, or a wait, began; none that another machine counts.
+/// Awake milliseconds since the running iteration, or a wait, began; none that another machine counts, or this
+/// one counted before it was started anew.
 pub fn spent_ms(record: &Loop) -> u64 {
-    let counts_here = life(&record.state.owner) != Life::Elsewhere;
-    if counts_here { clock::now().awake_ms.saturating_sub(record.state.began.awake_ms) } else { 0 }
+    if record.state.owner.is_of_this_start(host::host().as_ref()) {
+        clock::now().awake_ms.saturating_sub(record.state.began.awake_ms)
+    } else {
+        0
+    }
 }
 
 /// Why a live loop of another machine is left alone; `None` for one of this machine.
@@ -183,10 +188,14 @@ pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Resul
 
 /// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
 pub fn end_leftovers(home: &Home, record: &Loop) {
-    if life(&record.state.owner) != Life::Elsewhere {
-        groups::end_leftovers(home, &record.id);
-    }
+    end_groups(home, record);
     descendants::end_marked(&record.id);
+}
+
+/// Ends the groups that a loop's crew noted, where their ids still mean them.
+pub fn end_groups(home: &Home, record: &Loop) {
+    let is_of_this_start = record.state.owner.is_of_this_start(host::host().as_ref());
+    groups::end_leftovers(home, &record.id, is_of_this_start);
 }
 
 /// Ends a loop whose owner is gone.

@@ -7,12 +7,12 @@ use super::ending::{self, Attempt};
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
-use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
+use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::engine::protect;
 use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, groups, protected, view};
+use crate::world::{clock, disk, env, environment, git, protected, view};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -166,9 +166,7 @@ fn vacate(
         Attempt::Over(_) => Ok(Vacancy::Free(None)),
         Attempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, whatever grace that one has.
-            if ending::life(&record.state.owner) != Life::Elsewhere {
-                groups::end_leftovers(home, id);
-            }
+            ending::end_groups(home, &record);
             let outcome = ended.record.standing();
             let done = ended.record.state.completed;
             let noun = if done == 1 { "iteration" } else { "iterations" };

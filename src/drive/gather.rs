@@ -163,7 +163,8 @@ fn missing_program(subject: &Loop, check: &Check, output: &str) -> Option<String
         word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
     };
     let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
-    let is_for_the_agent = is_of_a_package || words.iter().chain([&name]).any(is_missing_path);
+    let program = words.first().copied().unwrap_or_default();
+    let is_for_the_agent = is_of_a_package || [name, program].iter().any(is_missing_path);
     (!is_for_the_agent).then(|| {
         format!(
             "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"

@@ -171,6 +171,26 @@ fn rule_7_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
 }
 
 #[test]
+fn rule_7_an_iteration_that_failed_or_was_not_run_completes_nothing() {
+    let mut subject = a_loop();
+    subject.contract.promise = None;
+    subject.state.completed = 9;
+    for end in [
+        ProcessEnd::Exit(1),
+        ProcessEnd::NotStarted("no such program".to_owned()),
+        ProcessEnd::Skipped("a reaction failed".to_owned()),
+    ] {
+        let mut facts = facts(Claim::None);
+        facts.seen.agent.process = Some(end);
+        assert_eq!(outcome(&way_out(&subject, &facts)), Some(Outcome::Exhausted), "{facts:?}");
+    }
+    subject.contract.limits.max_duration_s = 60;
+    let mut held = facts(Claim::None);
+    held.seen.agent.background = Some("a subagent".to_owned());
+    assert_eq!(outcome(&way_out(&subject, &held)), Some(Outcome::Exhausted));
+}
+
+#[test]
 fn rule_4_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
     let refused = |before: &Loop, why: Option<&str>, claim: Claim| {
         let mut facts = facts(claim);

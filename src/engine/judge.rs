@@ -21,7 +21,8 @@ pub struct Judged {
     pub counted: bool,
     /// What a completion here would rest on; `None` when the loop is not proved done.
     pub proved: Option<Proof>,
-    /// The same for a loop that nothing but its limit ends: every check passes at this boundary.
+    /// The same for a loop that nothing but its limit ends: the iteration was run and did not fail, and every
+    /// check passes at this boundary.
     pub sound: Option<Proof>,
     /// Why an end was refused for the second time in a row, where no agent can change that.
     pub incurable: Option<String>,
@@ -32,11 +33,12 @@ pub struct Judged {
 pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
     let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
-    let sound = proof(before, facts);
+    let proof = proof(before, facts).filter(|_| counted);
     let is_asked = counted && asks_for_the_end(before, facts);
-    let proved = sound.filter(|_| is_asked);
+    let proved = proof.filter(|_| is_asked);
     let refusal = (is_asked && proved.is_none()).then(|| incurable(facts));
     let failure = failure(before, facts);
+    let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
     let progress = progress(before, facts);
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
     let spent = since.saturating_sub(facts.seen.agent.missed_ms);

@@ -256,7 +256,7 @@ impl Loop {
         let state = &self.state;
         let limits = &self.contract.limits;
         if !(1..=VERSION).contains(&self.version) {
-            return Err(format!("format {} is none of 1 to {VERSION}", self.version));
+            return Err(format!("format {} is not between 1 and {VERSION}", self.version));
         }
         if (state.status == Status::Finished) != state.ending.is_some() {
             return Err("a loop has an ending exactly when it is finished".to_owned());

@@ -62,19 +62,29 @@ pub struct Owner {
 
 impl Owner {
     /// Judges its process from `here`, where `is_there` knows the processes. An owner of unknown place is taken
-    /// for one of this machine and this start of it.
+    /// for one of this machine and this start of it; from a place that does not know itself nobody is judged.
     pub fn life(
         &self,
         here: Option<&Host>,
         is_there: impl FnOnce(&ProcessIdentity) -> bool,
     ) -> Life {
-        if let (Some(host), Some(here)) = (&self.host, here)
-            && (&host.machine, &host.boot) != (&here.machine, &here.boot)
-        {
-            let was_here = host.machine == here.machine && !here.machine.is_empty();
-            return if was_here { Life::Gone } else { Life::Elsewhere };
+        match (&self.host, here) {
+            (Some(_), None) => return Life::Elsewhere,
+            (Some(host), Some(here)) if !self.is_of_this_start(Some(here)) => {
+                let was_here = host.machine == here.machine && !here.machine.is_empty();
+                return if was_here { Life::Gone } else { Life::Elsewhere };
+            }
+            _ => {}
         }
         if is_there(&self.process) { Life::Alive } else { Life::Gone }
+    }
+
+    /// Whether the ids of its processes can mean anything here: another machine gives them to others, and so does
+    /// this one after it was started anew.
+    pub fn is_of_this_start(&self, here: Option<&Host>) -> bool {
+        self.host.as_ref().is_none_or(|host| {
+            here.is_some_and(|here| (&host.machine, &host.boot) == (&here.machine, &here.boot))
+        })
     }
 }
 
@@ -154,7 +164,7 @@ mod tests {
         let by_id = [Life::Alive, Life::Gone];
         let table = [
             (None, host("m", "b"), by_id),
-            (host("m", "b"), None, by_id),
+            (host("m", "b"), None, [Life::Elsewhere; 2]),
             (host("m", "b"), host("m", "b"), by_id),
             (host("m", "earlier"), host("m", "b"), [Life::Gone; 2]),
             (host("other", "earlier"), host("m", "b"), [Life::Elsewhere; 2]),

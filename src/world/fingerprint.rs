@@ -18,7 +18,8 @@ const ENTRIES_MAX: usize = 100_000;
 const WITHIN: Duration = Duration::from_secs(2);
 
 /// What is said where neither git nor a walk can tell.
-pub const NO_STALL_RULE: &str = "no stall rule here: that takes git, or fewer than 100,000 files";
+pub const NO_STALL_RULE: &str =
+    "no stall rule here: git cannot tell, and there is more than crew looks through";
 
 /// The state of a working tree.
 #[derive(Debug)]

@@ -46,8 +46,10 @@ impl Drop for Note {
 }
 
 /// Ends every group that outlived the crew that started it. A leader's id cannot be given to another
-/// process while its group lives, so a leader with another start time means that the group is gone.
-pub fn end_leftovers(home: &Home, id: &LoopId) {
+/// process while its group lives, so a leader with another start time means that the group is gone. With
+/// `is_of_this_start` false the ids are of another machine, or of this one before it was started anew: then
+/// they are only forgotten.
+pub fn end_leftovers(home: &Home, id: &LoopId, is_of_this_start: bool) {
     let folder = home.loop_file(id, "groups");
     for name in disk::names(&folder, GROUPS_MAX) {
         let file = folder.join(&name);
@@ -55,7 +57,7 @@ pub fn end_leftovers(home: &Home, id: &LoopId) {
         if let Some(leader) = unix::noted_leader(&text) {
             let another =
                 unix::identity(leader.pid).is_some_and(|found| found.started != leader.started);
-            if !another {
+            if is_of_this_start && !another {
                 unix::signal_group(leader.pid, GroupSignal::Kill);
             }
         }

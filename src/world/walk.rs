@@ -54,7 +54,8 @@ impl Walk<'_> {
         let mut rules_left = RULES_BYTES;
         while let Some(folder) = open.pop() {
             let Ok(entries) = fs::read_dir(self.top.join(&folder)) else {
-                if self.cover.covers(&folder.to_string_lossy()) {
+                let path = folder.to_string_lossy();
+                if self.cover.covers(&path) || self.cover.leads(&path) {
                     walked.files.push(folder);
                 }
                 continue;

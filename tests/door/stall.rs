@@ -52,7 +52,8 @@ fn a_git_that_breaks_in_mid_loop_does_not_switch_the_stall_rule_off() {
 
 #[test]
 fn where_nobody_can_tell_it_is_said_once_and_journalled() {
-    const TOLD: &str = "no stall rule here: that takes git, or fewer than 100,000 files";
+    const TOLD: &str =
+        "no stall rule here: git cannot tell, and there is more than crew looks through";
     let many = |door: &Door| {
         let folder = door.sandbox.file("many");
         std::fs::create_dir(&folder).unwrap();

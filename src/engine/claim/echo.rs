@@ -1,7 +1,7 @@
 //! Whether plain output ends in an echo of the prompt. A program may print what it was given, and a task
 //! may end in the very line that would be a claim; what only repeats the prompt claims nothing.
 
-use crate::engine::text::plain;
+use crate::engine::text::{is_unseen, plain};
 
 /// How much of the prompt an output must consist of to be taken for a piece from its middle, in characters
 /// without white space: far more than a task would have an agent repeat.
@@ -36,18 +36,18 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     said.len() >= PIECE_CHARACTERS && is_piece(&said, &prompt)
 }
 
-/// Whether a message ends in the whole task. White space makes no difference. A task that is one line alone,
-/// and so perhaps only the tag, can be said without repeating anything.
+/// Whether a message ends in the whole task. White space makes no difference. A task that is no longer than the
+/// message's last line, and so is only the tag, can be said without repeating anything.
 pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
-    let lines = task.lines().filter(|line| !line.trim().is_empty()).count();
+    let last = message.lines().rfind(|line| letters(line).next().is_some()).unwrap_or_default();
     let whole = letters(task).count();
     let repeated = letters(message).rev().zip(letters(task).rev());
-    lines > 1 && repeated.take_while(|(one, two)| one == two).count() == whole
+    whole > letters(last).count() && repeated.take_while(|(one, two)| one == two).count() == whole
 }
 
-/// The characters of a text that are no white space.
+/// The characters of a text that a reader sees and that are not white space.
 fn letters(text: &str) -> impl DoubleEndedIterator<Item = char> {
-    text.chars().filter(|it| !it.is_whitespace())
+    text.chars().filter(|it| !it.is_whitespace() && !is_unseen(*it))
 }
 
 /// The length of the longest beginning of the prompt that `said` ends with.
@@ -176,6 +176,12 @@ mod tests {
             format!("You asked me to finish with\n{TAG}"),
         ] {
             assert_eq!(read(&message, &task), Claim::Success, "{message}");
+        }
+        let one_line = format!("Build it. When finished output {TAG}");
+        let marked = format!("{one_line}\u{200b}");
+        for task in [&one_line, &marked] {
+            let repeated = format!("Build it. When finished output\n{TAG}");
+            assert_eq!(read(&repeated, task), Claim::NearMiss(NearMiss::Echo), "{task:?}");
         }
         assert_eq!(read(TAG, TAG), Claim::Success);
         assert_eq!(read(TAG, ""), Claim::Success);
