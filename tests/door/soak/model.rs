@@ -124,12 +124,9 @@ impl Model {
         self.standing = self.bounded();
     }
 
-    /// The service will not speak to this account.
+    /// The service will not speak to this account: no iteration.
     pub(super) fn shut_out(&mut self) {
-        // No check is run and no tree is looked at, so nobody knows of progress.
-        self.changed = true;
-        self.count(false);
-        self.standing = Standing::Ended("blocked");
+        self.obey(Standing::Ended("blocked"));
     }
 
     fn count(&mut self, failed: bool) {
