@@ -4,11 +4,17 @@
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Answer, Door};
 use crate::sandbox::Sandbox;
 
-const CLAIM: &str = "All is well.\n\n<promise>COMPLETE</promise>";
+/// A claim in words of its own: two stops of one process with the same words, so soon, are one stop.
+fn claim() -> String {
+    static TOLD: AtomicU32 = AtomicU32::new(0);
+    let number = TOLD.fetch_add(1, Ordering::Relaxed);
+    format!("All is well, {number}.\n\n<promise>COMPLETE</promise>")
+}
 
 /// How often the journal remarks that.
 fn remarked(door: &Door, id: &str, what: &str) -> usize {
@@ -51,9 +57,9 @@ fn a_variable_that_is_new_in_mid_loop_makes_no_check_pass() {
         // As `make`, `pytest` and `go` do: with its variable set, the tests do not run.
         door.sandbox.program("tests", &format!("test \"${name}\" = '{value}'"));
         let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
-        assert_refused(door.stop(CLAIM), "`tests` (verify) failed (exit 1)");
+        assert_refused(door.stop(&claim()), "`tests` (verify) failed (exit 1)");
         for _ in 0..2 {
-            let answer = door.stopping(CLAIM).env(name, value).send();
+            let answer = door.stopping(&claim()).env(name, value).send();
             assert_refused(answer, "`tests` (verify) failed (exit 1)");
         }
         let told = format!("{name} is new in the environment; not passed to checks");
@@ -73,7 +79,7 @@ fn variables_from_before_the_start_reach_a_check_byte_for_byte() {
     );
     let begun = door.command("\"go on\" --verify seen").env("ODD", odd.clone()).send();
     begun.assert_goes_on();
-    let answer = door.stopping(CLAIM).env("ODD", odd).send().assert_lets_go();
+    let answer = door.stopping(&claim()).env("ODD", odd).send().assert_lets_go();
     assert!(answer.line().contains("completed"), "{answer:#?}");
 }
 
@@ -85,7 +91,7 @@ fn a_path_changed_in_mid_loop_is_put_back() {
     door.sandbox.program("tests", "exit 1");
     let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
     let path = format!("{}:/usr/bin:/bin", elsewhere.display());
-    assert_refused(door.stopping(CLAIM).env("PATH", &path).send(), "failed (exit 1)");
+    assert_refused(door.stopping(&claim()).env("PATH", &path).send(), "failed (exit 1)");
     let told = "PATH is not as it was when the loop began; checks get the value of then";
     assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
 }
@@ -94,8 +100,8 @@ fn a_path_changed_in_mid_loop_is_put_back() {
 fn a_variable_that_is_missing_is_left_missing_and_journalled() {
     let door = Door::of(Sandbox::new().env("THEIRS", "of old"));
     let id = door.begin("\"go on\" -n 5 --stall 0 --verify 'test \"${THEIRS-none}\" = none'");
-    assert_refused(door.stop(CLAIM), "failed (exit 1)");
-    let answer = door.stopping(CLAIM).without_env("THEIRS").send().assert_lets_go();
+    assert_refused(door.stop(&claim()), "failed (exit 1)");
+    let answer = door.stopping(&claim()).without_env("THEIRS").send().assert_lets_go();
     assert!(answer.line().contains("completed"), "{answer:#?}");
     assert_eq!(remarked(&door, &id, "THEIRS is missing in the environment"), 1);
 }
@@ -117,7 +123,7 @@ fn a_value_that_the_checkouts_settings_gave_at_the_start_is_put_back() {
             .send()
             .assert_goes_on();
         door.sandbox.write(&file, r#"{"env":{"STRICT":"no"}}"#);
-        let stop = door.stopping(CLAIM).env("STRICT", "no").env("TIMES", "4");
+        let stop = door.stopping(&claim()).env("STRICT", "no").env("TIMES", "4");
         let answer = stop.send().assert_lets_go();
         assert!(answer.line().contains("completed"), "{file}: {begun:#?}\n{answer:#?}");
     }
@@ -132,14 +138,14 @@ fn a_changed_variable_of_the_users_own_leaves_checks_unknown_until_a_resume_acce
         |event: super::Event<'_>| event.env("AWS_PROFILE", "theirs").env("MAKEFLAGS", "-n").send();
     let why = "was not run: the variable AWS_PROFILE is not as it was when the loop began; \
                /crew:resume accepts it";
-    assert_refused(planted(door.stopping(CLAIM)), why);
+    assert_refused(planted(door.stopping(&claim())), why);
     assert!(!door.sandbox.file("ran").exists());
     let command = door.event("UserPromptExpansion").with("prompt_id", "p-7");
     let resumed = planted(command.with("command_name", "crew:resume").with("command_args", ""));
     let told = "not as they were when the loop began: AWS_PROFILE, MAKEFLAGS";
     assert!(resumed.line().contains(told), "{resumed:#?}");
     assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
-    let answer = planted(door.stopping(CLAIM)).assert_lets_go();
+    let answer = planted(door.stopping(&claim())).assert_lets_go();
     assert!(answer.line().contains("completed"), "{answer:#?}");
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "completed");
 }
@@ -156,9 +162,9 @@ fn no_value_of_the_users_own_gets_to_disk() {
     let id = std::fs::read_dir(door.sandbox.crew_home().join("loops")).unwrap().next().unwrap();
     let id = id.unwrap().file_name().into_string().unwrap();
     for value in ["changed-to-this-value", secret] {
-        door.stopping(CLAIM).env("THEIR_KEY", value).env("NEW_KEY", "new-value").send();
+        door.stopping(&claim()).env("THEIR_KEY", value).env("NEW_KEY", "new-value").send();
     }
-    door.stopping(CLAIM).send().assert_lets_go();
+    door.stopping(&claim()).send().assert_lets_go();
     let all = texts(&door.sandbox.crew_home());
     assert!(all.iter().any(|(_, text)| text.contains("by the file")));
     for (path, text) in all.iter().chain(&texts(&door.sandbox.file(".claude/branches"))) {
@@ -194,7 +200,7 @@ fn a_variable_of_git_planted_in_mid_loop_moves_no_rule() {
         };
         let id = door.begin("\"go on\" -n 9 --stall 3 --failure-threshold 9 --replace");
         door.sandbox.write("README", "another text\n");
-        assert_refused(planted(CLAIM), "protected paths were changed: `README`");
+        assert_refused(planted(&claim()), "protected paths were changed: `README`");
         planted("two").assert_goes_on();
         planted("three").assert_goes_on();
         planted("four").assert_lets_go();
@@ -210,8 +216,8 @@ fn a_loop_of_an_older_crew_keeps_its_path_and_takes_the_rest_as_it_comes() {
     let mut record = door.record(&id);
     record.as_object_mut().unwrap().remove("environment").unwrap();
     std::fs::write(door.file(&id, "loop.json"), record.to_string()).unwrap();
-    assert_refused(door.stop(CLAIM), "failed (exit 1)");
-    let answer = door.stopping(CLAIM).env("MAKEFLAGS", "-n").send().assert_lets_go();
+    assert_refused(door.stop(&claim()), "failed (exit 1)");
+    let answer = door.stopping(&claim()).env("MAKEFLAGS", "-n").send().assert_lets_go();
     assert!(answer.line().contains("completed"), "{answer:#?}");
     assert_eq!(door.remarks(&id), "");
 }

@@ -38,7 +38,7 @@ fn sh(sandbox: &Sandbox, line: &str) -> String {
 
 #[track_caller]
 fn assert_seen(door: &Door, way: &str, paths: &str) {
-    let answer = door.stop(CLAIM).assert_goes_on();
+    let answer = door.stop(&format!("{way}\n\n{CLAIM}")).assert_goes_on();
     let told = format!("protected paths were changed: {paths};");
     assert!(answer.context().contains(&told), "{way}: {}", answer.context());
 }
