@@ -77,7 +77,8 @@ fn a_stop_that_finds_no_record_to_read_is_let_through_with_a_line() {
 #[test]
 fn a_full_disk_at_the_start_is_told_with_a_path() {
     for fault in ["write.open=28", "journal.write=28"] {
-        let world = World::of(crate::sandbox::Sandbox::new().env("CREW_FAULT", fault), &[WORK]);
+        let sandbox = crate::sandbox::Sandbox::new().with_faults().env("CREW_FAULT", fault);
+        let world = World::of(sandbox, &[WORK]);
         let ran = world.crew(&["run", "Do it", "-n", "1"]);
         assert_eq!((ran.code(), world.calls()), (1, 0), "{fault}: {ran:#?}");
         assert_named(&ran, &world.sandbox.crew_home().display().to_string());

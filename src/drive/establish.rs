@@ -73,11 +73,11 @@ pub fn establish(
     };
     record.state.session = beginning.memory;
     notes.extend(look(&mut record));
-    view::place_task(home, &mut record)?;
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
     }
+    view::place_task(home, &mut record)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
     Ok(Some((held, record, notes)))
