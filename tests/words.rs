@@ -61,6 +61,7 @@ fn a_session_waits_until_the_reset_that_the_words_tell() {
         ),
         (hour, hour.format("Limit reached. RESETS AT %-I %p").to_string()),
         (today, today.format("the limit resets at %H:%M").to_string()),
+        (today, today.format("limit reached, resets %-I:%M\u{202f}%p").to_string()),
     ];
     for (reset, words) in table {
         let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));

@@ -37,6 +37,14 @@ pub fn wipe() {
     write("\x1b[H\x1b[J");
 }
 
+/// Draws one line over the last one, which stands on standard error and `rows` more above it. What is too long is
+/// cut; an empty one takes the last away.
+pub fn redraw(line: &str, rows: usize) {
+    let up = if rows > 0 { format!("\x1b[{rows}A") } else { String::new() };
+    let line = text::clean(line);
+    let _ = write!(stderr().lock(), "\r{up}\x1b[J\x1b[?7l{line}\x1b[?7h");
+}
+
 fn write(text: &str) -> bool {
     let mut stream = stdout().lock();
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_ok()

@@ -1,6 +1,6 @@
 //! The terminal of the person at work: its size, and an answer typed there.
 
-use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
+use std::io::{self, ErrorKind, IsTerminal, stderr, stdin, stdout};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +14,11 @@ const ANSWER_BYTES: usize = 1024;
 /// The rows of the terminal on standard output; `None` where there is none, or it does not tell.
 pub fn rows() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
+}
+
+/// The columns of the terminal on standard error; `None` where there is none, or it does not tell.
+pub fn columns() -> Option<u16> {
+    tcgetwinsize(stderr()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
 /// Whether a person can read what is printed, and answer.

@@ -76,3 +76,22 @@ fn where_nobody_can_tell_it_is_said_once_and_journalled() {
     let next = door.stop("told already").assert_goes_on();
     assert!(!next.line().contains("stall"), "{next:#?}");
 }
+
+#[test]
+fn a_boundary_with_the_defaults_starts_two_processes_of_git() {
+    let door = Door::new();
+    let calls = door.sandbox.root().join("calls");
+    let log = format!(
+        "echo \"$*\" >> '{}'\nPATH=/usr/bin:/bin exec git \"$@\"",
+        calls.display()
+    );
+    door.sandbox.program("git", &log);
+    door.begin("\"go on\" -n 9");
+    door.stop("one").assert_goes_on();
+    std::fs::write(&calls, "").unwrap();
+    door.stop("two").assert_goes_on();
+    let calls = std::fs::read_to_string(&calls).unwrap();
+    let asked: Vec<_> = calls.lines().filter_map(|call| call.split("--no-pager ").nth(1)).collect();
+    assert_eq!(asked.len(), 2, "{calls}");
+    assert!(asked[0].starts_with("config ") && asked[1].starts_with("status "), "{calls}");
+}
