@@ -94,6 +94,12 @@ impl<'world> Terminal<'world> {
         self.ask(&["send-keys", name]);
     }
 
+    /// Changes the size of the window.
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.ask(&["resize-window", "-x", &columns, "-y", &rows]);
+    }
+
     /// The client's process.
     pub(crate) fn pid(&self) -> Pid {
         self.client

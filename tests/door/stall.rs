@@ -81,10 +81,7 @@ fn where_nobody_can_tell_it_is_said_once_and_journalled() {
 fn a_boundary_with_the_defaults_starts_two_processes_of_git() {
     let door = Door::new();
     let calls = door.sandbox.root().join("calls");
-    let log = format!(
-        "echo \"$*\" >> '{}'\nPATH=/usr/bin:/bin exec git \"$@\"",
-        calls.display()
-    );
+    let log = format!("echo \"$*\" >> '{}'\nPATH=/usr/bin:/bin exec git \"$@\"", calls.display());
     door.sandbox.program("git", &log);
     door.begin("\"go on\" -n 9");
     door.stop("one").assert_goes_on();

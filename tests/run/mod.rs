@@ -9,6 +9,7 @@ mod exits;
 mod git;
 #[cfg(target_os = "linux")]
 mod kills;
+mod live;
 mod moves;
 mod owners;
 mod prompts;
