@@ -21,6 +21,8 @@ const CAP: i64 = 8;
 const IN_HAND: i64 = 2;
 /// How long a companion is waited for.
 pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
+/// How much of a transcript's end most turns fit in: more is read only where one does not.
+const TURN_BYTES: u64 = 128 << 10;
 /// How much of a transcript's end is read.
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
 /// How long the transcript's last lines are waited for.
@@ -91,9 +93,14 @@ pub fn row(before: &Loop, payload: &Payload) -> (u32, bool) {
     let marker = prompt::marker(before);
     let read = || {
         let file = payload.transcript.as_deref()?;
-        let (tail, cut) = disk::read_end(file, memory.transcript_bytes, TRANSCRIPT_BYTES).ok()?;
+        let end = |bytes| disk::read_end(file, memory.transcript_bytes, bytes).ok();
+        let (tail, cut) = end(TURN_BYTES)?;
+        if let Some(used_a_tool) = transcript::used_a_tool(&tail, &marker, cut) {
+            return Some((tail, used_a_tool));
+        }
+        let (tail, cut) = end(TRANSCRIPT_BYTES)?;
         let used_a_tool = transcript::used_a_tool(&tail, &marker, cut);
-        Some((tail, used_a_tool))
+        Some((tail, used_a_tool == Some(true)))
     };
     let words = payload.last_message.as_deref();
     let whole = |(tail, used_a_tool): &(String, bool)| {

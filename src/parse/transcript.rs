@@ -11,7 +11,8 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 /// `marker`, the beginning of crew's own first line of the prompt up to its number, or with the last prompt of the user's. Where neither is in
 /// `tail`, every line counts if `cut` says that the tail begins in the middle of this iteration, and none
 /// does otherwise: a tool call that cannot be placed must not hide a reply without one from the client's cap.
-pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
+/// `None` where only what stands before the tail can tell.
+pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     let lines: Vec<&str> = tail.lines().collect();
     // The standard library looks for a short text many bytes at a time, for a long one byte by byte.
     let short = marker.get(..SHORT).unwrap_or(marker);
@@ -20,9 +21,10 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> bool {
     let turn = match begin {
         Some(begin) => &lines[begin + 1..],
         None if cut => &lines[..],
-        None => return false,
+        None => return Some(false),
     };
-    turn.iter().filter_map(|line| of_assistant(line)).any(|content| content.used_a_tool)
+    let used = turn.iter().filter_map(|line| of_assistant(line)).any(|content| content.used_a_tool);
+    (used || begin.is_some()).then_some(used)
 }
 
 /// Whether the number that `marker` ends with stands in the line, and not only as the beginning of another.
@@ -171,16 +173,16 @@ mod tests {
     fn only_a_tool_used_after_this_iterations_prompt_counts() {
         let marker = "crew loop k3v9abcd: iteration 2";
         let table = [
-            (vec![PROMPT, TOOL, RESULT, TEXT], false, true),
-            (vec![TOOL, RESULT, PROMPT, TEXT], false, false),
-            (vec![LATER, TOOL, RESULT, TEXT], false, false),
-            (vec![PROMPT, SIDE, TEXT], false, false),
-            (vec![TOOL, RESULT, TEXT], false, false),
-            (vec![TOOL, RESULT, TEXT], true, true),
-            (vec![TOOL, RESULT, ASKED, TEXT], true, false),
-            (vec![TOOL, RESULT, QUOTING, TEXT], true, false),
-            (vec![PROMPT, TEXT, ASKED, TOOL, RESULT, TEXT], false, true),
-            (vec!["junk", "{\"type\":\"assistant\"}"], true, false),
+            (vec![PROMPT, TOOL, RESULT, TEXT], false, Some(true)),
+            (vec![TOOL, RESULT, PROMPT, TEXT], false, Some(false)),
+            (vec![LATER, TOOL, RESULT, TEXT], false, Some(false)),
+            (vec![PROMPT, SIDE, TEXT], false, Some(false)),
+            (vec![TOOL, RESULT, TEXT], false, Some(false)),
+            (vec![TOOL, RESULT, TEXT], true, Some(true)),
+            (vec![TOOL, RESULT, ASKED, TEXT], true, Some(false)),
+            (vec![TOOL, RESULT, QUOTING, TEXT], true, Some(false)),
+            (vec![PROMPT, TEXT, ASKED, TOOL, RESULT, TEXT], false, Some(true)),
+            (vec!["junk", "{\"type\":\"assistant\"}"], true, None),
         ];
         for (lines, cut, expected) in table {
             assert_eq!(used_a_tool(&lines.join("\n"), marker, cut), expected, "{lines:?}");

@@ -1,9 +1,12 @@
 //! The part of a child's output that is kept in memory: its beginning and its end, never more than was
 //! said, however much it prints.
 
+use std::convert::Infallible;
 use std::io::Read;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use super::Keep;
 
@@ -58,18 +61,40 @@ impl Kept {
     }
 }
 
-/// Reads a pipe to its end on a thread of its own, so that a child never blocks on a full one. The
-/// thread lets its share of the buffer go at the end of the pipe.
-pub fn keep(mut reader: impl Read + Send + 'static, keep: Keep) -> Arc<Mutex<Kept>> {
-    let kept = Arc::new(Mutex::new(Kept::new(keep)));
-    let share = Arc::clone(&kept);
-    thread::spawn(move || {
-        let mut buffer = [0; 16 << 10];
-        while let Ok(count @ 1..) = reader.read(&mut buffer) {
-            share.lock().unwrap_or_else(PoisonError::into_inner).add(&buffer[..count]);
-        }
-    });
-    kept
+/// A pipe that is read to its end on a thread of its own, so that a child never blocks on a full one.
+#[derive(Debug)]
+pub struct Reading {
+    kept: Arc<Mutex<Kept>>,
+    /// Nothing is sent: the thread lets go of the other side at the end of the pipe.
+    end: Receiver<Infallible>,
+}
+
+impl Reading {
+    /// Begins to read.
+    pub fn start(mut reader: impl Read + Send + 'static, keep: Keep) -> Self {
+        let kept = Arc::new(Mutex::new(Kept::new(keep)));
+        let share = Arc::clone(&kept);
+        let (until, end) = channel();
+        thread::spawn(move || {
+            let _until = until;
+            let mut buffer = [0; 16 << 10];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                share.lock().unwrap_or_else(PoisonError::into_inner).add(&buffer[..count]);
+            }
+        });
+        Self { kept, end }
+    }
+
+    /// Waits for the end of the pipe: whether it came in that time.
+    pub fn ends_within(&self, time: Duration) -> bool {
+        self.end.recv_timeout(time) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    /// What was read so far, and whether something was left out.
+    pub fn take(&self) -> (Vec<u8>, bool) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        (kept.take(), kept.left_out > 0)
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ mod kept;
 mod lines;
 mod pipes;
 
-use self::kept::keep;
+use self::kept::Reading;
 use super::clock::{Deadline, Stopwatch};
 use super::fault;
 use super::unix::{self, GroupSignal};
@@ -161,15 +160,13 @@ fn finish(
     if let Some(note) = note {
         unix::note_leader(note, group);
     }
-    let kept = keep(reader, order.keep);
-    let end = wait(&mut child, group, Deadline::after(order.within), &stop);
+    let reading = Reading::start(reader, order.keep);
+    let end = wait(&mut child, group, &reading, Deadline::after(order.within), &stop);
     finish_group(group);
     let elapsed_ms = watch.elapsed_ms();
-    let _ = Deadline::after(Duration::from_secs(1))
-        .poll(Duration::from_micros(200), || (Arc::strong_count(&kept) == 1).then_some(()));
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    let output = kept.take();
-    Ok(Ended { end: end?, elapsed_ms, output, cut: kept.left_out > 0 })
+    reading.ends_within(Duration::from_secs(1));
+    let (output, cut) = reading.take();
+    Ok(Ended { end: end?, elapsed_ms, output, cut })
 }
 
 /// The standard output of a short-lived program of the system; `None` unless it exits with 0.
@@ -192,11 +189,13 @@ pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
 fn wait(
     child: &mut Child,
     group: i32,
+    reading: &Reading,
     deadline: Deadline,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<End> {
-    // Small steps at first: git takes a few milliseconds, and every boundary waits for it.
-    let mut step = Duration::from_micros(500);
+    // Most children end with their output. One that closed it early is looked at in steps that grow.
+    let mut step = Duration::from_millis(20);
+    let mut is_silent = false;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(end_of(status));
@@ -206,8 +205,14 @@ fn wait(
         } else if deadline.passed() {
             (End::TimedOut, fault::grace(GRACE))
         } else {
-            super::clock::sleep(step.min(deadline.left()));
-            step = (step + step / 4).min(Duration::from_millis(20));
+            let step_now = step.min(deadline.left());
+            if is_silent {
+                super::clock::sleep(step_now);
+                step = (step + step / 4).min(Duration::from_millis(20));
+            } else if reading.ends_within(step_now) {
+                is_silent = true;
+                step = Duration::from_micros(100);
+            }
             continue;
         };
         unix::signal_group(group, GroupSignal::Term);
