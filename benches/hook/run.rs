@@ -51,9 +51,9 @@ pub fn iteration(folder: &Path) -> Vec<Row> {
             "an iteration of `crew run`, agent exits at once, 50,000 files",
             &alone,
             beside,
-            2.0,
+            1.1,
         ),
-        Row::comparison("the same with `--commit` and nothing to commit", &with_commits, beside),
+        Row::ratio("the same with `--commit` and nothing to commit", &with_commits, beside, 3.0),
     ]
 }
 

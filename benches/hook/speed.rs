@@ -53,8 +53,8 @@ pub fn idle(folder: &Path, noop: &Path) -> Vec<Row> {
     }
     let beside = ("a program that only reads its input", &floors);
     vec![
-        Row::ratio("stop, no loop of ours", &hooks, beside, 1.5),
-        Row::ratio("stop and companion started together, no loop of ours", &pairs, beside, 2.5),
+        Row::ratio("stop, no loop of ours", &hooks, beside, 1.2),
+        Row::ratio("stop and companion started together, no loop of ours", &pairs, beside, 2.0),
     ]
 }
 
@@ -111,7 +111,7 @@ pub fn active(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
             bound: format!("≤ {bound:.2} ms: an idle stop + 4 durable writes"),
             holds: Some(small.median() <= bound),
         },
-        Row::ratio("the same, transcript of 1 GB", &large, ("transcript of 100 kB", &small), 1.2),
+        Row::ratio("the same, transcript of 1 GB", &large, ("transcript of 100 kB", &small), 1.1),
         Row::comparison(
             "the same with the stall rule on, in a repository of 200 files",
             &stalls,
@@ -156,13 +156,13 @@ pub fn archive(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
             "stop, no loop of ours, 10,000 sessions and archived loops on disk",
             &idle_full,
             (beside, &idle_empty),
-            1.2,
+            1.1,
         ),
         Row::ratio(
             "boundary of a running loop, with the same on disk",
             &active_full,
             (beside, &active_empty),
-            1.2,
+            1.1,
         ),
     ]
 }
