@@ -110,12 +110,12 @@ impl Asked {
     }
 }
 
-/// Has a child begin a process group of its own. On Linux it also writes who it is into `note` before it
-/// runs anything, so that no crash can leave a group that nobody knows, and dies with the process that
-/// starts it.
-pub fn lead_a_group(command: &mut Command, note: Option<File>) {
-    use std::os::unix::process::CommandExt;
-    command.process_group(0);
+/// Has a child begin a session, and with it a group, of its own: without a terminal nothing in it can stop
+/// for one, ask there for a password, or write into what a person reads. On Linux it also writes who it is
+/// into `note` before it runs anything, so that no crash can leave a group that nobody knows, and dies with
+/// the process that starts it.
+pub fn lead_a_session(command: &mut Command, note: Option<File>) {
+    leave_the_terminal(command);
     #[cfg(target_os = "linux")]
     {
         before_exec(command, die_with(getpid()));
@@ -127,14 +127,8 @@ pub fn lead_a_group(command: &mut Command, note: Option<File>) {
     drop(note);
 }
 
-/// The same with a session of its own, which makes the group.
-pub fn lead_a_session(command: &mut Command) {
-    before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
-    #[cfg(target_os = "linux")]
-    before_exec(command, die_with(getpid()));
-}
-
-/// Has a child begin a session of its own without a terminal, and outlive this process.
+/// Has a child begin a session of its own without a terminal, and outlive this process. It must not lead a
+/// group already: then it could not.
 pub fn leave_the_terminal(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
 }

@@ -17,6 +17,8 @@ mod reactions;
 mod resumed;
 mod signals;
 mod state;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod waits;
 mod words;
 
