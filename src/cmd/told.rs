@@ -34,7 +34,7 @@ pub fn paused(paused: &Paused) -> String {
             going_on(record)
         ),
         Paused::BreakingOff(record) => format!(
-            "loop {}: its agent is being ended; iteration {} is repeated · {} goes on",
+            "loop {}: is being paused; iteration {} is repeated · {} goes on",
             record.id,
             record.iteration(),
             going_on(record)

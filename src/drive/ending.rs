@@ -3,6 +3,7 @@
 //! ended it may have been killed before all this; then the next who looks at the loop does it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
@@ -22,6 +23,9 @@ use crate::world::{clock, descendants, git, groups, host, unix, view, wakes};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
+
+/// The longest wait for a start or a resume in a working tree.
+const START_WAIT: Duration = Duration::from_secs(5);
 
 /// A loop that is over, with what its page tells.
 #[derive(Debug)]
@@ -164,6 +168,13 @@ pub fn release(home: &Home, session_id: &str, id: &LoopId) {
     }
 }
 
+/// Keeps a start or a resume in the loop's working tree out for a moment: it takes orders away until it is
+/// recorded. One that takes longer than that is not waited for.
+pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
+    let pointer = home.checkout_pointer(&store::load(home, id)?.place.checkout);
+    Ok(disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten())
+}
+
 /// What became of an attempt to end a loop from outside a boundary.
 #[derive(Debug)]
 pub enum Attempt {
@@ -178,6 +189,12 @@ pub enum Attempt {
 /// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
 /// but would start a process at every tool call of every session, with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+    let _lock = between_starts(home, id)?;
+    cancel_under(home, id, by, reason)
+}
+
+/// The same for whoever keeps other starts in the working tree out already.
+pub fn cancel_under(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {
         return Ok(Attempt::Over(Box::new(record)));
@@ -199,12 +216,7 @@ pub fn end_groups(home: &Home, record: &Loop) {
 }
 
 /// Ends a loop whose owner is gone.
-pub fn interrupt(
-    home: &Home,
-    id: &LoopId,
-    why: &str,
-    wait: std::time::Duration,
-) -> Result<Attempt> {
+pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<Attempt> {
     let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
     let attempt = end(home, id, ending, wait)?;
     if let Attempt::Ended(ended) = &attempt
@@ -216,7 +228,7 @@ pub fn interrupt(
 }
 
 /// Ends a loop from outside a boundary.
-pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) -> Result<Attempt> {
+pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<Attempt> {
     let held = match store::hold(home, id, wait) {
         Ok(held) => held,
         Err(StoreError::Busy(_)) => return Ok(Attempt::LeftToTheBoundary),

@@ -156,7 +156,7 @@ fn vacate(
     let attempt = if ending::owner_is_gone(home, &record) {
         ending::interrupt(home, id, ending::gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
-        ending::cancel(home, id, "user", Some("replaced by a new loop"))?
+        ending::cancel_under(home, id, "user", Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
         bail!(ending::elsewhere(&record).unwrap_or_else(occupied));

@@ -91,7 +91,7 @@ Around it:
   -q, --quiet                     only what went wrong
 
 Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked ·
-14 cancelled · 130, 143 interrupted or paused. Ctrl-C ends cleanly, a second one at once.
+14 cancelled · 130, 143 or another of a signal interrupted; 130 paused. Ctrl-C ends cleanly, a second one at once.
 
 Examples:
   crew run "fix the failing tests" -n 10 --verify "cargo test"

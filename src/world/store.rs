@@ -153,8 +153,16 @@ pub fn order(home: &Home, id: &LoopId) -> Option<Order> {
     disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause)
 }
 
-/// Whether a pause that waits is to take hold at once, breaking the iteration off.
-pub fn pauses_now(home: &Home, id: &LoopId) -> bool {
+/// Whether an order waits that leaves no iteration its end: a cancel, or a pause that is to take hold at once.
+pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
+    match order(home, id) {
+        Some(Order::Cancel { .. }) => true,
+        Some(Order::Pause) => pauses_now(home, id),
+        None => false,
+    }
+}
+
+fn pauses_now(home: &Home, id: &LoopId) -> bool {
     let text = disk::read_text(&home.loop_file(id, "pause"), ORDER_BYTES).ok().flatten();
     text.is_some_and(|text| order::read(&text).reason.as_deref() == Some(PAUSE_NOW))
 }

@@ -192,9 +192,6 @@ impl Runner<'_> {
 
     /// The reason a signal ends the loop with.
     fn signal_why(&self) -> &'static str {
-        match self.signals.exit_code() {
-            Some(130) => "interrupted at the keyboard",
-            _ => "asked to end by a signal",
-        }
+        self.signals.why()
     }
 }

@@ -84,7 +84,7 @@ impl Runner<'_> {
             open.gather(seen, usage.clone(), stop, &|news| self.tell(news))
         };
         let facts = gather(seen(&attempt), &stop).or_else(|| {
-            // A signal or a cancel ended a check: nothing is known of the iteration but that it was broken off.
+            // A signal or an order ended a check: nothing is known of the iteration but that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             gather(seen(&attempt), &|| false)
         })?;
