@@ -209,6 +209,23 @@ pub fn end_leftovers(home: &Home, record: &Loop) {
     descendants::end_marked(&record.id);
 }
 
+/// Names what may be left of a crew that is gone and cannot be proved to be the loop's; `None` where nothing is.
+pub fn unproved(record: &Loop) -> Option<String> {
+    if record.driver() != Driver::Process
+        || !record.state.owner.is_of_this_start(host::host().as_ref())
+    {
+        return None;
+    }
+    let found = descendants::unproved(&record.place.checkout, &record.state.owner.process);
+    (!found.is_empty()).then(|| {
+        format!(
+            "left running in this working tree, and not known to be of loop {}: {}; kill ID ends one",
+            record.id,
+            found.join(", ")
+        )
+    })
+}
+
 /// Ends the groups that a loop's crew noted, where their ids still mean them.
 pub fn end_groups(home: &Home, record: &Loop) {
     let is_of_this_start = record.state.owner.is_of_this_start(host::host().as_ref());

@@ -6,7 +6,9 @@ use anyhow::{Context, Result, bail};
 use super::ending::{self, Attempt};
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
+use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::engine::protect;
 use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
@@ -44,7 +46,7 @@ pub fn establish(
         let Some(id) = read_pointer(occupied)? else { continue };
         match vacate(home, &id, &beginning, &is_same)? {
             Vacancy::SameCommand => return Ok(None),
-            Vacancy::Free(note) => notes.extend(note),
+            Vacancy::Free(told) => notes.extend(told),
         }
     }
     let id = LoopId::from_random(env::random());
@@ -125,8 +127,8 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
 }
 
 enum Vacancy {
-    /// Nothing stands in the way, or no longer: with a note where a loop had to go.
-    Free(Option<String>),
+    /// Nothing stands in the way, or no longer: with a note where a loop had to go, or could be resumed.
+    Free(Vec<String>),
     SameCommand,
 }
 
@@ -139,14 +141,22 @@ fn vacate(
 ) -> Result<Vacancy> {
     let record = match store::load(home, id) {
         Ok(record) => record,
-        Err(store::StoreError::Absent(_) | store::StoreError::Corrupt { .. }) => {
-            return Ok(Vacancy::Free(None));
+        Err(
+            store::StoreError::Absent(_)
+            | store::StoreError::Corrupt { .. }
+            | store::StoreError::Newer { is_over: true, .. },
+        ) => {
+            return Ok(Vacancy::Free(Vec::new()));
         }
         Err(error) => return Err(error.into()),
     };
     if !record.is_live() {
         ending::complete(home, &record);
-        return Ok(Vacancy::Free(None));
+        let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
+            let (was, resume) = (after(&record), going_on(&record));
+            format!("loop {id} was interrupted {was}: {resume} resumes it; this is a new one")
+        });
+        return Ok(Vacancy::Free(offer.into_iter().collect()));
     }
     let same_command =
         record.state.boundaries == 0 && record.contract == beginning.contract && is_same(&record);
@@ -163,16 +173,26 @@ fn vacate(
     };
     match attempt {
         Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
-        Attempt::Over(_) => Ok(Vacancy::Free(None)),
+        Attempt::Over(_) => Ok(Vacancy::Free(Vec::new())),
         Attempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, whatever grace that one has.
             ending::end_groups(home, &record);
-            let outcome = ended.record.standing();
-            let done = ended.record.state.completed;
-            let noun = if done == 1 { "iteration" } else { "iterations" };
-            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} {noun}"))))
+            let ended = ended.record;
+            let is_now = format!("loop {id} is now {} {}", ended.standing(), after(&ended));
+            if ended.outcome() != Some(Outcome::Interrupted) {
+                return Ok(Vacancy::Free(vec![is_now]));
+            }
+            let note = format!("{is_now}: {} resumes it; this is a new one", going_on(&ended));
+            let left = ending::unproved(&record);
+            Ok(Vacancy::Free(std::iter::once(note).chain(left).collect()))
         }
     }
+}
+
+fn after(record: &Loop) -> String {
+    let done = record.state.completed;
+    let noun = if done == 1 { "iteration" } else { "iterations" };
+    format!("after {done} {noun}")
 }
 
 fn occupied(record: &Loop, session_id: Option<&str>) -> String {

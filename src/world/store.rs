@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::clock;
 use super::disk::{self, Durability, Lock};
@@ -41,6 +42,8 @@ pub enum StoreError {
     Newer {
         id: LoopId,
         made_by: String,
+        /// Whether it is over, as far as this crew can tell.
+        is_over: bool,
     },
     /// It breaks its own rules, and its journal does not mend it.
     Corrupt {
@@ -56,13 +59,17 @@ impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent(id) => write!(out, "there is no loop {id}"),
-            Self::Newer { id, made_by } => write!(
+            Self::Newer { id, made_by, is_over: true } => write!(
+                out,
+                "loop {id} is over, recorded by crew {made_by}, newer than this one; update crew to read it"
+            ),
+            Self::Newer { id, made_by, .. } => write!(
                 out,
                 "loop {id} was started by crew {made_by}, newer than this one; update crew to go on"
             ),
             Self::Corrupt { id, why } => write!(
                 out,
-                "the record of loop {id} is broken ({why}) and was kept aside; its journal tells what happened"
+                "the record of loop {id} is broken ({why}) and was kept aside; its journal is broken too"
             ),
             Self::Busy(id) => write!(out, "loop {id} is busy; try again in a moment"),
             Self::Io(error) => write!(out, "{error}"),
@@ -119,7 +126,8 @@ fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
 fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let (bytes, version) = bytes(home, id)?;
     if version.version > VERSION {
-        return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by });
+        let is_over = is_over(home, id, &bytes);
+        return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by, is_over });
     }
     let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
     let record: Loop =
@@ -128,17 +136,39 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     Ok(upgraded(record))
 }
 
+/// Whether a newer crew's record says that its loop is over; where it no longer says so in this way, whether
+/// the loop has a result.
+fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
+    let record: Value = serde_json::from_slice(record).unwrap_or_default();
+    match record.pointer("/state/status").and_then(Value::as_str) {
+        Some(status) => status == "finished",
+        None => disk::exists(&home.loop_file(id, "result.json")),
+    }
+}
+
 /// Every loop's name of this home, at most `LOOPS_MAX`.
 pub fn ids(home: &Home) -> impl Iterator<Item = LoopId> {
     disk::names(&home.loops(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
 }
 
-/// Every loop of this home; broken and newer ones are left out.
+/// Every loop of this home, the newest first; broken and newer ones are left out.
 pub fn load_all(home: &Home) -> Vec<Loop> {
-    let ids = ids(home);
-    let mut loops: Vec<Loop> = ids.filter_map(|id| load(home, &id).ok()).collect();
+    look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
+}
+
+/// The same, and why each of the others could not be had. An error where the loops cannot be listed at all.
+pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
+    let (mut loops, mut others) = (Vec::new(), Vec::new());
+    for id in disk::list(&home.loops(), LOOPS_MAX)?.iter().filter_map(|name| name.parse().ok()) {
+        match load(home, &id) {
+            Ok(record) => loops.push(record),
+            // Only a start that was cut off, or one that begins, has a folder and no record.
+            Err(StoreError::Absent(_)) => {}
+            Err(error) => others.push(error),
+        }
+    }
     loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
-    loops
+    Ok((loops, others))
 }
 
 /// The order that waits for a loop, if one does. A cancel outranks a pause.

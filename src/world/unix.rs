@@ -388,6 +388,22 @@ pub fn has_variable(pid: i32, variable: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
 }
 
+/// Whether the folder a process of this user is in lies in `folder`.
+#[cfg(target_os = "linux")]
+pub fn works_in(pid: i32, folder: &std::path::Path) -> bool {
+    let at = format!("/proc/{pid}/cwd");
+    super::disk::real_path(std::path::Path::new(&at)).is_ok_and(|at| at.starts_with(folder))
+}
+
+/// The beginning of a process's command line.
+#[cfg(target_os = "linux")]
+pub fn command(pid: i32) -> String {
+    let path = format!("/proc/{pid}/cmdline");
+    let found = super::disk::read_text(std::path::Path::new(&path), ENVIRONMENT_BYTES);
+    let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");
+    words.trim_end().chars().take(60).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ mod client;
 mod examples;
 mod exits;
 mod git;
+mod gone;
 #[cfg(target_os = "linux")]
 mod kills;
 mod moves;

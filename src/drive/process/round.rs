@@ -7,14 +7,15 @@ use super::attempt::Attempt;
 use super::watch::Cancels;
 use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
-use crate::drive::ending;
 use crate::drive::reactions::react;
+use crate::drive::{ending, place};
 use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
+use crate::engine::outcome::Outcome;
 use crate::engine::run::On;
 use crate::engine::usage::Usage;
 use crate::world::fingerprint::fingerprint;
@@ -26,6 +27,9 @@ impl Runner<'_> {
     pub(super) fn round(&mut self) {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
+        }
+        if let Some(gone) = place::gone(&self.record.place) {
+            return self.end(Outcome::Blocked, gone.lines().next().unwrap_or_default());
         }
         let Some(attempt) = self.attempt() else { return };
         self.is_first = false;

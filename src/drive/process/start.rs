@@ -166,6 +166,12 @@ fn untried(agent: &Agent) -> Option<String> {
 /// The agent in force, whose program must be there.
 fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
     let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
+    has_program(&agent, folder)?;
+    Ok(agent)
+}
+
+/// Refuses an agent whose program is not there.
+fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     let program = agent.command.first().map_or("", String::as_str);
     let is_there = if program.contains('/') {
         disk::exists(&folder.join(program))
@@ -179,7 +185,7 @@ fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result
             agent.name
         );
     }
-    Ok(agent)
+    Ok(())
 }
 
 /// What is typed of a phase stands in the place of the procedure's; context is added to it.
@@ -349,7 +355,10 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         None => run(options, &settings(None)?, None, &folder)?,
         Some(had) => {
             let agent = match (&options.agent_cmd, &options.agent) {
-                (None, None) => had.agent.clone(),
+                (None, None) => {
+                    has_program(&had.agent, &folder)?;
+                    had.agent.clone()
+                }
                 _ => the_agent(options, &settings(had.procedure.as_deref())?, &folder)?,
             };
             still(had, agent, options)
