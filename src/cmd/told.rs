@@ -16,7 +16,7 @@ pub fn cancelled(attempt: &Attempt) -> String {
         }
         Attempt::Over(record) => over(record),
         Attempt::LeftToTheBoundary => {
-            "cancelled: a boundary is being recorded and obeys before it answers".to_owned()
+            "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()
         }
     }
 }

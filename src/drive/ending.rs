@@ -2,10 +2,11 @@
 //! the companions. The record is already final then, so each of these is best effort and says so. Whoever
 //! ended it may have been killed before all this; then the next who looks at the loop does it.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
-use crate::world::{clock, descendants, git, groups, host, unix, view, wakes};
+use crate::world::{clock, descendants, git, groups, host, room, unix, view, wakes};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
@@ -54,6 +55,7 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     });
     write_result(home, &record, &since, now);
     let _ = view::write(&record);
+    room::give_up(home, &record.id);
     if !is_left_to_its_crew(&record) {
         end_groups(home, &record);
     }
@@ -199,8 +201,23 @@ pub fn cancel_under(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) ->
     if !record.is_live() {
         return Ok(Attempt::Over(Box::new(record)));
     }
-    store::order_cancel(home, id, by, reason)?;
-    end(home, id, Ending::cancelled(by, reason), LOCK_WAIT)
+    store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
+    let ended = end(home, id, Ending::cancelled(by, reason), LOCK_WAIT);
+    ended.or_else(|error| match life(&record.state.owner) {
+        // Where nothing can be recorded the order stands all the same.
+        Life::Alive => Ok(Attempt::LeftToTheBoundary),
+        Life::Gone | Life::Elsewhere => Err(error),
+    })
+}
+
+/// An order that could not be left, with the way out that needs no disk.
+pub fn not_left(record: &Loop, error: io::Error) -> Error {
+    let owner = &record.state.owner;
+    if record.driver() == Driver::Session || life(owner) != Life::Alive {
+        return error.into();
+    }
+    let pid = owner.process.pid;
+    anyhow!("{error}\nhint: free some space on its disk, or end its crew in order: kill -INT {pid}")
 }
 
 /// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.

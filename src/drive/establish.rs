@@ -14,7 +14,7 @@ use crate::engine::protect;
 use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, protected, view};
+use crate::world::{clock, disk, env, environment, git, protected, room, view};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -82,6 +82,7 @@ pub fn establish(
     view::place_task(home, &mut record)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
+    room::keep(home, &record.id);
     Ok(Some((held, record, notes)))
 }
 

@@ -17,7 +17,7 @@ use crate::parse::changes::Changes;
 use crate::world::fingerprint::fingerprint;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, host, unix, view, wakes};
+use crate::world::{clock, disk, env, environment, git, host, room, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -116,6 +116,7 @@ pub fn resume(
     hand_over(&mut record, taker);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
+    room::keep(home, id);
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;

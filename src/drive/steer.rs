@@ -59,7 +59,8 @@ pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> 
         Status::Paused => return Ok(Paused::Already(record)),
         Status::Running | Status::Waiting => {}
     }
-    store::order_pause(home, id, by.label(), at_once)?;
+    let left = store::order_pause(home, id, by.label(), at_once);
+    left.map_err(|error| ending::not_left(&record, error))?;
     let is_run = record.driver() == Driver::Process;
     let breaks_off = is_run && (at_once || ending::owner_is_gone(home, &record));
     if record.state.due.is_none() && !breaks_off {

@@ -18,6 +18,7 @@ pub mod journal;
 pub mod logs;
 pub mod process;
 pub mod protected;
+pub mod room;
 pub mod settings;
 pub mod store;
 pub mod terminal;

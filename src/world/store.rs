@@ -14,6 +14,7 @@ use super::disk::{self, Durability, Lock};
 use super::fault;
 use super::home::Home;
 use super::journal;
+use super::room;
 use crate::engine::facts::{Moment, Order};
 use crate::engine::handoff::file_time;
 use crate::engine::journal::{Entry, Event, SCHEMA, replay};
@@ -199,14 +200,27 @@ fn pauses_now(home: &Home, id: &LoopId) -> bool {
 
 /// Leaves the order to cancel; needs no lock and no model, and nothing takes it back.
 pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> io::Result<()> {
-    let line = order::write(clock::now().wall, by, reason);
-    disk::write(&home.loop_file(id, "cancel"), line.as_bytes(), Durability::Machine)
+    leave(home, id, "cancel", &order::write(clock::now().wall, by, reason), true)
 }
 
 /// Leaves the order to pause: after the running iteration, or at once.
 pub fn order_pause(home: &Home, id: &LoopId, by: &str, at_once: bool) -> io::Result<()> {
     let line = order::write(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
-    disk::write(&home.loop_file(id, "pause"), line.as_bytes(), Durability::Machine)
+    leave(home, id, "pause", &line, !at_once)
+}
+
+/// Leaves an order, on a full disk in the room that is kept for it, or without a word where `may_be_empty`: a
+/// file that is there is an order.
+fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -> io::Result<()> {
+    let file = home.loop_file(id, name);
+    let written = disk::write(&file, line.as_bytes(), Durability::Machine);
+    written.or_else(|error| {
+        if room::spend(home, id, &file, line).is_ok() {
+            return Ok(());
+        }
+        let is_left = may_be_empty && (disk::exists(&file) || disk::create_private(&file).is_ok());
+        if is_left { Ok(()) } else { Err(error) }
+    })
 }
 
 /// Takes every order and mark of an earlier owner away: the user wants the loop to go on.

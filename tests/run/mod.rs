@@ -4,8 +4,12 @@
 mod children;
 mod claude;
 mod client;
+#[cfg(target_os = "linux")]
+mod cycles;
 mod examples;
 mod exits;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod git;
 mod gone;
 #[cfg(target_os = "linux")]

@@ -26,7 +26,7 @@ use crate::engine::run::{On, Run};
 use crate::world::home::Home;
 use crate::world::store::{self, StoreError};
 use crate::world::unix::Signals;
-use crate::world::{descendants, git, view};
+use crate::world::{descendants, git, room, view};
 
 /// What became of a loop in this process.
 #[derive(Debug)]
@@ -153,6 +153,8 @@ impl Runner<'_> {
                 ending::complete(self.home, &self.record);
                 true
             }
+            // What is given up may be what the last word needs.
+            Err(_) if room::give_up(self.home, &self.record.id) => self.save(),
             Err(error) => {
                 self.remember(error);
                 false

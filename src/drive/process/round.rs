@@ -13,7 +13,7 @@ use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status};
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
 use crate::engine::run::On;
@@ -71,7 +71,8 @@ impl Runner<'_> {
     /// Judges and records. `None` when the record is another's to write by now.
     fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
-        if signalled {
+        // A pause for now has said that this iteration is repeated, however it ended since.
+        if signalled || open.before.state.status == Status::Paused {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
         let seen = |attempt: &Attempt| Seen {
