@@ -22,8 +22,8 @@ pub enum Exit {
     Cancelled,
     /// By the user at the keyboard, or by a limit of a wait; or paused: to be resumed.
     Interrupted,
-    /// By a signal that asks to end.
-    Terminated,
+    /// By a signal, with the code that a shell has for it.
+    Signalled(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -38,7 +38,7 @@ impl From<Exit> for ExitCode {
             Exit::Blocked => 13,
             Exit::Cancelled => 14,
             Exit::Interrupted => 130,
-            Exit::Terminated => 143,
+            Exit::Signalled(code) => code,
         })
     }
 }

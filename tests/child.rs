@@ -83,6 +83,13 @@ impl Running {
         self.stdout.text()
     }
 
+    /// Whether it has ended, without a wait for its output.
+    pub(crate) fn has_ended(&self) -> bool {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.pid()), options).is_ok_and(|ended| ended.is_some())
+    }
+
     /// Sends a signal to the child alone, not to its group.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();

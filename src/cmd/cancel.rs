@@ -18,9 +18,15 @@ pub fn cancel(arguments: &Cancel) -> Result<Exit> {
         Ok(None) => return Ok(Exit::Usage),
         Err(error) => {
             // The order is the one thing that every crew writes and honours, older or newer.
-            let Some(StoreError::Newer { id, made_by }) = error.downcast_ref() else {
+            let Some(StoreError::Newer { id, made_by, is_over }) = error.downcast_ref() else {
                 return Err(error);
             };
+            if *is_over {
+                let told =
+                    format!("loop {id} is over already, recorded by crew {made_by}, a newer one");
+                print::out(&told);
+                return Ok(Exit::Success);
+            }
             store::order_cancel(&home, id, by().label(), reason)?;
             print::out(&format!("loop {id}: cancelled; crew {made_by}, which runs it, obeys"));
             return Ok(Exit::Success);

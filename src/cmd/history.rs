@@ -2,19 +2,20 @@
 
 use anyhow::Result;
 
-use super::{checkout, home, print};
+use super::{all, checkout, home, print};
 use crate::cli::History;
 use crate::engine::looped::Loop;
 use crate::exit::Exit;
 use crate::report::{history as words, json};
-use crate::world::{clock, store};
+use crate::world::{clock, env, git};
 
-/// Lists what ended in this working tree, or on this machine.
+/// Lists what ended in this repository's working trees, or on this machine.
 pub fn history(arguments: &History) -> Result<Exit> {
-    let here = if arguments.all { None } else { Some(checkout()?) };
-    let mut loops = store::load_all(&home()?);
+    let mut here = git::worktree::roots(&env::current_folder()?);
+    here.push(checkout()?);
+    let mut loops = all(&home()?)?;
     loops.retain(|record| {
-        !record.is_live() && here.as_ref().is_none_or(|here| *here == record.place.checkout)
+        !record.is_live() && (arguments.all || here.contains(&record.place.checkout))
     });
     let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
     let more = loops.len().saturating_sub(limit);

@@ -38,7 +38,7 @@ use crate::engine::looped::Loop;
 use crate::exit::Exit;
 use crate::report::page;
 use crate::world::home::Home;
-use crate::world::{disk, env, git};
+use crate::world::{disk, env, git, store};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
@@ -88,6 +88,15 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
             Ok(None)
         }
     }
+}
+
+/// Every loop there is, the newest first; of those that cannot be had it is said why.
+fn all(home: &Home) -> Result<Vec<Loop>> {
+    let (loops, others) = store::look_at_all(home)?;
+    for error in others {
+        print::err(&format!("crew: {error}"));
+    }
+    Ok(loops)
 }
 
 /// The working tree this was typed in; without git the folder itself.

@@ -46,8 +46,12 @@ pub fn resume(typed: &Words) -> Result<Exit> {
     let signals = Signals::listen()?;
     let adapted = |record: &mut _| adapt(&home, record, &arguments);
     let options = &arguments.run;
-    let Resumed { record, .. } = take(&home, &record.id, &changes, Taker::process()?, adapted)?;
+    let Resumed { record, unproved, .. } =
+        take(&home, &record.id, &changes, Taker::process()?, adapted)?;
     let mut voice = Voice::new(manner(options));
     voice.hear(&News::Resumed(&record));
+    if let Some(left) = &unproved {
+        voice.hear(&News::Noted(left));
+    }
     go(&home, record, options, &signals, &mut voice)
 }

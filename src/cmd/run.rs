@@ -82,7 +82,7 @@ pub fn go(
     let end = drive(home, record, signals, voice);
     Ok(match end {
         End::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
-            (Some(Outcome::Interrupted), Some(143)) => Exit::Terminated,
+            (Some(Outcome::Interrupted), Some(code)) => Exit::Signalled(code),
             (Some(outcome), _) => Exit::of(outcome),
             (None, _) => Exit::Error,
         },

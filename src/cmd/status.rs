@@ -2,16 +2,16 @@
 
 use anyhow::Result;
 
-use super::{home, print};
+use super::{all, home, print};
 use crate::cli::Status;
 use crate::drive::ending::{complete, elsewhere, owner_is_gone};
-use crate::drive::find::{Found, find, of_working_tree};
+use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
 use crate::exit::Exit;
 use crate::report::{json, line, page};
 use crate::world::home::Home;
-use crate::world::{clock, env, git, store};
+use crate::world::{clock, env, git};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &Status) -> Result<Exit> {
@@ -20,12 +20,21 @@ pub fn status(arguments: &Status) -> Result<Exit> {
         return show_line(&home, arguments.name.as_deref());
     }
     if arguments.all {
-        show_list(&home, store::load_all(&home), arguments.json);
+        show_list(&home, all(&home)?, arguments.json);
         return Ok(Exit::Success);
     }
-    match find(&home, arguments.name.as_deref(), &env::current_folder()?)? {
+    let folder = env::current_folder()?;
+    match find(&home, arguments.name.as_deref(), &folder)? {
         Found::One(record) => {
+            let id = record.id.clone();
             show(&home, *record, arguments.json);
+            if arguments.name.is_none() && !arguments.json {
+                let mut beside = of_other_trees(&home, &folder);
+                beside.retain(|it| it.is_live() && it.id != id);
+                if !beside.is_empty() {
+                    print::out(&format!("\nin other working trees:\n{}", page::list(&beside)));
+                }
+            }
             Ok(Exit::Success)
         }
         Found::None => {

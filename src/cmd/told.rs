@@ -16,7 +16,7 @@ pub fn cancelled(attempt: &Attempt) -> String {
         }
         Attempt::Over(record) => over(record),
         Attempt::LeftToTheBoundary => {
-            "cancelled: a boundary is being recorded and obeys before it answers".to_owned()
+            "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()
         }
     }
 }
@@ -34,7 +34,7 @@ pub fn paused(paused: &Paused) -> String {
             going_on(record)
         ),
         Paused::BreakingOff(record) => format!(
-            "loop {}: its agent is being ended; iteration {} is repeated · {} goes on",
+            "loop {}: is being paused; iteration {} is repeated · {} goes on",
             record.id,
             record.iteration(),
             going_on(record)

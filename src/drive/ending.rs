@@ -2,9 +2,11 @@
 //! the companions. The record is already final then, so each of these is best effort and says so. Whoever
 //! ended it may have been killed before all this; then the next who looks at the loop does it.
 
+use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
@@ -18,10 +20,13 @@ use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
-use crate::world::{clock, descendants, git, groups, host, unix, view, wakes};
+use crate::world::{clock, descendants, git, groups, host, room, unix, view, wakes};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
+
+/// The longest wait for a start or a resume in a working tree.
+const START_WAIT: Duration = Duration::from_secs(5);
 
 /// A loop that is over, with what its page tells.
 #[derive(Debug)]
@@ -50,6 +55,7 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     });
     write_result(home, &record, &since, now);
     let _ = view::write(&record);
+    room::give_up(home, &record.id);
     if !is_left_to_its_crew(&record) {
         end_groups(home, &record);
     }
@@ -164,6 +170,13 @@ pub fn release(home: &Home, session_id: &str, id: &LoopId) {
     }
 }
 
+/// Keeps a start or a resume in the loop's working tree out for a moment: it takes orders away until it is
+/// recorded. One that takes longer than that is not waited for.
+pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
+    let pointer = home.checkout_pointer(&store::load(home, id)?.place.checkout);
+    Ok(disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten())
+}
+
 /// What became of an attempt to end a loop from outside a boundary.
 #[derive(Debug)]
 pub enum Attempt {
@@ -178,18 +191,56 @@ pub enum Attempt {
 /// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
 /// but would start a process at every tool call of every session, with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+    let _lock = between_starts(home, id)?;
+    cancel_under(home, id, by, reason)
+}
+
+/// The same for whoever keeps other starts in the working tree out already.
+pub fn cancel_under(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {
         return Ok(Attempt::Over(Box::new(record)));
     }
-    store::order_cancel(home, id, by, reason)?;
-    end(home, id, Ending::cancelled(by, reason), LOCK_WAIT)
+    store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
+    let ended = end(home, id, Ending::cancelled(by, reason), LOCK_WAIT);
+    ended.or_else(|error| match life(&record.state.owner) {
+        // Where nothing can be recorded the order stands all the same.
+        Life::Alive => Ok(Attempt::LeftToTheBoundary),
+        Life::Gone | Life::Elsewhere => Err(error),
+    })
+}
+
+/// An order that could not be left, with the way out that needs no disk.
+pub fn not_left(record: &Loop, error: io::Error) -> Error {
+    let owner = &record.state.owner;
+    if record.driver() == Driver::Session || life(owner) != Life::Alive {
+        return error.into();
+    }
+    let pid = owner.process.pid;
+    anyhow!("{error}\nhint: free some space on its disk, or end its crew in order: kill -INT {pid}")
 }
 
 /// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
 pub fn end_leftovers(home: &Home, record: &Loop) {
     end_groups(home, record);
     descendants::end_marked(&record.id);
+}
+
+/// Names what may be left of a crew that is gone and cannot be proved to be the loop's; `None` where nothing is.
+pub fn unproved(record: &Loop) -> Option<String> {
+    if record.driver() != Driver::Process
+        || !record.state.owner.is_of_this_start(host::host().as_ref())
+    {
+        return None;
+    }
+    let found = descendants::unproved(&record.place.checkout, &record.state.owner.process);
+    (!found.is_empty()).then(|| {
+        format!(
+            "left running in this working tree, and not known to be of loop {}: {}; kill ID ends one",
+            record.id,
+            found.join(", ")
+        )
+    })
 }
 
 /// Ends the groups that a loop's crew noted, where their ids still mean them.
@@ -199,12 +250,7 @@ pub fn end_groups(home: &Home, record: &Loop) {
 }
 
 /// Ends a loop whose owner is gone.
-pub fn interrupt(
-    home: &Home,
-    id: &LoopId,
-    why: &str,
-    wait: std::time::Duration,
-) -> Result<Attempt> {
+pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<Attempt> {
     let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
     let attempt = end(home, id, ending, wait)?;
     if let Attempt::Ended(ended) = &attempt
@@ -216,7 +262,7 @@ pub fn interrupt(
 }
 
 /// Ends a loop from outside a boundary.
-pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: std::time::Duration) -> Result<Attempt> {
+pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<Attempt> {
     let held = match store::hold(home, id, wait) {
         Ok(held) => held,
         Err(StoreError::Busy(_)) => return Ok(Attempt::LeftToTheBoundary),

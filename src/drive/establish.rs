@@ -6,13 +6,15 @@ use anyhow::{Context, Result, bail};
 use super::ending::{self, Attempt};
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
+use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
+use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::engine::protect;
 use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, protected, view};
+use crate::world::{clock, disk, env, environment, git, protected, room, view};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub fn establish(
         let Some(id) = read_pointer(occupied)? else { continue };
         match vacate(home, &id, &beginning, &is_same)? {
             Vacancy::SameCommand => return Ok(None),
-            Vacancy::Free(note) => notes.extend(note),
+            Vacancy::Free(told) => notes.extend(told),
         }
     }
     let id = LoopId::from_random(env::random());
@@ -80,6 +82,7 @@ pub fn establish(
     view::place_task(home, &mut record)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     let record = begin(home, &held, record)?;
+    room::keep(home, &record.id);
     Ok(Some((held, record, notes)))
 }
 
@@ -125,8 +128,8 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
 }
 
 enum Vacancy {
-    /// Nothing stands in the way, or no longer: with a note where a loop had to go.
-    Free(Option<String>),
+    /// Nothing stands in the way, or no longer: with a note where a loop had to go, or could be resumed.
+    Free(Vec<String>),
     SameCommand,
 }
 
@@ -139,14 +142,22 @@ fn vacate(
 ) -> Result<Vacancy> {
     let record = match store::load(home, id) {
         Ok(record) => record,
-        Err(store::StoreError::Absent(_) | store::StoreError::Corrupt { .. }) => {
-            return Ok(Vacancy::Free(None));
+        Err(
+            store::StoreError::Absent(_)
+            | store::StoreError::Corrupt { .. }
+            | store::StoreError::Newer { is_over: true, .. },
+        ) => {
+            return Ok(Vacancy::Free(Vec::new()));
         }
         Err(error) => return Err(error.into()),
     };
     if !record.is_live() {
         ending::complete(home, &record);
-        return Ok(Vacancy::Free(None));
+        let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
+            let (was, resume) = (after(&record), going_on(&record));
+            format!("loop {id} was interrupted {was}: {resume} resumes it; this is a new one")
+        });
+        return Ok(Vacancy::Free(offer.into_iter().collect()));
     }
     let same_command =
         record.state.boundaries == 0 && record.contract == beginning.contract && is_same(&record);
@@ -156,23 +167,33 @@ fn vacate(
     let attempt = if ending::owner_is_gone(home, &record) {
         ending::interrupt(home, id, ending::gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
-        ending::cancel(home, id, "user", Some("replaced by a new loop"))?
+        ending::cancel_under(home, id, "user", Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
         bail!(ending::elsewhere(&record).unwrap_or_else(occupied));
     };
     match attempt {
         Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
-        Attempt::Over(_) => Ok(Vacancy::Free(None)),
+        Attempt::Over(_) => Ok(Vacancy::Free(Vec::new())),
         Attempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, whatever grace that one has.
             ending::end_groups(home, &record);
-            let outcome = ended.record.standing();
-            let done = ended.record.state.completed;
-            let noun = if done == 1 { "iteration" } else { "iterations" };
-            Ok(Vacancy::Free(Some(format!("loop {id} is now {outcome} after {done} {noun}"))))
+            let ended = ended.record;
+            let is_now = format!("loop {id} is now {} {}", ended.standing(), after(&ended));
+            if ended.outcome() != Some(Outcome::Interrupted) {
+                return Ok(Vacancy::Free(vec![is_now]));
+            }
+            let note = format!("{is_now}: {} resumes it; this is a new one", going_on(&ended));
+            let left = ending::unproved(&record);
+            Ok(Vacancy::Free(std::iter::once(note).chain(left).collect()))
         }
     }
+}
+
+fn after(record: &Loop) -> String {
+    let done = record.state.completed;
+    let noun = if done == 1 { "iteration" } else { "iterations" };
+    format!("after {done} {noun}")
 }
 
 fn occupied(record: &Loop, session_id: Option<&str>) -> String {

@@ -19,8 +19,8 @@ pub enum Found {
     Many(Vec<Loop>),
 }
 
-/// Finds the loop that `name` means; without a name the loop of this working tree, else the only live one
-/// of this machine.
+/// Finds the loop that `name` means; without a name the loop of this working tree, else that of the
+/// repository's others, a live one before those that are over, else the only live one of this machine.
 pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     if let Some(name) = name {
         return by_name(home, name, folder);
@@ -28,13 +28,34 @@ pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     if let Some(record) = of_working_tree(home, folder)? {
         return Ok(Found::One(Box::new(record)));
     }
+    let mut beside = of_other_trees(home, folder);
+    if beside.iter().any(Loop::is_live) {
+        beside.retain(Loop::is_live);
+    }
+    if !beside.is_empty() {
+        return Ok(among(beside));
+    }
     let mut live = store::load_all(home);
     live.retain(Loop::is_live);
-    Ok(match live.len() {
+    Ok(among(live))
+}
+
+fn among(mut loops: Vec<Loop>) -> Found {
+    match loops.len() {
         0 => Found::None,
-        1 => Found::One(Box::new(live.remove(0))),
-        _ => Found::Many(live),
-    })
+        1 => Found::One(Box::new(loops.remove(0))),
+        _ => Found::Many(loops),
+    }
+}
+
+/// The newest loop of each of the repository's other working trees, the newest first.
+pub fn of_other_trees(home: &Home, folder: &Path) -> Vec<Loop> {
+    let here = roots(folder);
+    let others = git::worktree::roots(folder).into_iter().filter(|tree| !here.contains(tree));
+    let pointers = others.filter_map(|tree| read_pointer(&home.checkout_pointer(&tree)).ok()?);
+    let mut loops: Vec<Loop> = pointers.filter_map(|id| store::load(home, &id).ok()).collect();
+    loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
+    loops
 }
 
 fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
@@ -64,23 +85,20 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
     }
 }
 
-/// The newest loop of that procedure in this working tree, else the only live one of the machine, else the
-/// only one. `None` when no loop runs or ran it.
+/// The newest loop of that procedure in this working tree, else in the repository's others, else the only
+/// live one of the machine, else the only one. `None` when no loop runs or ran it.
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));
-    let roots = roots(folder);
-    if let Some(here) = loops.iter().position(|it| roots.contains(&it.place.checkout)) {
-        return Some(Found::One(Box::new(loops.swap_remove(here))));
+    for trees in [roots(folder), git::worktree::roots(folder)] {
+        if let Some(here) = loops.iter().position(|it| trees.contains(&it.place.checkout)) {
+            return Some(Found::One(Box::new(loops.swap_remove(here))));
+        }
     }
     if loops.iter().filter(|record| record.is_live()).count() == 1 {
         loops.retain(Loop::is_live);
     }
-    match loops.len() {
-        0 => None,
-        1 => Some(Found::One(Box::new(loops.remove(0)))),
-        _ => Some(Found::Many(loops)),
-    }
+    (!loops.is_empty()).then(|| among(loops))
 }
 
 /// The newest loop of the working tree that holds `folder`.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::engine::contract::Place;
+use crate::engine::health::shell_word;
 use crate::world::home::hash;
 use crate::world::{disk, git, view};
 
@@ -36,6 +37,26 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         (None, None) => "no-branch".to_owned(),
     };
     Ok(Place { checkout, folder, branch, branch_dir, head, apart: None })
+}
+
+/// What of a loop's place is no longer there, with the way out; no agent can work in it then. Nothing is made
+/// again unasked: a person who removed a working tree may have meant it.
+pub fn gone(place: &Place) -> Option<String> {
+    let Place { checkout, folder, branch, .. } = place;
+    if disk::is_folder(folder) {
+        return None;
+    }
+    let (checkout, folder) = (checkout.display().to_string(), folder.display().to_string());
+    let main = checkout.split_once(".worktrees/").map(|(main, _)| main);
+    let way_out = match (main, branch) {
+        _ if disk::is_folder(&place.checkout) => format!("mkdir -p {}", shell_word(&folder)),
+        (Some(main), Some(branch)) if disk::is_folder(Path::new(main)) => {
+            let words = [main, &checkout, branch].map(shell_word);
+            format!("git -C {} worktree add --force {} {}", words[0], words[1], words[2])
+        }
+        _ => "put it back, or start a new loop elsewhere".to_owned(),
+    };
+    Some(format!("its folder {folder} is gone\nhint: {way_out}"))
 }
 
 /// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::ending::{self, Attempt};
-use super::{handoff, meter};
+use super::{handoff, meter, place};
 use crate::engine::journal::Event;
 use crate::engine::limits::{raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
@@ -17,7 +17,7 @@ use crate::parse::changes::Changes;
 use crate::world::fingerprint::fingerprint;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, host, unix, view, wakes};
+use crate::world::{clock, disk, env, environment, git, host, room, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub struct Resumed {
     pub handoff: Option<PathBuf>,
     /// What a session accepts of its environment; `None` where it is as it was.
     pub accepted: Option<String>,
+    /// What a crew that was killed may have left, and cannot be proved to be the loop's.
+    pub unproved: Option<String>,
 }
 
 /// Takes a loop over. `adapt` changes what the new owner needs changed in the contract.
@@ -79,6 +81,9 @@ pub fn resume(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &taker.owner)?;
+    if let Some(gone) = place::gone(&found.place) {
+        bail!("loop {id} cannot be resumed: {gone}");
+    }
     ending::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
@@ -103,6 +108,7 @@ pub fn resume(
     let is_another = former.is_none() || former.as_deref() != taker.session_id();
     let made = if is_another { handoff::for_the_next(&record) } else { None };
     ending::end_leftovers(home, &record);
+    let unproved = if is_cut_off(home, &record) { ending::unproved(&record) } else { None };
     let accepted = match taker.owner.driver {
         Driver::Session => environment::plan(&record).accepted(),
         Driver::Process => None,
@@ -110,6 +116,7 @@ pub fn resume(
     hand_over(&mut record, taker);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
+    room::keep(home, id);
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;
@@ -136,7 +143,13 @@ pub fn resume(
     }
     let _ = view::write(&record);
     let handoff = made.or_else(|| view::newest_handoff(&record));
-    Ok(Resumed { record, handoff, accepted })
+    Ok(Resumed { record, handoff, accepted, unproved })
+}
+
+/// Whether its crew was killed before it could end what it had started.
+fn is_cut_off(home: &Home, record: &Loop) -> bool {
+    let why = record.state.ending.as_ref().map(|ending| ending.why.as_str());
+    ending::owner_is_gone(home, record) || why == Some(ending::gone_why(record))
 }
 
 /// The record in its new owner's hands.

@@ -39,39 +39,56 @@ impl By {
 /// What became of a pause.
 #[derive(Debug)]
 pub enum Paused {
-    /// At once: nothing was running.
+    /// At once: nothing was running, or what runs is broken off.
     Now(Box<Loop>),
     /// The running iteration ends first.
     AfterIteration(Box<Loop>),
-    /// The running iteration of a run is broken off, to be repeated.
+    /// Its crew breaks the running iteration or its wait off, to be repeated.
     BreakingOff(Box<Loop>),
     Already(Box<Loop>),
     Over(Box<Loop>),
 }
 
-/// Pauses a loop, `at_once` by breaking the iteration of a run off: the order first, then, where no iteration is running, the record.
+/// Pauses a loop, `at_once` by breaking the iteration of a run off: the order first, then, where nobody works or
+/// nothing of the iteration is kept, the record.
 pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> {
-    let record = store::load(home, id)?;
+    let _lock = ending::between_starts(home, id)?;
+    let record = Box::new(store::load(home, id)?);
     match record.state.status {
-        Status::Finished => return Ok(Paused::Over(Box::new(record))),
-        Status::Paused => return Ok(Paused::Already(Box::new(record))),
+        Status::Finished => return Ok(Paused::Over(record)),
+        Status::Paused => return Ok(Paused::Already(record)),
         Status::Running | Status::Waiting => {}
     }
-    store::order_pause(home, id, by.label(), at_once)?;
-    if record.state.due.is_none() {
-        let breaks_off = at_once && record.driver() == Driver::Process;
-        let record = Box::new(record);
-        let paused = if breaks_off { Paused::BreakingOff } else { Paused::AfterIteration };
-        return Ok(paused(record));
+    let left = store::order_pause(home, id, by.label(), at_once);
+    left.map_err(|error| ending::not_left(&record, error))?;
+    let is_run = record.driver() == Driver::Process;
+    let breaks_off = is_run && (at_once || ending::owner_is_gone(home, &record));
+    if record.state.due.is_none() && !breaks_off {
+        return Ok(Paused::AfterIteration(record));
     }
-    let paused = pause_now(home, id, &format!("paused by the {}", by.label()))?;
-    Ok(Paused::Now(Box::new(paused)))
+    if leave_to_older(home, &record).is_err() {
+        return Ok(Paused::BreakingOff(record));
+    }
+    match pause_now(home, id, &format!("paused by the {}", by.label())) {
+        Ok(paused) => Ok(Paused::Now(Box::new(paused))),
+        Err(error) => match store::load(home, id) {
+            Ok(found) if !found.is_live() => Ok(Paused::Over(Box::new(found))),
+            // Its crew has the order, and obeys it without a record.
+            Ok(found) if is_run && !ending::owner_is_gone(home, &found) => {
+                Ok(Paused::BreakingOff(Box::new(found)))
+            }
+            _ => Err(error),
+        },
+    }
 }
 
 /// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     change(home, id, what, |record| {
-        record.state.awake_ms += ending::spent_ms(record);
+        // Nobody worked while the owner was gone.
+        if !ending::owner_is_gone(home, record) {
+            record.state.awake_ms += ending::spent_ms(record);
+        }
         record.state.began = clock::now();
         record.state.status = Status::Paused;
         record.state.due = None;

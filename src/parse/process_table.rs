@@ -7,6 +7,8 @@ pub struct Row {
     pub session: i32,
     /// It is over and only waits to be reaped. Linux alone says so.
     pub has_ended: bool,
+    /// It has a controlling terminal. Linux alone says so.
+    pub has_terminal: bool,
     /// When it started: on Linux clock ticks since boot, elsewhere a date. Compared, not understood.
     pub started: String,
 }
@@ -20,6 +22,7 @@ pub fn proc_stat(text: &str) -> Option<Row> {
         has_ended: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
+        has_terminal: *fields.get(4)? != "0",
         started: (*fields.get(19)?).to_owned(),
     })
 }
@@ -32,7 +35,13 @@ pub fn ps(text: &str) -> Option<Row> {
     let session = words.next()?.parse().unwrap_or(0);
     let started: Vec<&str> = words.collect();
     let started = started.join(" ");
-    (!started.is_empty()).then_some(Row { parent, session, has_ended: false, started })
+    (!started.is_empty()).then_some(Row {
+        parent,
+        session,
+        has_ended: false,
+        has_terminal: false,
+        started,
+    })
 }
 
 #[cfg(test)]
@@ -42,8 +51,11 @@ mod tests {
     #[test]
     fn a_linux_row_is_read_past_any_program_name() {
         let text = "4242 (a) b (c)) S 17 4242 9 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2";
-        let row = Row { parent: 17, session: 9, has_ended: false, started: "987654".to_owned() };
+        let started = "987654".to_owned();
+        let row = Row { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
         assert_eq!(proc_stat(text), Some(row.clone()));
+        let seated = Row { has_terminal: true, ..row.clone() };
+        assert_eq!(proc_stat(&text.replace(" 9 0 ", " 9 34816 ")), Some(seated));
         let ended = text.replace(") S", ") Z");
         assert_eq!(proc_stat(&ended), Some(Row { has_ended: true, ..row }));
         assert_eq!(proc_stat("4242 (crew"), None);
@@ -52,7 +64,8 @@ mod tests {
     #[test]
     fn a_row_of_ps_is_read() {
         let started = "Sat Nov 21 22:15:00 2026".to_owned();
-        let expected = Row { parent: 17, session: 9, has_ended: false, started };
+        let expected =
+            Row { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
         assert_eq!(ps("   17      9 Sat Nov 21 22:15:00 2026\n"), Some(expected));
         assert_eq!(ps(""), None);
     }

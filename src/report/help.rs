@@ -31,6 +31,7 @@ TASK is one quoted text or plain words; options stand before or after it.
       --failure-threshold N       failed iterations in a row that abort it (3; 0 = off)
       --stall N                   iterations without progress that stall it (5; 0 = off)
       --prompt-file FILE          the task is what FILE holds
+      --no-awake                  let this machine sleep while an agent works
       --replace                   end the loop that runs here first
       --no-project                leave .claude/crew.toml aside
 
@@ -91,7 +92,7 @@ Around it:
   -q, --quiet                     only what went wrong
 
 Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked ·
-14 cancelled · 130, 143 interrupted or paused. Ctrl-C ends cleanly, a second one at once.
+14 cancelled · 130, 143 or another of a signal interrupted; 130 paused. Ctrl-C ends cleanly, a second one at once.
 
 Examples:
   crew run "fix the failing tests" -n 10 --verify "cargo test"
@@ -111,7 +112,7 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
   --failure-threshold N, --stall N
                                   +N adds to the loop's own limit
   --agent, --agent-cmd, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
-  --rebase, --no-project, --detach, --json, -v, -q
+  --rebase, --no-awake, --no-project, --detach, --json, -v, -q
                                   as in crew run
 
 Examples:

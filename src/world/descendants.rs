@@ -3,6 +3,7 @@
 //! what stays in a child's group is ended with it, and the functions here find nothing.
 
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_os = "linux")]
@@ -11,6 +12,7 @@ use super::unix;
 #[cfg(target_os = "linux")]
 use super::unix::GroupSignal;
 use crate::engine::looped::LoopId;
+use crate::engine::owner::ProcessIdentity;
 
 /// From TERM to KILL.
 #[cfg(target_os = "linux")]
@@ -82,6 +84,32 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
     #[cfg(not(target_os = "linux"))]
     {
         let _ = id;
+        Vec::new()
+    }
+}
+
+/// What may have been started by a crew that was killed, and bears no mark: orphans and leaders of sessions of
+/// their own, without a terminal, that are at work in `checkout` and began after `owner`. Somebody else may
+/// have begun them, so they are only told, by id and command.
+pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
+    #[cfg(target_os = "linux")]
+    {
+        let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
+        let table = unix::table();
+        let above = above(&table, unix::my_id());
+        let mut found: Vec<String> = Vec::new();
+        for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
+            let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
+            let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
+            if is_loose && is_later && !row.has_ended && unix::works_in(*pid, checkout) {
+                found.push(format!("{pid} ({})", unix::command(*pid)));
+            }
+        }
+        found
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (checkout, owner);
         Vec::new()
     }
 }
@@ -159,7 +187,8 @@ mod tests {
     #[test]
     fn a_family_is_found_by_its_parents() {
         let row = |pid: i32, parent| {
-            (pid, Row { parent, session: 0, has_ended: false, started: pid.to_string() })
+            let started = pid.to_string();
+            (pid, Row { parent, session: 0, has_ended: false, has_terminal: false, started })
         };
         let table = vec![row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1), row(9, 5)];
         let mut found: Vec<i32> = below(&table, 5).into_iter().map(|(pid, _)| pid).collect();

@@ -160,6 +160,11 @@ pub fn is_file(path: &Path) -> bool {
     path.is_file()
 }
 
+/// Whether a folder is at this path.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
 /// Whether nothing is at this path; something may be at one that cannot be looked at.
 pub fn is_missing(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| is_absent(&error))
@@ -210,11 +215,19 @@ pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The names in a folder, at most `limit` of them; none when it is not there.
+/// The names in a folder, at most `limit` of them; none when it is not there or cannot be read.
 pub fn names(folder: &Path, limit: usize) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    list(folder, limit).unwrap_or_default()
+}
+
+/// The names in a folder, at most `limit` of them; none when it is not there.
+pub fn list(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        entries => entries.map_err(cannot("read", folder))?,
+    };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.take(limit).collect()
+    Ok(names.take(limit).collect())
 }
 
 /// Makes an empty file for this user only, to be written to.

@@ -7,12 +7,14 @@ use std::io;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::clock;
 use super::disk::{self, Durability, Lock};
 use super::fault;
 use super::home::Home;
 use super::journal;
+use super::room;
 use crate::engine::facts::{Moment, Order};
 use crate::engine::handoff::file_time;
 use crate::engine::journal::{Entry, Event, SCHEMA, replay};
@@ -41,6 +43,8 @@ pub enum StoreError {
     Newer {
         id: LoopId,
         made_by: String,
+        /// Whether it is over, as far as this crew can tell.
+        is_over: bool,
     },
     /// It breaks its own rules, and its journal does not mend it.
     Corrupt {
@@ -56,13 +60,17 @@ impl fmt::Display for StoreError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent(id) => write!(out, "there is no loop {id}"),
-            Self::Newer { id, made_by } => write!(
+            Self::Newer { id, made_by, is_over: true } => write!(
+                out,
+                "loop {id} is over, recorded by crew {made_by}, newer than this one; update crew to read it"
+            ),
+            Self::Newer { id, made_by, .. } => write!(
                 out,
                 "loop {id} was started by crew {made_by}, newer than this one; update crew to go on"
             ),
             Self::Corrupt { id, why } => write!(
                 out,
-                "the record of loop {id} is broken ({why}) and was kept aside; its journal tells what happened"
+                "the record of loop {id} is broken ({why}) and was kept aside; its journal is broken too"
             ),
             Self::Busy(id) => write!(out, "loop {id} is busy; try again in a moment"),
             Self::Io(error) => write!(out, "{error}"),
@@ -119,7 +127,8 @@ fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
 fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let (bytes, version) = bytes(home, id)?;
     if version.version > VERSION {
-        return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by });
+        let is_over = is_over(home, id, &bytes);
+        return Err(StoreError::Newer { id: id.clone(), made_by: version.made_by, is_over });
     }
     let corrupt = |why: String| StoreError::Corrupt { id: id.clone(), why };
     let record: Loop =
@@ -128,17 +137,39 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     Ok(upgraded(record))
 }
 
+/// Whether a newer crew's record says that its loop is over; where it no longer says so in this way, whether
+/// the loop has a result.
+fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
+    let record: Value = serde_json::from_slice(record).unwrap_or_default();
+    match record.pointer("/state/status").and_then(Value::as_str) {
+        Some(status) => status == "finished",
+        None => disk::exists(&home.loop_file(id, "result.json")),
+    }
+}
+
 /// Every loop's name of this home, at most `LOOPS_MAX`.
 pub fn ids(home: &Home) -> impl Iterator<Item = LoopId> {
     disk::names(&home.loops(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
 }
 
-/// Every loop of this home; broken and newer ones are left out.
+/// Every loop of this home, the newest first; broken and newer ones are left out.
 pub fn load_all(home: &Home) -> Vec<Loop> {
-    let ids = ids(home);
-    let mut loops: Vec<Loop> = ids.filter_map(|id| load(home, &id).ok()).collect();
+    look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
+}
+
+/// The same, and why each of the others could not be had. An error where the loops cannot be listed at all.
+pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
+    let (mut loops, mut others) = (Vec::new(), Vec::new());
+    for id in disk::list(&home.loops(), LOOPS_MAX)?.iter().filter_map(|name| name.parse().ok()) {
+        match load(home, &id) {
+            Ok(record) => loops.push(record),
+            // Only a start that was cut off, or one that begins, has a folder and no record.
+            Err(StoreError::Absent(_)) => {}
+            Err(error) => others.push(error),
+        }
+    }
     loops.sort_by_key(|record| std::cmp::Reverse(record.started_at));
-    loops
+    Ok((loops, others))
 }
 
 /// The order that waits for a loop, if one does. A cancel outranks a pause.
@@ -153,22 +184,43 @@ pub fn order(home: &Home, id: &LoopId) -> Option<Order> {
     disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause)
 }
 
-/// Whether a pause that waits is to take hold at once, breaking the iteration off.
-pub fn pauses_now(home: &Home, id: &LoopId) -> bool {
+/// Whether an order waits that leaves no iteration its end: a cancel, or a pause that is to take hold at once.
+pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
+    match order(home, id) {
+        Some(Order::Cancel { .. }) => true,
+        Some(Order::Pause) => pauses_now(home, id),
+        None => false,
+    }
+}
+
+fn pauses_now(home: &Home, id: &LoopId) -> bool {
     let text = disk::read_text(&home.loop_file(id, "pause"), ORDER_BYTES).ok().flatten();
     text.is_some_and(|text| order::read(&text).reason.as_deref() == Some(PAUSE_NOW))
 }
 
 /// Leaves the order to cancel; needs no lock and no model, and nothing takes it back.
 pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> io::Result<()> {
-    let line = order::write(clock::now().wall, by, reason);
-    disk::write(&home.loop_file(id, "cancel"), line.as_bytes(), Durability::Machine)
+    leave(home, id, "cancel", &order::write(clock::now().wall, by, reason), true)
 }
 
 /// Leaves the order to pause: after the running iteration, or at once.
 pub fn order_pause(home: &Home, id: &LoopId, by: &str, at_once: bool) -> io::Result<()> {
     let line = order::write(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
-    disk::write(&home.loop_file(id, "pause"), line.as_bytes(), Durability::Machine)
+    leave(home, id, "pause", &line, !at_once)
+}
+
+/// Leaves an order, on a full disk in the room that is kept for it, or without a word where `may_be_empty`: a
+/// file that is there is an order.
+fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -> io::Result<()> {
+    let file = home.loop_file(id, name);
+    let written = disk::write(&file, line.as_bytes(), Durability::Machine);
+    written.or_else(|error| {
+        if room::spend(home, id, &file, line).is_ok() {
+            return Ok(());
+        }
+        let is_left = may_be_empty && (disk::exists(&file) || disk::create_private(&file).is_ok());
+        if is_left { Ok(()) } else { Err(error) }
+    })
 }
 
 /// Takes every order and mark of an earlier owner away: the user wants the loop to go on.

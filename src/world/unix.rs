@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
+};
 
 use crate::engine::owner::ProcessIdentity;
 use crate::parse::process_table::Row;
@@ -30,6 +33,21 @@ pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     }
     Ok(flag)
 }
+
+/// What would end a run without a word if nobody listened, and what its record says of each.
+const ASKING: [(i32, &str); 11] = [
+    (SIGINT, "interrupted at the keyboard"),
+    (SIGTERM, "asked to end by SIGTERM"),
+    (SIGHUP, "asked to end by SIGHUP"),
+    (SIGQUIT, "asked to end by SIGQUIT"),
+    (SIGUSR1, "asked to end by SIGUSR1"),
+    (SIGUSR2, "asked to end by SIGUSR2"),
+    (SIGALRM, "asked to end by SIGALRM"),
+    (SIGVTALRM, "asked to end by SIGVTALRM"),
+    (SIGPROF, "asked to end by SIGPROF"),
+    (SIGIO, "asked to end by SIGIO"),
+    (SIGXCPU, "asked to end by SIGXCPU"),
+];
 
 /// Two signals closer together than this are one wish: a terminal that closes hangs up twice.
 const ONE_WISH_MS: u64 = 100;
@@ -60,12 +78,15 @@ struct Asked {
 }
 
 impl Signals {
-    /// From now on INT, TERM and HUP end nothing by themselves, but for the third: whoever is busy with a
+    /// From now on none of these signals ends anything by itself, but for the third: whoever is busy with a
     /// terminal or a pipe that takes nothing hears none of them. One that was ignored, as `nohup` has it,
-    /// stays so.
+    /// stays so. A file past the size that is allowed is an error of the write, as on a full disk.
     pub fn listen() -> io::Result<Self> {
         let signals = Self::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+        // Not ignored: children would inherit that.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        let asking = ASKING.into_iter().map(|(signal, _)| signal);
+        for signal in asking.filter(|signal| !is_ignored(*signal)) {
             let asked = Arc::clone(&signals.0);
             #[expect(unsafe_code, reason = "the door to a handler that counts")]
             // SAFETY: the handler reads a clock, changes numbers and may end the process by `_exit`; it
@@ -86,9 +107,16 @@ impl Signals {
         self.0.times.load(Ordering::Relaxed)
     }
 
-    /// The exit code of the first signal: 130 for INT, 143 for TERM, and for HUP, which asks for the same.
+    /// The exit code of the first signal, as a shell has it: 130 for INT, 143 for TERM.
     pub fn exit_code(&self) -> Option<u8> {
         (self.times() > 0).then(|| self.0.exit_code())
+    }
+
+    /// What the record says of the first signal.
+    pub fn why(&self) -> &'static str {
+        let first = self.0.first.load(Ordering::Relaxed);
+        let asking = ASKING.iter().find(|(signal, _)| *signal == first);
+        asking.map_or("asked to end by a signal", |(_, why)| why)
     }
 }
 
@@ -106,16 +134,16 @@ impl Asked {
     }
 
     fn exit_code(&self) -> u8 {
-        if self.first.load(Ordering::Relaxed) == SIGINT { 130 } else { 143 }
+        128 + u8::try_from(self.first.load(Ordering::Relaxed)).unwrap_or(0)
     }
 }
 
-/// Has a child begin a process group of its own. On Linux it also writes who it is into `note` before it
-/// runs anything, so that no crash can leave a group that nobody knows, and dies with the process that
-/// starts it.
-pub fn lead_a_group(command: &mut Command, note: Option<File>) {
-    use std::os::unix::process::CommandExt;
-    command.process_group(0);
+/// Has a child begin a session, and with it a group, of its own: without a terminal nothing in it can stop
+/// for one, ask there for a password, or write into what a person reads. On Linux it also writes who it is
+/// into `note` before it runs anything, so that no crash can leave a group that nobody knows, and dies with
+/// the process that starts it.
+pub fn lead_a_session(command: &mut Command, note: Option<File>) {
+    leave_the_terminal(command);
     #[cfg(target_os = "linux")]
     {
         before_exec(command, die_with(getpid()));
@@ -127,14 +155,8 @@ pub fn lead_a_group(command: &mut Command, note: Option<File>) {
     drop(note);
 }
 
-/// The same with a session of its own, which makes the group.
-pub fn lead_a_session(command: &mut Command) {
-    before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
-    #[cfg(target_os = "linux")]
-    before_exec(command, die_with(getpid()));
-}
-
-/// Has a child begin a session of its own without a terminal, and outlive this process.
+/// Has a child begin a session of its own without a terminal, and outlive this process. It must not lead a
+/// group already: then it could not.
 pub fn leave_the_terminal(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
 }
@@ -366,6 +388,22 @@ pub fn has_variable(pid: i32, variable: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
 }
 
+/// Whether the folder a process of this user is in lies in `folder`.
+#[cfg(target_os = "linux")]
+pub fn works_in(pid: i32, folder: &std::path::Path) -> bool {
+    let at = format!("/proc/{pid}/cwd");
+    super::disk::real_path(std::path::Path::new(&at)).is_ok_and(|at| at.starts_with(folder))
+}
+
+/// The beginning of a process's command line.
+#[cfg(target_os = "linux")]
+pub fn command(pid: i32) -> String {
+    let path = format!("/proc/{pid}/cmdline");
+    let found = super::disk::read_text(std::path::Path::new(&path), ENVIRONMENT_BYTES);
+    let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");
+    words.trim_end().chars().take(60).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,11 +414,11 @@ mod tests {
         assert_eq!((signals.times(), signals.exit_code()), (0, None));
         signals.0.note(SIGHUP);
         signals.0.note(SIGHUP);
-        assert_eq!((signals.times(), signals.exit_code()), (1, Some(143)));
+        assert_eq!((signals.times(), signals.exit_code()), (1, Some(129)));
         let earlier = crate::world::clock::awake_ms().saturating_sub(ONE_WISH_MS);
         signals.0.last_ms.store(earlier, Ordering::Relaxed);
         signals.0.note(SIGINT);
-        assert_eq!((signals.times(), signals.exit_code()), (2, Some(143)));
+        assert_eq!((signals.times(), signals.exit_code()), (2, Some(129)));
     }
 
     #[test]

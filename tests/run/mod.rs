@@ -1,12 +1,19 @@
 //! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
 //! test has written down for it, and keeps what it was asked.
 
+#[cfg(target_os = "linux")]
+mod awake;
 mod children;
 mod claude;
 mod client;
+#[cfg(target_os = "linux")]
+mod cycles;
 mod examples;
 mod exits;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod git;
+mod gone;
 #[cfg(target_os = "linux")]
 mod kills;
 mod live;
@@ -18,6 +25,8 @@ mod reactions;
 mod resumed;
 mod signals;
 mod state;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod waits;
 mod words;
 

@@ -189,7 +189,7 @@ fn a_pause_lets_the_iteration_end_and_one_for_now_repeats_it() {
     assert_eq!(world.the_loop()["completed_iterations"], 1);
     let running = world.hanging(&["resume"]);
     let told = world.crew(&["pause", "--now"]).success();
-    assert!(told.contains("its agent is being ended; iteration 2 is repeated"), "{told}");
+    assert!(told.contains("paused, iteration 2 of 10 · crew resume"), "{told}");
     let ran = running.wait(DEADLINE);
     assert_eq!(ran.code(), 130);
     assert!(ran.stdout.contains("Paused before iteration 2/10."), "{ran:#?}");
@@ -198,6 +198,29 @@ fn a_pause_lets_the_iteration_end_and_one_for_now_repeats_it() {
     assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:#?}");
     for call in [2, 3] {
         assert!(world.prompt(call).contains("This is iteration 2 of 10."), "call {call}");
+    }
+}
+
+#[test]
+fn a_pause_for_now_ends_a_check_and_repeats_its_iteration() {
+    let check =
+        |world: &World| format!("echo $$ > '{}'; exec sleep 600", world.note("check").display());
+    for (role, completed, standing) in
+        [("--gate", 0, "paused, iteration 1 of 10"), ("--verify", 0, "paused, iteration 1 of 10")]
+    {
+        let world = World::new(&[WORK]);
+        let running = world.sandbox.start_crew(&["run", "make it", role, &check(&world)]);
+        poll_until("the check", || {
+            std::fs::read(world.note("check")).is_ok_and(|id| !id.is_empty())
+        });
+        let process = world.process("check");
+        let told = world.crew(&["pause", "--now"]).success();
+        assert!(told.contains(standing), "{role}: {told}");
+        let ran = running.wait(DEADLINE);
+        assert_eq!(ran.code(), 130, "{role}: {ran:#?}");
+        assert!(ran.stdout.contains("Paused before iteration 1/10."), "{role}: {ran:#?}");
+        assert!(!is_alive(process), "{role}: the check is left");
+        assert_eq!(world.the_loop()["completed_iterations"], completed, "{role}");
     }
 }
 

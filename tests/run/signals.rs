@@ -79,6 +79,44 @@ fn term_ends_it_the_same_way_with_its_own_code() {
 }
 
 #[test]
+fn every_signal_that_would_end_it_without_a_word_is_named_in_the_record() {
+    for (signal, name) in [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::VTALARM, "SIGVTALRM"),
+        (Signal::PROF, "SIGPROF"),
+        (Signal::IO, "SIGIO"),
+        (Signal::XCPU, "SIGXCPU"),
+    ] {
+        let world = World::new(&["echo $$ > \"$notes/agent\"; touch \"$notes/hangs\"; sleep 600"]);
+        let ran = signalled(&world, &["run", "Do it"], "hangs", signal);
+        assert_eq!(ran.code(), 128 + signal.as_raw(), "{name}: {ran:#?}");
+        assert_interrupted(&world, &ran, 1);
+        let why = format!("asked to end by {name}");
+        assert_eq!(world.record()["state"]["ending"]["why"], why, "{name}");
+        let agent = std::fs::read_to_string(world.note("agent")).unwrap().trim().parse().unwrap();
+        let agent = rustix::process::Pid::from_raw(agent).unwrap();
+        assert!(rustix::process::test_kill_process(agent).is_err(), "{name}: its agent is left");
+    }
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_a_full_disk_and_ends_nothing() {
+    let world = World::new(&["echo '<promise>COMPLETE</promise>'"]);
+    world.sandbox.program("agent", "cat > /dev/null");
+    let mut command = world.sandbox.command("sh");
+    let run = "run 'Do it' -n 20 --stall 0 --quiet";
+    // In blocks of 512 bytes, as the standard has it: 20 KiB.
+    command.args(["-c", &format!("ulimit -f 40; exec '{}' {run}", crew().display())]);
+    let ran = Running::start(command, None).wait(DEADLINE);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(ran.stderr.contains("journal.jsonl: File too large"), "{ran:#?}");
+}
+
+#[test]
 fn ctrl_c_during_a_check_ends_the_check_and_the_run() {
     let world = World::new(&[WORK]);
     let check = format!("touch '{}'; sleep 600", world.note("ready").display());

@@ -7,14 +7,15 @@ use super::attempt::Attempt;
 use super::watch::Cancels;
 use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
-use crate::drive::ending;
 use crate::drive::reactions::react;
+use crate::drive::{ending, place};
 use crate::engine::decide::Decision;
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status};
 use crate::engine::news::News;
+use crate::engine::outcome::Outcome;
 use crate::engine::run::On;
 use crate::engine::usage::Usage;
 use crate::world::fingerprint::fingerprint;
@@ -26,6 +27,9 @@ impl Runner<'_> {
     pub(super) fn round(&mut self) {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
+        }
+        if let Some(gone) = place::gone(&self.record.place) {
+            return self.end(Outcome::Blocked, gone.lines().next().unwrap_or_default());
         }
         let Some(attempt) = self.attempt() else { return };
         self.is_first = false;
@@ -67,7 +71,8 @@ impl Runner<'_> {
     /// Judges and records. `None` when the record is another's to write by now.
     fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
-        if signalled {
+        // A pause for now has said that this iteration is repeated, however it ended since.
+        if signalled || open.before.state.status == Status::Paused {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
         let seen = |attempt: &Attempt| Seen {
@@ -84,7 +89,7 @@ impl Runner<'_> {
             open.gather(seen, usage.clone(), stop, &|news| self.tell(news))
         };
         let facts = gather(seen(&attempt), &stop).or_else(|| {
-            // A signal or a cancel ended a check: nothing is known of the iteration but that it was broken off.
+            // A signal or an order ended a check: nothing is known of the iteration but that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             gather(seen(&attempt), &|| false)
         })?;

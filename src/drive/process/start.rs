@@ -134,6 +134,7 @@ fn type_run(layer: &mut Layer, options: &RunOptions) {
     layer.commit = options.commit.then(|| Sourced::typed(true));
     layer.push = options.push.then(|| Sourced::typed(true));
     layer.rebase = options.rebase.clone().map(|branch| Sourced::typed(Some(branch)));
+    layer.awake = options.no_awake.then(|| Sourced::typed(false));
 }
 
 fn run(
@@ -152,6 +153,7 @@ fn run(
         token_budget: settings.token_budget(),
         git: settings.git(),
         reactions: settings.contract_reactions(),
+        awake: settings.awake.value,
     })
 }
 
@@ -166,6 +168,12 @@ fn untried(agent: &Agent) -> Option<String> {
 /// The agent in force, whose program must be there.
 fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
     let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
+    has_program(&agent, folder)?;
+    Ok(agent)
+}
+
+/// Refuses an agent whose program is not there.
+fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     let program = agent.command.first().map_or("", String::as_str);
     let is_there = if program.contains('/') {
         disk::exists(&folder.join(program))
@@ -179,7 +187,7 @@ fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result
             agent.name
         );
     }
-    Ok(agent)
+    Ok(())
 }
 
 /// What is typed of a phase stands in the place of the procedure's; context is added to it.
@@ -349,7 +357,10 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         None => run(options, &settings(None)?, None, &folder)?,
         Some(had) => {
             let agent = match (&options.agent_cmd, &options.agent) {
-                (None, None) => had.agent.clone(),
+                (None, None) => {
+                    has_program(&had.agent, &folder)?;
+                    had.agent.clone()
+                }
                 _ => the_agent(options, &settings(had.procedure.as_deref())?, &folder)?,
             };
             still(had, agent, options)
@@ -365,6 +376,7 @@ fn still(had: Run, agent: Agent, options: &RunOptions) -> Run {
         agent,
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
+        awake: had.awake && !options.no_awake,
         pace: Pace {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),

@@ -5,7 +5,6 @@ use std::cell::Cell;
 
 use super::Runner;
 use crate::agents::Reader;
-use crate::engine::facts::Order;
 use crate::engine::looped::LoopId;
 use crate::engine::news::News;
 use crate::engine::text::plain;
@@ -26,7 +25,7 @@ pub(super) struct Watcher<'a, 'runner> {
     was_told: bool,
 }
 
-/// Looks for a cancel now and then, for whoever asks all the time.
+/// Looks now and then for an order that breaks the iteration off, for whoever asks all the time.
 pub(super) struct Cancels<'a> {
     home: &'a Home,
     id: &'a LoopId,
@@ -43,8 +42,7 @@ impl<'a> Cancels<'a> {
     pub(super) fn any(&self) -> bool {
         if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
             self.looked.set(Stopwatch::start());
-            let order = store::order(self.home, self.id);
-            self.found.set(matches!(order, Some(Order::Cancel { .. })));
+            self.found.set(store::breaks_off(self.home, self.id));
         }
         self.found.get()
     }
@@ -66,12 +64,7 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
             return self.is_ordered;
         }
         self.looked = Stopwatch::start();
-        let id = &self.runner.record.id;
-        self.is_ordered = match store::order(self.runner.home, id) {
-            Some(Order::Cancel { .. }) => true,
-            Some(Order::Pause) => store::pauses_now(self.runner.home, id),
-            None => false,
-        };
+        self.is_ordered = store::breaks_off(self.runner.home, &self.runner.record.id);
         self.is_ordered
     }
 }

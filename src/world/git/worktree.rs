@@ -37,6 +37,15 @@ pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
     Ok(Worktree { path, is_new: true })
 }
 
+/// The working trees of the repository that holds `folder`, also those whose folder is gone; none without git.
+pub fn roots(folder: &Path) -> Vec<PathBuf> {
+    let trees = git(folder, &["worktree", "list", "--porcelain"]).unwrap_or_default();
+    worktrees(&trees)
+        .into_iter()
+        .map(|tree| disk::real_path(&tree.path).unwrap_or(tree.path))
+        .collect()
+}
+
 fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> {
     if known.branch.as_deref() == Some(name) {
         let path = disk::real_path(&path).unwrap_or(path);

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::feed::Feed;
 use super::pipes::{Pipes, Stream};
-use super::{GRACE, finish_group, in_a_group};
+use super::{GRACE, finish_group, in_a_session};
 use crate::world::clock::{Deadline, Watched};
 use crate::world::descendants;
 use crate::world::fault;
@@ -162,7 +162,7 @@ fn start<'a>(order: &AgentOrder<'a>, note: Option<&File>) -> io::Result<(Child, 
     let (out, stdout) = io::pipe()?;
     let (errors, stderr) = io::pipe()?;
     let pipes = Pipes::new(input, order.input, out, errors)?;
-    let mut command = in_a_group(order.program, note)?;
+    let mut command = in_a_session(order.program, note)?;
     command.args(order.arguments).current_dir(order.folder);
     command.envs(order.variables.iter().map(|(name, value)| (name, value)));
     let child = command.stdin(stdin).stdout(stdout).stderr(stderr).spawn()?;

@@ -1,4 +1,4 @@
-//! Starts a child in a group of its own, waits with a deadline, keeps a bounded part of what it printed,
+//! Starts a child in a session of its own, waits with a deadline, keeps a bounded part of what it printed,
 //! and leaves nothing of it behind. Says how it ended, never what to think of that.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
@@ -101,27 +101,27 @@ fn run_on(
     note: Option<&File>,
     stop: impl Fn() -> bool,
 ) -> io::Result<Ended> {
-    let mut command = in_a_group(order.program, note)?;
+    let mut command = in_a_session(order.program, note)?;
     command.stdin(input);
     finish(command, order, note, stop)
 }
 
-/// A child in a group of its own that knows nothing of a session around crew.
-fn in_a_group(program: &str, note: Option<&File>) -> io::Result<Command> {
+/// A child in a session of its own that knows nothing of a client's session around crew.
+fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
     let mut command = Command::new(program);
     for name in CLIENTS_OWN {
         command.env_remove(name);
     }
-    unix::lead_a_group(&mut command, note.map(File::try_clone).transpose()?);
+    unix::lead_a_session(&mut command, note.map(File::try_clone).transpose()?);
     Ok(command)
 }
 
-/// Runs a child the way the client runs a hook: in a session of its own, with `input` to read. Nothing of
-/// this process's environment is passed on.
+/// Runs a child the way the client runs a hook, with `input` to read: nothing of this process's environment
+/// is passed on.
 pub fn run_apart(order: &Order<'_>, input: &[u8], stop: impl Fn() -> bool) -> io::Result<Ended> {
     let mut command = Command::new(order.program);
     command.env_clear().stdin(fed(input)?);
-    unix::lead_a_session(&mut command);
+    unix::lead_a_session(&mut command, None);
     finish(command, order, None, stop)
 }
 

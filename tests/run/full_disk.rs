@@ -1,0 +1,84 @@
+//! Orders and endings where the disk of crew's home has no room left: in a mount of the test's own, which needs
+//! a system that lets a user have one. Elsewhere it says that it is skipped.
+
+use std::process::Command;
+
+use super::World;
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox};
+
+/// A step that fills the disk to its last byte, says so, and goes on for a while.
+const FILL: &str = "echo filling; dd if=/dev/zero of=\"$CREW_HOME/fill\" bs=64k 2> /dev/null; \
+    dd if=/dev/zero of=\"$CREW_HOME/more\" bs=1 2> /dev/null; touch \"$notes/full\"; \
+    until test -e \"$notes/go\"; do sleep 0.02; done; echo went on >> work.txt";
+
+const SKIPPED: &str = "skipped: this system lets nobody mount a disk of their own";
+
+/// Whether this system lets a user mount something for themselves.
+pub(super) fn may_mount() -> bool {
+    let may = Command::new("unshare").args(["-rm", "true"]).output();
+    may.is_ok_and(|ended| ended.status.success())
+}
+
+/// Runs a script of `sh` in which `$CREW_HOME` is a small disk and `crew` the program; `None` where the system
+/// gives none.
+fn on_a_small_disk(world: &World, script: &str) -> Option<Ran> {
+    if !may_mount() {
+        return None;
+    }
+    let build = world.sandbox.build();
+    world.sandbox.program("crew", &format!("exec '{}' \"$@\"", build.path().display()));
+    let begin = "mkdir -p \"$CREW_HOME\"; mount -t tmpfs -o size=2m tmpfs \"$CREW_HOME\"; cd .; \
+        full() { until test -e \"$notes/full\"; do sleep 0.02; done; }";
+    let mut command = world.sandbox.command("unshare");
+    command.args(["-rm", "sh", "-c", &format!("{begin}\n{script}")]).env("notes", world.note(""));
+    Some(Running::start(command, None).wait(DEADLINE))
+}
+
+#[test]
+fn orders_on_a_full_disk_are_left_obeyed_and_recorded() {
+    for (order, told, run, standing) in [
+        ("cancel", "cancelled", 14, "cancelled"),
+        ("cancel --reason enough", "cancelled", 14, "enough"),
+        ("pause --now", "iteration 1", 130, "paused, iteration 1"),
+        ("pause", "pauses when iteration 1 ends", 130, "paused, iteration 2"),
+    ] {
+        let world = World::of(Sandbox::new(), &[FILL]);
+        let script = format!(
+            "crew run 'Do it' > \"$notes/out\" 2>&1 & full\n\
+             crew {order}; echo \"ordered $?\"; touch \"$notes/go\"\n\
+             wait $!; echo \"ran $?\"; rm \"$CREW_HOME/fill\"; crew status"
+        );
+        let Some(ran) = on_a_small_disk(&world, &script) else { return println!("{SKIPPED}") };
+        assert!(ran.stdout.contains(told), "{order}: {ran:#?}");
+        for line in ["ordered 0".to_owned(), format!("ran {run}")] {
+            assert!(ran.stdout.contains(&line), "{order}: {line}: {ran:#?}");
+        }
+        let (_, status) = ran.stdout.split_once("ran ").unwrap();
+        assert!(status.contains(standing), "{order}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_run_that_ends_on_a_full_disk_is_recorded_as_over() {
+    let fill = format!("touch \"$notes/go\"; {FILL}; echo '<promise>COMPLETE</promise>'");
+    let world = World::of(Sandbox::new(), &[&fill]);
+    let script = "crew run 'Do it' --gate true; echo \"ran $?\"; crew status; echo \"status $?\"";
+    let Some(ran) = on_a_small_disk(&world, script) else { return println!("{SKIPPED}") };
+    let (run, status) = ran.stdout.split_once("ran 0\n").unwrap_or_else(|| panic!("{ran:#?}"));
+    assert!(run.contains("completed"), "{ran:#?}");
+    assert!(status.contains("completed") && status.ends_with("status 0\n"), "{ran:#?}");
+}
+
+#[test]
+fn a_start_on_a_full_disk_names_the_path_and_starts_nothing() {
+    let world = World::of(Sandbox::new(), &["true"]);
+    let script = "dd if=/dev/zero of=\"$CREW_HOME/fill\" bs=4k 2> /dev/null; \
+        crew run 'Do it'; echo \"ran $?\"; rm \"$CREW_HOME/fill\"; crew status --all";
+    let Some(ran) = on_a_small_disk(&world, script) else { return println!("{SKIPPED}") };
+    assert!(ran.stdout.ends_with("ran 1\nno loops\n"), "{ran:#?}");
+    let first = ran.stderr.lines().next().unwrap_or_default();
+    assert!(first.contains("/crew/") && first.contains("No space left"), "{ran:#?}");
+    assert!(ran.stderr.contains("hint: free some space on its disk"), "{ran:#?}");
+    assert_eq!(world.calls(), 0);
+}

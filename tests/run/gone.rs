@@ -1,0 +1,168 @@
+//! What a run finds missing or left over: its folder, its agent's program, the loop that was interrupted
+//! before it, and the processes of a crew that was killed.
+
+use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{CLAIM, HANG, WORK, World};
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, Sandbox, crew};
+
+#[test]
+fn an_interrupted_loop_is_offered_where_another_is_started() {
+    let world = World::new(&[HANG, CLAIM, HANG, CLAIM]);
+    world.interrupted(&["run", "Do it"]);
+    let ran = world.crew(&["run", "Do it"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID was interrupted after 1 iteration: crew resume ID resumes it; this is a new one");
+    assert_eq!(
+        world
+            .crew(&["run", "Do it", "--agent-cmd", "true", "-n", "1"])
+            .stderr
+            .matches("interrupted")
+            .count(),
+        0
+    );
+    // And one whose crew was killed.
+    let running = world.hanging(&["run", "Do it"]);
+    running.signal(Signal::KILL);
+    running.wait(DEADLINE);
+    let ran = world.crew(&["run", "Do it"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID is now interrupted after 0 iterations: crew resume ID resumes it; this is a new one");
+}
+
+/// Leaves a daemon behind, its id in the note of its name, and hangs.
+fn daemon(name: &str, how: &str) -> String {
+    format!(
+        "setsid {how} sh -c 'echo $$ > \"$1\"; exec sleep 600' daemon \"$notes/{name}\" & \
+         until test -s \"$notes/{name}\"; do sleep 0.01; done\n"
+    )
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_daemon_of_a_killed_crew_is_ended_by_its_mark_and_one_without_is_named() {
+    let step = daemon("marked", "") + &daemon("bare", "env -i PATH=\"$PATH\"") + HANG;
+    let world = World::new(&[&step, CLAIM]);
+    let running = world.hanging(&["run", "Do it"]);
+    running.signal(Signal::KILL);
+    running.wait(DEADLINE);
+    let process = |note: &str| {
+        let text = std::fs::read_to_string(world.note(note)).unwrap();
+        Pid::from_raw(text.trim().parse().unwrap()).unwrap()
+    };
+    // Whoever adopts it may never reap it.
+    let works = |process: Pid| {
+        let command = format!("/proc/{}/cmdline", process.as_raw_nonzero());
+        std::fs::read(command).is_ok_and(|command| command == b"sleep\x00600\x00")
+    };
+    let (marked, bare) = (process("marked"), process("bare"));
+    assert!(works(marked), "it was to outlive its crew");
+    let ran = world.crew(&["resume"]);
+    let is_left = works(bare);
+    kill_process(bare, Signal::KILL).ok();
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert!(!works(marked), "it is left");
+    assert!(is_left, "it was ended, and might have been anybody's");
+    let named =
+        format!("not known to be of loop {}: {} (sleep 600)", world.id(), bare.as_raw_nonzero());
+    assert!(ran.stderr.contains(&named), "{ran:#?}");
+}
+
+#[test]
+fn a_loop_whose_folder_is_gone_is_not_resumed_and_nothing_is_counted() {
+    let world = World::new(&[HANG, CLAIM]);
+    world.interrupted(&["run", "Do it", "--worktree", "feat/it"]);
+    let tree = world.sandbox.root().join("repo.worktrees/feat/it");
+    std::fs::remove_dir_all(&tree).unwrap();
+    let id = world.id();
+    let refused = world.crew(&["resume", &id]);
+    assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
+    assert_snapshot!(world.same(&refused.stderr), @"
+    crew: loop ID cannot be resumed: its folder ROOT/repo.worktrees/feat/it is gone
+    hint: git -C ROOT/repo worktree add --force ROOT/repo.worktrees/feat/it feat/it
+    ");
+    assert_eq!(world.the_loop()["completed_iterations"], 1);
+    let (repository, tree) = (world.sandbox.repository(), tree.display().to_string());
+    let again = ["worktree", "add", "--quiet", "--force", &tree, "feat/it"];
+    world.sandbox.git(&[&["-C", &repository.display().to_string()], &again[..]].concat());
+    assert_eq!(world.crew(&["resume", &id]).code(), 0);
+}
+
+#[test]
+fn a_folder_that_goes_away_blocks_the_run_at_its_next_iteration() {
+    let world = World::new(&["cd /; rm -rf \"$NOTES/../repo.worktrees/it\"; echo gone"]);
+    let notes = world.note("").display().to_string();
+    let mut command = world.sandbox.command(crew());
+    command.args(["run", "Do it", "--worktree", "it"]).env("NOTES", notes);
+    let ran = Running::start(command, None).wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
+    let why = format!("its folder {}/repo.worktrees/it is gone", world.sandbox.root().display());
+    assert_eq!(world.record()["state"]["ending"]["why"], why);
+    assert!(!world.sandbox.root().join("repo.worktrees/it").exists(), "crew made it again");
+}
+
+#[test]
+fn a_loop_whose_agent_is_gone_is_not_resumed() {
+    let world = World::of(Sandbox::new(), &[HANG]);
+    world.interrupted(&["run", "Do it"]);
+    std::fs::remove_file(world.sandbox.root().join("bin/agent")).unwrap();
+    let refused = world.crew(&["resume"]);
+    assert_eq!(refused.code(), 1, "{refused:#?}");
+    assert_snapshot!(refused.stderr, @r#"
+    crew: agent fake: there is no program `agent` on PATH
+    hint: install it, or name another: --agent NAME, or --agent-cmd "COMMAND"
+    "#);
+    assert_eq!(world.the_loop()["completed_iterations"], 1);
+}
+
+#[test]
+fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
+    let world = World::new(&[HANG, CLAIM, HANG]);
+    let first = world.hanging(&["run", "Do it", "--worktree", "one"]);
+    let id = world.id();
+    for verb in ["status", "show"] {
+        assert!(world.crew(&[verb]).success().contains(&id), "{verb}");
+    }
+    world.crew(&["tell", "use the parser"]).success();
+    world.crew(&["set", "-n", "5"]).success();
+    world.crew(&["pause", "--now"]).success();
+    assert_eq!(first.wait(DEADLINE).code(), 130);
+    let resumed = world.crew(&["resume"]);
+    assert_eq!(resumed.code(), 0, "{resumed:#?}");
+    assert!(world.crew(&["history"]).success().contains(&id));
+    // One of this tree comes first, and says of those that run beside it.
+    let second = world.hanging(&["run", "Do more", "--worktree", "two"]);
+    assert_eq!(world.crew(&["run", "Do this", "--agent-cmd", "true", "-n", "1"]).code(), 10);
+    let told = world.crew(&["status"]).success();
+    let (here, beside) = told.split_once("\nin other working trees:\n").unwrap();
+    assert!(here.contains("exhausted") && beside.contains("Do more"), "{told}");
+    world.crew(&["cancel", beside.split(' ').next().unwrap()]).success();
+    assert_eq!(second.wait(DEADLINE).code(), 14);
+}
+
+#[test]
+fn a_finished_loop_of_a_newer_crew_is_in_nobodys_way() {
+    let world = World::new(&[WORK]);
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
+    let id = world.id();
+    let mut record = world.record();
+    record["version"] = 99.into();
+    record["made_by"] = "9.9.9".into();
+    std::fs::write(world.file("loop.json"), record.to_string()).unwrap();
+    let told = format!(
+        "crew: loop {id} is over, recorded by crew 9.9.9, newer than this one; update crew to read it\n"
+    );
+    for arguments in [&["status", "--all"][..], &["history"], &["history", "--all"]] {
+        let ran = world.crew(arguments);
+        assert_eq!((ran.code(), &ran.stderr), (0, &told), "{arguments:?}");
+    }
+    let cancelled = world.crew(&["cancel", &id]).success();
+    assert_eq!(
+        cancelled,
+        format!("loop {id} is over already, recorded by crew 9.9.9, a newer one\n")
+    );
+    assert!(!world.file("cancel").exists());
+    assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
+}

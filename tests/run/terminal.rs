@@ -1,0 +1,39 @@
+//! A run that was started in a terminal: what it starts has none, so nothing of it stops there, asks there for
+//! a password, or writes into what a person reads.
+
+use super::World;
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, Sandbox, crew};
+
+/// Tries what a program does that wants a person, and notes what came of it as `$1`.
+const PROBE: &str = r#"
+    note() { echo "$who $1: $2" >> "$NOTES/tried"; }
+    who=$1
+    (read -r answer < /dev/tty) 2> /dev/null && note read yes || note read no
+    (stty -echo < /dev/tty) 2> /dev/null && note stty yes || note stty no
+    (printf '\033[2Jwiped by %s' "$who" > /dev/tty) 2> /dev/null && note write yes || note write no
+    asked=$(echo url=https://example.invalid | GIT_TERMINAL_PROMPT=1 git credential fill 2>&1)
+    note password "$(echo "$asked" | grep -o 'No such device or address')"
+"#;
+
+#[test]
+fn nothing_that_a_run_starts_has_the_terminal_it_was_started_in() {
+    let sandbox = Sandbox::new();
+    let notes = sandbox.root().join("notes").display().to_string();
+    let world = World::of(sandbox.env("NOTES", &notes), &["probe agent; echo tried > work.txt"]);
+    world.sandbox.program("probe", PROBE);
+    world.settings("[on]\niteration_end = \"probe reaction\"\n");
+    let run = format!("'{}' run 'Do it' -n 1 --gate 'probe check; true'", crew().display());
+    let mut terminal = world.sandbox.command("script");
+    terminal.args(["--quiet", "--return", "--command", &run, "/dev/null"]).env("TERM", "xterm");
+    let ran = Running::start(terminal, None).wait(DEADLINE);
+    let tried = std::fs::read_to_string(world.note("tried")).unwrap();
+    let expected = |who| {
+        format!(
+            "{who} read: no\n{who} stty: no\n{who} write: no\n{who} password: No such device or address\n"
+        )
+    };
+    assert_eq!(tried, ["agent", "reaction", "check"].map(expected).concat());
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(!ran.stdout.contains("wiped"), "{ran:#?}");
+}
