@@ -4,11 +4,14 @@
 mod children;
 mod claude;
 mod client;
+mod closing;
+mod crashes;
 mod examples;
 mod exits;
 mod git;
 #[cfg(target_os = "linux")]
 mod kills;
+mod limits;
 mod moves;
 mod owners;
 mod prompts;

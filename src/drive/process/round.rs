@@ -9,7 +9,7 @@ use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
 use crate::drive::ending;
 use crate::drive::reactions::react;
-use crate::engine::decide::Decision;
+use crate::engine::decide::{Decision, spent_at_rest};
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
@@ -27,8 +27,11 @@ impl Runner<'_> {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
         }
+        if let Some(ending) = spent_at_rest(&self.record) {
+            return self.finish(ending);
+        }
         let Some(attempt) = self.attempt() else { return };
-        self.is_first = false;
+        self.is_rested = false;
         let usage = attempt.usage.clone();
         let judged = self.open().and_then(|open| self.judge(open, attempt));
         match judged {
@@ -213,8 +216,8 @@ impl Runner<'_> {
 
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
-        let stalls = self.record.contract.limits.stall > 0;
-        let tree = stalls.then(|| fingerprint(&self.record)).flatten().map(|it| it.hash);
+        let is_watched = self.record.watches_the_tree();
+        let tree = is_watched.then(|| fingerprint(&self.record)).flatten().map(|it| it.hash);
         let protected = self.record.protected.clone();
         self.amend(what, |record| {
             record.state.tree.clone_from(&tree);

@@ -68,7 +68,7 @@ fn summary(text: &mut String, known: &Known<'_>) {
     }
     row(text, "started", &known.time(record.started_at));
     row(text, "time awake", &took(record.state.awake_ms));
-    if let Some(spread) = crate::engine::times::spread(&record.elapsed_ms) {
+    if let Some(spread) = record.spread() {
         let [min, mean, max, deviation] =
             [spread.min, spread.mean, spread.max, spread.deviation].map(took);
         let each = format!("min {min}, mean {mean}, max {max}, standard deviation {deviation}");
