@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::client::Reply;
 use crate::faults::Client;
+use crate::run::{CLAIM, World};
 use crate::sandbox::{Sandbox, poll_until};
 
 /// What spreads the ends of many waits at most.
@@ -97,5 +98,28 @@ fn the_command_that_tests_a_project_is_found_in_its_files() {
         client.sandbox.write(file, text);
         client.begin("\"Build it\" --verify auto");
         assert_eq!(client.loops()[0]["checks"][0]["run"], expected, "{file}");
+    }
+}
+
+#[test]
+fn a_limit_that_a_plain_agent_tells_as_it_fails_is_waited_for_and_what_it_prints_is_not() {
+    // SERVICE_LIMIT, RESET_WAIT
+    let limited = "echo 'Error: HTTP 429 Too Many Requests, retry after 2 seconds' >&2; exit 1";
+    let world = World::new(&[limited, CLAIM]);
+    let ran = world.crew(&["run", "Build the app"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");
+    assert_eq!(world.the_loop()["completed_iterations"], 1);
+    let again =
+        "(Error: HTTP 429 Too Many Requests, retry after 2 seconds), then iteration 1 again";
+    assert!(ran.stdout.contains(again), "{ran:?}");
+
+    for step in [
+        "echo 'rate limit exceeded'; exit 1",
+        "echo 'rate limit exceeded' >&2",
+        "echo 'item 429' >&2; exit 1",
+    ] {
+        let world = World::new(&[step, CLAIM]);
+        assert_eq!(world.crew(&["run", "Build the app"]).code(), 0, "{step}");
+        assert_eq!(world.the_loop()["completed_iterations"], 2, "{step}");
     }
 }

@@ -13,7 +13,7 @@ const FOLDERS: usize = 500;
 const FILES: usize = 100;
 const ROUNDS: usize = 10;
 /// One more than what is measured in a round: from the start of each to the start of the next.
-const ITERATIONS: usize = 5;
+pub const ITERATIONS: usize = 5;
 
 /// The rows of an iteration: as it is by default, and with a commit after each, for comparison.
 pub fn iteration(folder: &Path) -> Vec<Row> {
@@ -65,7 +65,7 @@ fn run(site: &Site, options: &[&str]) -> crate::call::Call {
 }
 
 /// From the start of each iteration to the start of the next, as the events tell.
-fn iterations(events: &str) -> Vec<Duration> {
+pub fn iterations(events: &str) -> Vec<Duration> {
     let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let starts: Vec<i64> = events
         .filter(|event| event["event"] == "iteration_start")

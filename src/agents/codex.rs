@@ -13,6 +13,7 @@ use super::open::Open;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{Reader, Report};
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::facts::Closing;
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::api_error;
 
@@ -108,6 +109,8 @@ pub(super) struct Codex {
     error: Option<String>,
     denied: Vec<String>,
     turns: u32,
+    /// Whether the last that came of a turn was its end.
+    is_closed: bool,
 }
 
 impl Codex {
@@ -122,6 +125,7 @@ impl Codex {
             error: None,
             denied: Vec::new(),
             turns: 0,
+            is_closed: false,
         }
     }
 
@@ -207,16 +211,19 @@ impl Reader for Codex {
             "turn.started" => {
                 self.turns = self.turns.saturating_add(1);
                 self.is_untold = true;
+                self.is_closed = false;
                 None
             }
             "turn.completed" => {
                 self.tokens = event.usage.0.as_ref().map(Used::tokens).or(self.tokens);
                 self.is_untold &= event.usage.0.is_none();
                 self.error = None;
+                self.is_closed = true;
                 self.open.close_all_tools();
                 None
             }
             "turn.failed" => {
+                self.is_closed = true;
                 self.open.close_all_tools();
                 Some(self.failed(event.error.message.text().unwrap_or("turn failed")))
             }
@@ -231,6 +238,10 @@ impl Reader for Codex {
         self.open.is_any()
     }
 
+    fn is_closed(&self) -> bool {
+        self.is_closed && !self.open.is_any()
+    }
+
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
         let error = self.error.as_deref();
         let message = self.words.clone().filter(|_| self.words_are_last && error.is_none());
@@ -239,6 +250,7 @@ impl Reader for Codex {
             last_words: self.words.clone(),
             usage: Some(self.usage()),
             error: error.map(|error| api_error::classify(kind_of(error), error, now)),
+            closing: if self.is_closed { Closing::Plain } else { Closing::Missing },
             denied: self.denied.clone(),
             turns: (self.turns > 0).then_some(self.turns),
             ..Report::default()

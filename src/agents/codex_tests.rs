@@ -135,5 +135,8 @@ fn junk_is_passed_over() {
         read("Reading prompt from stdin...\n{\"type\":\"item.com\n[]\n{}\n\u{fffd}\n");
     assert_eq!(seen, ["Reading prompt from stdin...", "[]", "\u{fffd}"]);
     let lost = Usage { lost: true, ..Usage::default() };
-    assert_eq!(report, Report { usage: Some(lost), ..Report::default() });
+    assert_eq!(
+        report,
+        Report { usage: Some(lost), closing: Closing::Missing, ..Report::default() }
+    );
 }

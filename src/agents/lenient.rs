@@ -28,6 +28,10 @@ pub(super) struct Word(Option<String>);
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Number(pub(super) Option<f64>);
 
+/// An amount of money that is not below nothing, as a number or its text; anything else is none.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Dollars(pub(super) Option<f64>);
+
 /// Whether it is said to be so; anything but yes is no.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Flag(pub(super) bool);
@@ -108,6 +112,17 @@ impl<'de> Deserialize<'de> for Number {
             Value::Number(number) => Self(Some(number)),
             _ => Self(None),
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        let amount = match source.deserialize_any(Any)? {
+            Value::Number(number) => Some(number),
+            Value::Text(text) => text.trim().trim_start_matches('$').parse::<f64>().ok(),
+            _ => None,
+        };
+        Ok(Self(amount.filter(|amount| amount.is_finite() && *amount >= 0.0)))
     }
 }
 

@@ -2,7 +2,11 @@
 //! arguments out; lines in, a report out. Starting and reading the process is `world`'s. An option the
 //! agent does not have is refused, never left out in silence.
 
+use chrono::{DateTime, FixedOffset};
+
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::facts::{ApiError, ProcessEnd};
+use crate::parse::service_words;
 
 pub mod catalogue;
 mod claude;
@@ -46,6 +50,20 @@ pub fn reader(agent: &Agent) -> Box<dyn Reader> {
         Dialect::Codex => Box::new(codex::Codex::new(&agent.name)),
         Dialect::Text => Box::new(text::Text::default()),
     }
+}
+
+/// The failure of the model's service that an agent without events told of on its standard error, where it ended
+/// badly.
+pub fn limit_told(
+    agent: &Agent,
+    process: &ProcessEnd,
+    errors: &str,
+    now: DateTime<FixedOffset>,
+) -> Option<ApiError> {
+    let is_failed = matches!(process, ProcessEnd::Exit(code) if *code != 0);
+    (is_failed && agent.dialect == Dialect::Text)
+        .then(|| service_words::limit(errors, now))
+        .flatten()
 }
 
 /// Puts the command line of one iteration together. The error says which option the agent does not have.

@@ -1,4 +1,4 @@
-//! What an agent has begun and not ended: calls of tools, and tasks in its background.
+//! What an agent has begun and not ended: calls of tools, tasks in its background, and hooks.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,16 @@ const NAME_BYTES: usize = 200;
 pub(super) struct Open {
     tools: HashSet<String>,
     tasks: HashSet<String>,
+    hooks: HashSet<String>,
 }
 
 impl Open {
     pub(super) fn is_any(&self) -> bool {
-        !self.tools.is_empty() || !self.tasks.is_empty()
+        self.is_any_tool() || !self.tasks.is_empty() || !self.hooks.is_empty()
+    }
+
+    pub(super) fn is_any_tool(&self) -> bool {
+        !self.tools.is_empty()
     }
 
     pub(super) fn tool(&mut self, id: &str) {
@@ -40,7 +45,15 @@ impl Open {
         self.tasks.remove(id);
     }
 
-    /// These are all that run now.
+    pub(super) fn hook(&mut self, id: &str) {
+        add(&mut self.hooks, id);
+    }
+
+    pub(super) fn close_hook(&mut self, id: &str) {
+        self.hooks.remove(id);
+    }
+
+    /// These are all the tasks that run now.
     pub(super) fn tasks_are<'id>(&mut self, ids: impl Iterator<Item = &'id str>) {
         self.tasks.clear();
         ids.for_each(|id| add(&mut self.tasks, id));

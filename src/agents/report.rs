@@ -3,7 +3,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use crate::engine::claim::{self, Claim};
-use crate::engine::facts::{AgentEnd, ApiError, ProcessEnd};
+use crate::engine::facts::{AgentEnd, ApiError, Closing, ProcessEnd};
 use crate::engine::promise::Promise;
 use crate::engine::usage::Usage;
 
@@ -20,6 +20,8 @@ pub struct Report {
     pub usage: Option<Usage>,
     /// Only what a structured event says; text is never taken for an error.
     pub error: Option<ApiError>,
+    /// What the agent's closing event says, where the service did not fail.
+    pub closing: Closing,
     /// Tools that were denied, each once.
     pub denied: Vec<String>,
     /// The answer was cut by the token limit: neither a claim nor a failure, whatever the exit status.
@@ -33,11 +35,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// What the agent claims: nothing where its answer was cut or the service failed, because then its last
-    /// words are not its final message; nothing where they are an echo of the prompt or of the task.
+    /// What the agent claims: nothing where its answer was cut, the service failed or its closing event is missing
+    /// or says error, because then its last words are not its final message; nothing where they are an echo of
+    /// the prompt or of the task.
     pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
+        let is_whole = !self.cut && self.error.is_none() && self.closing == Closing::Plain;
         match &self.final_message {
-            Some(message) if !self.cut && self.error.is_none() => {
+            Some(message) if is_whole => {
                 if self.may_echo {
                     claim::read_output(message, prompt, task, promise)
                 } else {
@@ -66,6 +70,7 @@ impl Report {
         AgentEnd {
             process: Some(process),
             error: self.error.clone(),
+            closing: self.closing.clone(),
             denied: self.denied.clone(),
             cut: self.cut,
             ..AgentEnd::default()
@@ -78,8 +83,15 @@ pub trait Reader: std::fmt::Debug {
     /// Takes one line of standard output, without its line break; gives what a person may see of it.
     fn line(&mut self, line: &str) -> Option<String>;
 
-    /// Whether a tool call or a background task of the agent's is open: then silence is work.
+    /// Whether a tool call or a background task of the agent's is open: then silence is work. After its closing
+    /// event only a call is.
     fn tool_is_open(&self) -> bool;
+
+    /// Whether its closing event came and it told of no work that it will come back for: then it has no reason to
+    /// be there any longer.
+    fn is_closed(&self) -> bool {
+        false
+    }
 
     /// What it all came to, once the process is over; `now` is on the user's clock, by which a service's
     /// message names a reset.

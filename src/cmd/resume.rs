@@ -8,6 +8,7 @@ use super::{home, meant, print};
 use crate::cli::Words;
 use crate::drive::process::start::adapt;
 use crate::drive::resume::{Resumed, Taker, resume as take};
+use crate::drive::steer;
 use crate::engine::news::{Listener, News};
 use crate::exit::Exit;
 use crate::parse::arguments::words;
@@ -18,7 +19,7 @@ use crate::world::unix::Signals;
 
 /// Takes the loop that is meant into this process and drives it.
 pub fn resume(typed: &Words) -> Result<Exit> {
-    let (arguments, left) = match words::resume(&typed.words) {
+    let (arguments, mut left) = match words::resume(&typed.words) {
         Ok(read) => read,
         Err(error) => {
             print::err(&format!("crew: {error}"));
@@ -29,6 +30,9 @@ pub fn resume(typed: &Words) -> Result<Exit> {
         print::out(help::RESUME);
         return Ok(Exit::Success);
     }
+    let words = left.len();
+    left.retain(|word| word != "--now");
+    let is_now = left.len() < words;
     let changes = match changes::parse(left.iter().map(String::as_str)).map_err(Error::msg) {
         Ok(changes) => changes,
         Err(error) => {
@@ -43,6 +47,11 @@ pub fn resume(typed: &Words) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = meant(&home, changes.name.as_deref())? else { return Ok(Exit::Usage) };
+    if is_now && let Some(woken) = steer::wake(&home, &record.id)? {
+        let iteration = woken.iteration();
+        print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
+        return Ok(Exit::Success);
+    }
     let signals = Signals::listen()?;
     let adapted = |record: &mut _| adapt(&home, record, &arguments);
     let options = &arguments.run;

@@ -6,11 +6,12 @@ use anyhow::{Context, Result, bail};
 use super::ending::{self, Attempt};
 use crate::engine::contract::{Contract, Place};
 use crate::engine::journal::Event;
-use crate::engine::limits::going_on;
+use crate::engine::limits::{Limits, going_on, overtime_ms};
 use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::engine::protect;
+use crate::engine::times::Earlier;
 use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT};
@@ -68,6 +69,7 @@ pub fn establish(
         contract: beginning.contract,
         place: beginning.place,
         elapsed_ms: Vec::new(),
+        earlier: Earlier::default(),
         trusted,
         environment,
         protected: None,
@@ -88,10 +90,11 @@ pub fn establish(
 
 /// Looks at what progress and protected paths are held to, and gives what the user should know of it.
 fn look(record: &mut Loop) -> Vec<String> {
-    let mut notes = Vec::new();
-    if record.contract.limits.stall > 0 {
+    let mut notes: Vec<String> = overtime(record).into_iter().collect();
+    if record.watches_the_tree() {
         let tree = fingerprint(record);
         notes.extend(match &tree {
+            _ if record.contract.limits.stall == 0 => None,
             Some(Fingerprint { watched: Some(files), .. }) => {
                 let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
                 Some(format!(
@@ -114,6 +117,17 @@ fn look(record: &mut Loop) -> Vec<String> {
         }
     }
     notes
+}
+
+/// How far a check may outlast the time limit; `None` where that is the usual one, or there is no check.
+fn overtime(record: &Loop) -> Option<String> {
+    let limits = &record.contract.limits;
+    let is_unusual = limits.max_duration_s != Limits::default().max_duration_s;
+    let times = [limits.max_duration_s.saturating_mul(1000), overtime_ms(limits)];
+    let [limit, over] =
+        times.map(|ms| humantime::format_duration(std::time::Duration::from_millis(ms)));
+    (is_unusual && times[1] > 0 && !record.contract.checks.is_empty())
+        .then(|| format!("a check may outlast the time limit of {limit} by {over}"))
 }
 
 /// Records the start. When that fails the user is told that nothing was started, so nothing may be there.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::engine::contract::{Check, Place, Role};
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
+use crate::engine::limits::{overtime_ms, time_left_ms};
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::text::plain;
@@ -23,6 +24,28 @@ const NOT_FOUND: i32 = 127;
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
 
+/// Until when checks may run, and why no longer.
+struct Within {
+    deadline: Deadline,
+    why: String,
+}
+
+impl Within {
+    /// The loop's time and a little more, and in any case what all checks of one boundary may take.
+    fn of(subject: &Loop) -> Self {
+        let limits = &subject.contract.limits;
+        let left = time_left_ms(subject, clock::now().awake_ms)
+            .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
+        let Some(left) = left.filter(|left| *left < CHECKS_WITHIN) else {
+            let why = "the checks of this boundary took 45 minutes".to_owned();
+            return Self { deadline: Deadline::after(CHECKS_WITHIN), why };
+        };
+        let limit = humantime::format_duration(Duration::from_secs(limits.max_duration_s));
+        let why = format!("it outlasted the loop's time limit of {limit}");
+        Self { deadline: Deadline::after(left), why }
+    }
+}
+
 /// Looks at all that is wanted, and tells of each check; `usage` is known before. `stop` ends a running check
 /// early. `None` when a check was ended by it: then nothing is known about this boundary.
 pub fn gather(
@@ -33,7 +56,7 @@ pub fn gather(
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
 ) -> Option<Facts> {
-    let deadline = Deadline::after(CHECKS_WITHIN);
+    let within = Within::of(subject);
     let looks = seen.looks(&subject.contract);
     let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
     let tree = look();
@@ -49,7 +72,7 @@ pub fn gather(
             break;
         }
         for check in &wanted {
-            facts.checks.push(told(home, subject, check, deadline, stop, tell)?);
+            facts.checks.push(told(home, subject, check, &within, stop, tell)?);
         }
         facts.now = clock::now();
     }
@@ -68,11 +91,11 @@ pub fn of_role(
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
 ) -> Option<Vec<CheckResult>> {
-    let deadline = Deadline::after(CHECKS_WITHIN);
+    let within = Within::of(subject);
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.of_role(role) {
         if done.iter().all(|result| result.run != check.run) {
-            done.push(told(home, subject, check, deadline, stop, tell)?);
+            done.push(told(home, subject, check, &within, stop, tell)?);
         }
     }
     Some(done)
@@ -82,12 +105,12 @@ fn told(
     home: &Home,
     subject: &Loop,
     check: &Check,
-    deadline: Deadline,
+    within: &Within,
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
 ) -> Option<CheckResult> {
     tell(&News::CheckStarted(&check.run));
-    let result = run(home, subject, check, deadline, stop)?;
+    let result = run(home, subject, check, within, stop)?;
     tell(&News::CheckEnded(&result));
     Some(result)
 }
@@ -96,7 +119,7 @@ fn run(
     home: &Home,
     subject: &Loop,
     check: &Check,
-    deadline: Deadline,
+    within: &Within,
     stop: &dyn Fn() -> bool,
 ) -> Option<CheckResult> {
     let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
@@ -107,9 +130,8 @@ fn run(
         tail: format!("{why}\n{tail}").trim_end().to_owned(),
         incurable: Some(format!("`{}` {why}", check.run)),
     };
-    if deadline.passed() {
-        let why = "was not run: the checks of this boundary took 45 minutes".to_owned();
-        return Some(unknown(why, 0, ""));
+    if within.deadline.passed() {
+        return Some(unknown(format!("was not run: {}", within.why), 0, ""));
     }
     let plan = environment::plan(subject);
     if let Some(why) = plan.refusal() {
@@ -119,13 +141,14 @@ fn run(
     variables.push(("CREW_LOOP", subject.id.to_string()));
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
     let order = Order {
         program: "sh",
         arguments: &["-c", &check.run],
         folder: &subject.place.folder,
         without: &plan.dropped,
         variables: &variables,
-        within: Duration::from_secs(check.timeout_s).min(deadline.left()),
+        within: own.min(left),
         keep: FOR_READING,
         with_errors: true,
     };
@@ -141,6 +164,9 @@ fn run(
         End::ForeignSignal => {
             let why = "was ended by a signal that crew did not send".to_owned();
             return Some(unknown(why, elapsed_ms, &tail));
+        }
+        End::TimedOut if left < own => {
+            return Some(unknown(format!("was cut: {}", within.why), elapsed_ms, &tail));
         }
         End::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
         End::Exit(code) => (Verdict::Failed, Some(code)),

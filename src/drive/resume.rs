@@ -95,7 +95,7 @@ pub fn resume(
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     refuse(home, &record, &taker.owner)?;
-    record.contract.limits = changes.apply(&record.contract.limits);
+    record.contract.limits = changes.apply(&record, 0);
     if let Some(limit) = reached(&record) {
         let command = match taker.owner.driver {
             Driver::Session => "/crew:resume",
@@ -181,10 +181,8 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     state.owner = taker.owner;
     state.session = taker.memory;
     state.began = clock::now();
-    record.state.tree = match record.contract.limits.stall {
-        0 => None,
-        _ => fingerprint(record).map(|it| it.hash),
-    };
+    let is_watched = record.watches_the_tree();
+    record.state.tree = is_watched.then(|| fingerprint(record)).flatten().map(|it| it.hash);
 }
 
 /// Says why a loop cannot be taken.

@@ -107,6 +107,17 @@ pub fn begin_again(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     })
 }
 
+/// Cuts the wait of a run short that its owner sleeps in; `None` where there is no such wait.
+pub fn wake(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
+    let record = store::load(home, id)?;
+    let waits = record.state.status == Status::Waiting && record.driver() == Driver::Process;
+    if !waits || life(&record.state.owner) != Life::Alive {
+        return Ok(None);
+    }
+    leave_to_older(home, &record)?;
+    begin_again(home, id, "the wait was cut short by the user").map(Some)
+}
+
 /// A turn has begun in a session whose loop was to be woken later: the loop goes on from the end of that
 /// turn, and a wake in the middle of it would be one too many.
 pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
@@ -128,7 +139,9 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
         );
     }
     leave_to_older(home, &record)?;
-    let limits = changes.apply(&record.contract.limits);
+    let is_running = record.state.status == Status::Running;
+    let spent_ms = if is_running { ending::spent_ms(&record) } else { 0 };
+    let limits = changes.apply(&record, spent_ms);
     if by == By::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
             "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"

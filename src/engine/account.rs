@@ -33,6 +33,7 @@ impl Account {
         if let Some(failure) = evidence.failure.as_ref().filter(|_| !said_so) {
             parts.push(format!("failed: {failure}"));
         }
+        parts.extend(evidence.ended.clone());
         parts.extend(checks(evidence));
         parts.extend(match evidence.progress {
             Progress::Made => Some("files, commits or checks changed".to_owned()),

@@ -33,6 +33,12 @@ impl Contract {
         self.checks.iter().filter(move |check| check.role == role)
     }
 
+    /// Whether a fresh process may be ended for its time or its silence.
+    pub fn bounds_an_iteration(&self) -> bool {
+        let pace = self.run.as_ref().map(|run| run.pace);
+        pace.is_some_and(|pace| pace.timeout_s > 0 || pace.idle_timeout_s > 0)
+    }
+
     /// Whether checks alone end the loop: then a claim ends nothing.
     pub fn has_until(&self) -> bool {
         self.of_role(Role::Until).next().is_some()

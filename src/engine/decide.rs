@@ -2,13 +2,14 @@
 //! a fact of the next prompt. So a success on the last iteration is a success, and a third failure on
 //! it is `aborted`, not `exhausted`.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::claim::Claim;
+use super::crash;
 use super::evidence::Progress;
 use super::facts::{ApiError, Facts, Order, ProcessEnd};
 use super::judge::Judged;
-use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, wait_until};
+use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
 use super::looped::{Loop, Status};
 use super::outcome::{Ending, Outcome, Proof};
 use super::owner::Driver;
@@ -19,7 +20,7 @@ use super::owner::Driver;
 pub enum Decision {
     /// Another iteration, with the next prompt.
     Continue,
-    /// The same iteration again, at `until`.
+    /// At `until` the same iteration again, or, after a crash, the next one.
     Wait { until: DateTime<Utc>, why: String },
     /// Let the agent stop, count nothing, and stay where the loop is.
     Hold(Hold),
@@ -38,10 +39,6 @@ pub enum Hold {
 /// Decides. `judged` is what `judge` made of the same `facts`.
 pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
     let subject = &judged.after;
-    let onward = match facts.seen.order {
-        Some(Order::Pause) => Decision::Hold(Hold::Paused),
-        _ => Decision::Continue,
-    };
     ordered(judged, facts)
         .or_else(|| broken_off(facts))
         .or_else(|| beyond_the_agent(judged, facts))
@@ -56,7 +53,11 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| unkept(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
-        .unwrap_or(onward)
+        .or_else(|| {
+            matches!(facts.seen.order, Some(Order::Pause)).then_some(Decision::Hold(Hold::Paused))
+        })
+        .or_else(|| crashed(subject, facts))
+        .unwrap_or(Decision::Continue)
 }
 
 fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Decision {
@@ -152,11 +153,23 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
 ///
 /// A loop that nothing else could complete is `completed` here, if every check it has passes at this boundary.
 fn spent(judged: &Judged) -> Option<Decision> {
-    let subject = &judged.after;
-    let limit = reached(subject)?;
+    at_its_limit(&judged.after, judged.sound).map(Decision::Finish)
+}
+
+/// The end of a loop whose limit is reached between two iterations, where nothing is looked at.
+pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
+    let is_unchecked = subject.contract.checks.is_empty();
+    let last = subject.state.evidence.as_ref().filter(|_| is_unchecked);
+    let is_sound = last.is_some_and(|last| last.failure.is_none() && last.skipped.is_none());
+    at_its_limit(subject, is_sound.then_some(Proof::Claimed))
+}
+
+/// `sound` is what a completion of a loop that nothing else ends would rest on.
+fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
+    let why = reached(subject)?;
     let contract = &subject.contract;
-    let Some(proof) = judged.sound.filter(|_| !contract.can_complete()) else {
-        return Some(finish(Outcome::Exhausted, None, limit));
+    let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
+        return Some(Ending { outcome: Outcome::Exhausted, proof: None, why });
     };
     let ran = ran(subject)?;
     let checked = if contract.checks.is_empty() {
@@ -164,7 +177,8 @@ fn spent(judged: &Judged) -> Option<Decision> {
     } else {
         ", and every check passes"
     };
-    Some(finish(Outcome::Completed, Some(proof), format!("{ran}{checked}")))
+    let why = format!("{ran}{checked}");
+    Some(Ending { outcome: Outcome::Completed, proof: Some(proof), why })
 }
 
 /// 7. a limit on cost or tokens that nothing tells the use of → `blocked`: it must not be passed unseen.
@@ -197,6 +211,15 @@ fn stalled(judged: &Judged) -> Option<Decision> {
 /// 9. the client has background work pending, and no claim was made → hold.
 fn background(facts: &Facts) -> Option<Decision> {
     facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
+}
+
+/// 10. after a crash → wait before the next iteration.
+fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
+    let why = crash::of(&facts.seen.agent)?;
+    let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);
+    let wait = crash::wait_s(subject).saturating_mul(1000).min(left);
+    let wait = TimeDelta::milliseconds(i64::try_from(wait).unwrap_or(i64::MAX / 2));
+    Some(Decision::Wait { until: facts.now.wall.checked_add_signed(wait)?, why })
 }
 
 /// The record as the decision leaves it; the generation is the store's.

@@ -25,6 +25,9 @@ pub struct Evidence {
     /// Why the iteration was not run, or not to its end; `None` when it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// What ended the agent where that was no failure; `None` when it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     pub progress: Progress,
     /// Checks that pass now and failed when they last ran.
     pub mended: u32,

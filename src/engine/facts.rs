@@ -70,6 +70,18 @@ pub enum ProcessEnd {
     Skipped(String),
 }
 
+/// What the closing event of an agent says of its iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Closing {
+    /// Nothing else than how its process ended; or the agent has no such event.
+    #[default]
+    Plain,
+    /// That it failed; says how.
+    Failed(String),
+    /// It never came, though the agent has one.
+    Missing,
+}
+
 /// How the agent's iteration ended, as its client or its process told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentEnd {
@@ -78,6 +90,7 @@ pub struct AgentEnd {
     /// What else failed around the iteration: a reaction of the user's.
     pub failed_around: Option<String>,
     pub error: Option<ApiError>,
+    pub closing: Closing,
     /// Tools that were denied.
     pub denied: Vec<String>,
     /// Work the client still runs in the background and that is worth waiting for.
@@ -139,7 +152,8 @@ impl Seen {
 
     /// Which looks are worth their cost, before any check has run.
     pub fn looks(&self, contract: &Contract) -> Looks {
-        let tree = contract.limits.stall > 0 || !self.agent.denied.is_empty();
+        let may_time_out = self.agent.process.is_some() && contract.bounds_an_iteration();
+        let tree = contract.limits.stall > 0 || may_time_out || !self.agent.denied.is_empty();
         let is_one = !self.breaks_off() && self.ran_an_iteration();
         match self.agent.process {
             Some(ProcessEnd::BrokenOff(_)) => Looks::default(),

@@ -11,6 +11,7 @@ use super::looped::{Loop, LoopId, State, VERSION};
 use super::owner::{Driver, Owner, ProcessIdentity};
 use super::promise::Promise;
 use super::run::Run;
+use super::times::Earlier;
 
 /// The instant `seconds` after the loop's start, awake all the time.
 pub fn at(seconds: u32) -> Moment {
@@ -52,6 +53,7 @@ pub fn a_loop() -> Loop {
             apart: None,
         },
         elapsed_ms: Vec::new(),
+        earlier: Earlier::default(),
         trusted: None,
         environment: None,
         protected: None,

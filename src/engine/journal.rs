@@ -105,7 +105,9 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
                 record = Some((**whole).clone());
             }
             (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
-                record.elapsed_ms.extend(elapsed_ms);
+                if let Some(ms) = elapsed_ms {
+                    record.took(*ms);
+                }
                 record.state = (**state).clone();
             }
             (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {

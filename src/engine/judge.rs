@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::claim::Claim;
 use super::contract::Role;
+use super::crash;
 use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS, tail_of};
-use super::facts::{ApiError, Facts, ProcessEnd, Verdict};
+use super::facts::{AgentEnd, ApiError, Closing, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop, State};
 use super::outcome::Proof;
 use super::progress::progress;
@@ -37,9 +38,9 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
     let refusal = (is_asked && proved.is_none()).then(|| incurable(facts));
-    let failure = failure(before, facts);
-    let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
     let progress = progress(before, facts);
+    let failure = failure(before, facts, progress);
+    let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
     let spent = since.saturating_sub(facts.seen.agent.missed_ms);
 
@@ -61,6 +62,11 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
         evidence.words = untold(state, facts);
         state.completed += 1;
+        state.crashes = match crash::of(&facts.seen.agent) {
+            Some(_) => state.crashes + 1,
+            None if skipped(facts).is_some() => state.crashes,
+            None => 0,
+        };
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures = match failure {
             Some(_) => state.consecutive_failures + 1,
@@ -72,7 +78,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
         after.state.tree.clone_from(&facts.tree_checked);
-        after.elapsed_ms.push(spent);
+        after.took(spent);
     }
     Judged { after, counted, proved, sound, incurable: again, progress }
 }
@@ -129,23 +135,23 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     Some(if mended { Proof::Checked } else { Proof::Unbroken })
 }
 
-/// Failed = agent exit ≠ 0 without a success claim, timeout, FAILURE, a failed gate, a protected path that
-/// is not as it was, or a request the
-/// model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
+/// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that says error or is missing, a
+/// timeout in which nothing changed as far as is known, FAILURE, a failed gate, a protected path that is not as
+/// it was, or a request the model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
 /// exit nor the error it ended with is a failure.
-fn failure(subject: &Loop, facts: &Facts) -> Option<String> {
+fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
     let agent = &facts.seen.agent;
     if let Claim::Failure { reason } = facts.seen.heard() {
         return Some(with_reason("the agent said FAILURE", reason.as_deref()));
     }
     let refused = match &agent.error {
         Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
-        _ => None,
+        _ => match &agent.closing {
+            Closing::Failed(how) => Some(how.clone()),
+            Closing::Plain | Closing::Missing => None,
+        },
     };
-    let ended_badly = || {
-        let end = agent.process.as_ref()?;
-        process_failure(end, facts.seen.heard())
-    };
+    let ended_badly = || process_failure(agent, facts.seen.heard(), progress);
     let was_ended = matches!(agent.process, Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)));
     let is_excused = agent.cut && !was_ended;
     let failure = if is_excused { None } else { refused.or_else(ended_badly) };
@@ -170,22 +176,31 @@ fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     }
 }
 
-fn process_failure(end: &ProcessEnd, claim: &Claim) -> Option<String> {
+fn process_failure(agent: &AgentEnd, claim: &Claim, progress: Progress) -> Option<String> {
+    let is_success = *claim == Claim::Success;
+    match agent.process.as_ref()? {
+        ProcessEnd::Signal(signal) if !is_success => Some(crash::by_signal(*signal)),
+        ProcessEnd::NotStarted(why) => Some(crash::not_started(why)),
+        ProcessEnd::Exit(_) if agent.closing == Closing::Missing && !is_success => {
+            Some(crash::unclosed())
+        }
+        ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
+        end if progress != Progress::Made => overdue(end),
+        _ => None,
+    }
+}
+
+/// Why crew ended the agent, where its time or its silence was the reason.
+fn overdue(end: &ProcessEnd) -> Option<String> {
     let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
     match end {
-        ProcessEnd::Exit(code) if *code != 0 && *claim != Claim::Success => Some(exited(*code)),
-        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
         ProcessEnd::TimedOut(seconds) => {
             Some(format!("the iteration ran into its timeout of {}", time(seconds)))
         }
         ProcessEnd::Silent(seconds) => {
             Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
         }
-        ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
-        ProcessEnd::Exit(_)
-        | ProcessEnd::OutOfTime
-        | ProcessEnd::BrokenOff(_)
-        | ProcessEnd::Skipped(_) => None,
+        _ => None,
     }
 }
 
@@ -237,7 +252,8 @@ fn evidence(
         iteration: before.state.completed + 1,
         claim: standing(facts, proved, tampered(before, facts)),
         checks,
-        errors: errors(facts, failure.as_deref()),
+        errors: errors(facts, failure.as_deref(), progress),
+        ended: facts.seen.agent.process.as_ref().filter(|_| failure.is_none()).and_then(overdue),
         failure,
         skipped: skipped(facts),
         progress,
@@ -249,9 +265,9 @@ fn evidence(
 }
 
 /// What the agent's process complained of, where its end was the failure.
-fn errors(facts: &Facts, failure: Option<&str>) -> String {
+fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
     let agent = &facts.seen.agent;
-    let end = agent.process.as_ref().and_then(|end| process_failure(end, facts.seen.heard()));
+    let end = process_failure(agent, facts.seen.heard(), progress);
     let is_told = failure.is_some() && end.as_deref() == failure;
     if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
 }

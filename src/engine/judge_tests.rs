@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::facts::{Order, ProcessEnd};
+use crate::engine::facts::{Closing, Order, ProcessEnd};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::protect::{Marks, Protected, Unseen};
 
@@ -78,6 +78,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     };
     let mut timed_out = with_gate(Claim::None, Verdict::Passed);
     timed_out.seen.agent.process = Some(ProcessEnd::TimedOut(1800));
+    timed_out.tree.clone_from(&subject.state.tree);
     let mut exited = with_gate(Claim::None, Verdict::Passed);
     exited.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut exited_with_success = with_gate(Claim::Success, Verdict::Passed);
@@ -94,7 +95,6 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     let said = Claim::Failure { reason: Some("no network".to_owned()) };
     let table = [
         (timed_out, Some("the iteration ran into its timeout of 30m")),
-        (ended(ProcessEnd::Silent(900)), Some("the agent printed nothing for 15m and was ended")),
         (ended(ProcessEnd::Signal(9)), Some("the agent was ended by signal 9")),
         (
             ended(ProcessEnd::NotStarted("no such file".to_owned())),
@@ -124,6 +124,57 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
         let unmoved = if evidence.skipped.is_some() { 2 } else { 0 };
         assert_eq!(state.consecutive_failures, if expected.is_some() { 3 } else { unmoved });
     }
+}
+
+#[test]
+fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_has_its_say() {
+    let ended = |end: ProcessEnd, tree: Option<&str>, claim: Claim, closing: Closing| {
+        let mut facts = facts(claim);
+        facts.seen.agent.process = Some(end);
+        facts.seen.agent.closing = closing;
+        facts.tree = tree.map(str::to_owned);
+        facts
+    };
+    let subject = a_loop();
+    let same = subject.state.tree.as_deref();
+    let overdue = |end, tree| ended(end, tree, Claim::None, Closing::Missing);
+    let said = "the agent's closing event says error: x";
+    let error = ended(ProcessEnd::Exit(0), same, Claim::None, Closing::Failed(said.to_owned()));
+    let missing = |claim| ended(ProcessEnd::Exit(0), same, claim, Closing::Missing);
+    let killed = |claim| ended(ProcessEnd::Signal(9), same, claim, Closing::Plain);
+    let late = "the iteration ran into its timeout of 30m";
+    let silent = "the agent printed nothing for 15m and was ended";
+    let table = [
+        (overdue(ProcessEnd::TimedOut(1800), same), Some(late), None),
+        (overdue(ProcessEnd::TimedOut(1800), None), Some(late), None),
+        (overdue(ProcessEnd::TimedOut(1800), Some("another")), None, Some(late)),
+        (overdue(ProcessEnd::Silent(900), same), Some(silent), None),
+        (overdue(ProcessEnd::Silent(900), Some("another")), None, Some(silent)),
+        (error, Some(said), None),
+        (missing(Claim::None), Some("the agent ended without its closing event"), None),
+        (killed(Claim::None), Some("the agent was ended by signal 9"), None),
+        (killed(Claim::Success), None, None),
+    ];
+    for (facts, failure, ended) in table {
+        let evidence = judge(&subject, &facts).after.state.evidence.unwrap();
+        let found = (evidence.failure.as_deref(), evidence.ended.as_deref());
+        assert_eq!(found, (failure, ended), "{facts:?}");
+    }
+}
+
+#[test]
+fn a_row_of_crashes_is_counted_and_ends_with_any_other_iteration() {
+    let row = |end: ProcessEnd, crashes: u32| {
+        let mut subject = a_loop();
+        subject.state.crashes = crashes;
+        let mut facts = facts(Claim::None);
+        facts.seen.agent.process = Some(end);
+        judge(&subject, &facts).after.state.crashes
+    };
+    assert_eq!(row(ProcessEnd::Signal(9), 0), 1);
+    assert_eq!(row(ProcessEnd::NotStarted(String::new()), 2), 3);
+    assert_eq!(row(ProcessEnd::Exit(1), 2), 0);
+    assert_eq!(row(ProcessEnd::Skipped(String::new()), 2), 2);
 }
 
 #[test]

@@ -83,24 +83,34 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// The limits after the changes. "By" on a limit that is none leaves it none.
-    pub fn apply(&self, limits: &Limits) -> Limits {
-        let moved = |limit: u64, change: Option<Change>| match change {
+    /// The limits of `subject` after the changes. "By" on a limit that is none counts from what is done by now:
+    /// `spent_ms` are the awake milliseconds of its running iteration.
+    pub fn apply(&self, subject: &Loop, spent_ms: u64) -> Limits {
+        let (limits, state) = (&subject.contract.limits, &subject.state);
+        let moved = |limit: u64, change: Option<Change>, done: u64| match change {
             None => limit,
             Some(Change::To(value)) => value,
-            Some(Change::By(_)) if limit == 0 => 0,
+            Some(Change::By(value)) if limit == 0 => done.saturating_add(value),
             Some(Change::By(value)) => limit.saturating_add(value),
         };
-        let small =
-            |limit: u32, change| u32::try_from(moved(u64::from(limit), change)).unwrap_or(u32::MAX);
+        let small = |limit: u32, change, done: u32| {
+            u32::try_from(moved(limit.into(), change, done.into())).unwrap_or(u32::MAX)
+        };
+        let seconds = state.awake_ms.saturating_add(spent_ms).div_ceil(1000);
+        let micros = state.usage.cost_at_most().micros();
+        let tokens = state.usage.tokens.total();
         Limits {
-            max_iterations: small(limits.max_iterations, self.max_iterations),
-            failure_threshold: small(limits.failure_threshold, self.failure_threshold),
-            stall: small(limits.stall, self.stall),
-            max_duration_s: moved(limits.max_duration_s, self.max_duration_s),
+            max_iterations: small(limits.max_iterations, self.max_iterations, state.completed),
+            failure_threshold: small(
+                limits.failure_threshold,
+                self.failure_threshold,
+                state.consecutive_failures,
+            ),
+            stall: small(limits.stall, self.stall, state.still),
+            max_duration_s: moved(limits.max_duration_s, self.max_duration_s, seconds),
             max_wait_s: limits.max_wait_s,
-            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros),
-            max_tokens: moved(limits.max_tokens, self.max_tokens),
+            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros, micros),
+            max_tokens: moved(limits.max_tokens, self.max_tokens, tokens),
         }
     }
 }
@@ -151,6 +161,11 @@ pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
     let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
     let spent = subject.state.awake_ms.saturating_add(iteration);
     (max > 0).then(|| max.saturating_mul(1000).saturating_sub(spent))
+}
+
+/// How many milliseconds of a check may pass after the loop's time is over: a tenth of it, 10 min at most.
+pub fn overtime_ms(limits: &Limits) -> u64 {
+    limits.max_duration_s.saturating_mul(100).min(600_000)
 }
 
 fn iterations_are_spent(subject: &Loop) -> bool {

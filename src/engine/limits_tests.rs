@@ -149,3 +149,41 @@ fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
     let past_the_end = outlasted_by(&subject, at(0).wall, at(2 * 3600).wall);
     assert_eq!(past_the_end.as_deref(), Some("the loop's time limit"));
 }
+
+#[test]
+fn more_of_what_has_no_limit_counts_from_what_is_done() {
+    let mut subject = a_loop();
+    subject.contract.limits = Limits {
+        max_iterations: 0,
+        failure_threshold: 0,
+        stall: 0,
+        max_duration_s: 0,
+        ..Limits::default()
+    };
+    subject.state.completed = 7;
+    subject.state.consecutive_failures = 2;
+    subject.state.still = 1;
+    subject.state.awake_ms = 90_500;
+    subject.state.usage.cost = Money(2_500_000_000_001);
+    subject.state.usage.tokens.input = 1_200;
+    let more = Some(Change::By(5));
+    let changes = Changes {
+        max_iterations: more,
+        failure_threshold: more,
+        stall: more,
+        max_duration_s: more,
+        max_cost_micros: more,
+        max_tokens: more,
+    };
+    let expected = Limits {
+        max_iterations: 12,
+        failure_threshold: 7,
+        stall: 6,
+        max_duration_s: 106,
+        max_cost_micros: 2_500_006,
+        max_tokens: 1_205,
+        ..subject.contract.limits.clone()
+    };
+    assert_eq!(changes.apply(&subject, 10_000), expected);
+    assert_eq!(Changes::default().apply(&subject, 10_000), subject.contract.limits);
+}

@@ -17,6 +17,7 @@ use super::git::Trusted;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
 use super::protect::{Marks, Protected};
+use super::times::{self, Earlier, Spread};
 use super::usage::Usage;
 
 /// The format this crew writes. It reads every earlier one, too: [`super::upgrade`].
@@ -89,8 +90,11 @@ pub struct Loop {
     pub started_at: DateTime<Utc>,
     pub contract: Contract,
     pub place: Place,
-    /// Awake milliseconds of each counted iteration.
+    /// Awake milliseconds of the newest counted iterations, [`times::KEPT`] of them.
     pub elapsed_ms: Vec<u64>,
+    /// What the times of those before come to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub earlier: Earlier,
     /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<Trusted>,
@@ -143,6 +147,9 @@ pub struct State {
     pub still: u32,
     /// Transient API errors in a row.
     pub transient_errors: u32,
+    /// Crashes of the agent in a row.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub crashes: u32,
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
     /// What it waits for; means nothing while it does not wait.
@@ -190,6 +197,7 @@ impl State {
             consecutive_failures: 0,
             still: 0,
             transient_errors: 0,
+            crashes: 0,
             due: None,
             awaited: None,
             awake_ms: 0,
@@ -208,6 +216,10 @@ impl State {
     }
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// What a loop remembers of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckMemory {
@@ -224,6 +236,26 @@ impl Loop {
     /// Whether the loop can still go on by itself: running, waiting or paused.
     pub fn is_live(&self) -> bool {
         self.state.status != Status::Finished
+    }
+
+    /// Takes the time of one more counted iteration.
+    pub fn took(&mut self, ms: u64) {
+        self.elapsed_ms.push(ms);
+        let more = self.elapsed_ms.len().saturating_sub(times::KEPT);
+        self.elapsed_ms.drain(..more).for_each(|ms| self.earlier.add(ms));
+    }
+
+    /// What the times of all its iterations come to.
+    pub fn spread(&self) -> Option<Spread> {
+        times::spread(&self.earlier, &self.elapsed_ms)
+    }
+
+    /// Whether an iteration is judged by what it changed in the working tree: for the stall rule, and for one
+    /// that runs into its timeout.
+    pub fn watches_the_tree(&self) -> bool {
+        let may_time_out =
+            || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
+        self.contract.limits.stall > 0 || may_time_out()
     }
 
     /// Which driver has the loop.
@@ -264,12 +296,9 @@ impl Loop {
         if limits.max_iterations > 0 && state.completed > limits.max_iterations {
             return Err(format!("{} iterations of {}", state.completed, limits.max_iterations));
         }
-        if self.elapsed_ms.len() != state.completed as usize {
-            return Err(format!(
-                "{} times for {} iterations",
-                self.elapsed_ms.len(),
-                state.completed
-            ));
+        let times = self.earlier.count + self.elapsed_ms.len() as u64;
+        if times != u64::from(state.completed) {
+            return Err(format!("{times} times for {} iterations", state.completed));
         }
         if state.consecutive_failures > state.completed || state.still > state.completed {
             return Err("a counter is ahead of the iterations".to_owned());

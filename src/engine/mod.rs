@@ -7,6 +7,7 @@ pub mod account;
 pub mod agent;
 pub mod claim;
 pub mod contract;
+pub mod crash;
 pub mod decide;
 pub mod environment;
 pub mod evidence;

@@ -118,6 +118,10 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
             "- The answer was cut by the token limit; what it changed is there. Carry on from there.\n",
         );
     }
+    if let Some(ended) = &last.ended {
+        let _ =
+            writeln!(text, "- It was not run to its end: {ended}. Carry on from what is there.");
+    }
     if let Some(failure) = &last.failure {
         let _ = writeln!(text, "- The iteration counts as a failure: {}.", clip(failure, 500));
         let errors = tail_of(&last.errors, ERRORS_CHARS);

@@ -39,7 +39,7 @@ fn contract() -> Value {
         "task": "t", "promise": "P", "protect": ["tests/**"],
         "checks": [{ "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2 }],
         "limits": {
-            "max_iterations": 1, "failure_threshold": 2, "stall": 3, "max_duration_s": 4,
+            "max_iterations": 2, "failure_threshold": 2, "stall": 3, "max_duration_s": 4,
             "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
         },
         "run": {
@@ -77,7 +77,7 @@ fn state() -> Value {
             "driver": "session", "session_id": "s", "process": { "pid": 42, "started": "9" },
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
         },
-        "completed": 1, "consecutive_failures": 1, "still": 1, "transient_errors": 3,
+        "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2,
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
         "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",
@@ -88,7 +88,7 @@ fn state() -> Value {
                 "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
                 "elapsed_ms": 2, "tail": "t",
             }],
-            "failure": "f", "errors": "e", "skipped": "s", "progress": "made", "mended": 3,
+            "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
             "usage": usage(), "words": ["w"], "cut": true,
         },
         "usage": usage(), "words": ["w"], "told": 1, "session": session(),
@@ -115,7 +115,8 @@ fn every_field() -> Value {
             "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b", "head": "h",
             "apart": "/a",
         },
-        "elapsed_ms": [1], "trusted": [{ "name": "n", "value": "v" }],
+        "elapsed_ms": [1],
+        "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4, "squares": 5 }, "trusted": [{ "name": "n", "value": "v" }],
         "environment": environment(), "protected": protected(), "state": state(),
     })
 }

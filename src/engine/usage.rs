@@ -65,6 +65,11 @@ impl Money {
         Self(micros.saturating_mul(1_000_000))
     }
 
+    /// In millionths of a dollar, rounded up.
+    pub fn micros(self) -> u64 {
+        self.0.div_ceil(1_000_000)
+    }
+
     /// For programs.
     #[expect(clippy::cast_precision_loss, reason = "a sum a person could pay is exact enough")]
     pub fn dollars(self) -> f64 {

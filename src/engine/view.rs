@@ -8,15 +8,12 @@ use super::looped::Loop;
 
 /// The version of the file's shape.
 pub const VERSION: u64 = 1;
-/// The most iteration times the view lists, the newest.
-const TIMES_MAX: usize = 1000;
 
 /// The value of the view's `loop` key.
 pub fn shown(subject: &Loop) -> Map<String, Value> {
     let contract = &subject.contract;
     let state = &subject.state;
-    let skip = subject.elapsed_ms.len().saturating_sub(TIMES_MAX);
-    let times: Vec<String> = subject.elapsed_ms.iter().skip(skip).map(|ms| seconds(*ms)).collect();
+    let times: Vec<String> = subject.elapsed_ms.iter().map(|ms| seconds(*ms)).collect();
     let value = json!({
         "id": subject.id,
         "active": subject.is_live(),

@@ -3,6 +3,7 @@
 
 use super::{amounts, duration};
 use crate::engine::limits::{self, Change, Limits};
+use crate::engine::looped::Loop;
 
 /// What is typed after `resume` or `set`: a loop's name, and changes of its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,9 +18,9 @@ impl Changes {
         self.limits == limits::Changes::default()
     }
 
-    /// The limits after the changes.
-    pub fn apply(&self, limits: &Limits) -> Limits {
-        self.limits.apply(limits)
+    /// The limits of `subject` after the changes; `spent_ms` are the awake milliseconds of its running iteration.
+    pub fn apply(&self, subject: &Loop, spent_ms: u64) -> Limits {
+        self.limits.apply(subject, spent_ms)
     }
 }
 
@@ -81,9 +82,17 @@ fn change(flag: &str, value: &str) -> Result<Change, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::fixture::a_loop;
+
+    fn a_loop_with(limits: &Limits) -> Loop {
+        let mut subject = a_loop();
+        subject.contract.limits = limits.clone();
+        subject
+    }
 
     fn applied(words: &str) -> Result<(u32, u32, u32, u64), String> {
-        let limits = parse(words.split_whitespace())?.apply(&Limits::default());
+        let subject = a_loop_with(&Limits::default());
+        let limits = parse(words.split_whitespace())?.apply(&subject, 0);
         let Limits { max_iterations, failure_threshold, stall, max_duration_s, .. } = limits;
         Ok((max_iterations, failure_threshold, stall, max_duration_s))
     }
@@ -125,7 +134,8 @@ mod tests {
             ("--max-tokens 1.5M", Err("`--max-tokens 1.5M` is no limit: write `2M` or `+500k`")),
         ];
         for (words, expected) in table {
-            let moved = parse(words.split_whitespace()).map(|changes| changes.apply(&limits));
+            let moved = parse(words.split_whitespace())
+                .map(|changes| changes.apply(&a_loop_with(&limits), 0));
             let moved = moved.map(|it| (it.max_cost_micros, it.max_tokens));
             assert_eq!(moved, expected.map_err(str::to_owned), "{words}");
         }
@@ -134,7 +144,8 @@ mod tests {
     #[test]
     fn narrowing_is_told_from_raising_and_zero_is_the_widest() {
         let limits = Limits::default();
-        let with = |words: &str| parse(words.split_whitespace()).unwrap().apply(&limits);
+        let with =
+            |words: &str| parse(words.split_whitespace()).unwrap().apply(&a_loop_with(&limits), 0);
         for (words, expected) in [
             ("-n 5", true),
             ("-n 10", true),
@@ -154,7 +165,7 @@ mod tests {
             ("--max-cost 0", false),
             ("--max-tokens 10", false),
         ] {
-            let moved = parse(words.split_whitespace()).unwrap().apply(&priced);
+            let moved = parse(words.split_whitespace()).unwrap().apply(&a_loop_with(&priced), 0);
             assert_eq!(moved.are_within(&priced), expected, "{words}");
         }
     }

@@ -20,6 +20,7 @@ pub mod plugin;
 pub mod process_table;
 pub mod project;
 pub mod reset;
+pub mod service_words;
 pub mod settings;
 pub mod spelling;
 pub mod transcript;

@@ -15,7 +15,21 @@ pub static RESET_SECONDS: Pattern = LazyLock::new(|| constant(r"(?-u)\|(\d{10})\
 /// for a person's language has a narrow space of its own before that half.
 pub static RESET_CLOCK: Pattern = LazyLock::new(|| {
     constant(
-        r"(?i-u)\bresets?\s+(?:at\s+)?(?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?(?:\s|(?u-i:[\x{a0}\x{202f}]))*([ap]m)?\b",
+        r"(?i-u)\b(?:resets?|try again at)\s+(?:at\s+)?(?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?(?:\s|(?u-i:[\x{a0}\x{202f}]))*([ap]m)?\b",
+    )
+});
+
+/// "try again in 20s", "Retry-After: 30", "retry after 5 minutes": amount, unit.
+pub static RESET_WAIT: Pattern = LazyLock::new(|| {
+    constant(
+        r"(?i-u)\b(?:(?:re)?try(?:ing)?(?: again)?(?:[ -]after| in)|resets? in):?\s*(\d{1,6})(?:\.\d+)?\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)?\b",
+    )
+});
+
+/// What a program that has no event for it says of a limit or an overload of the model's service.
+pub static SERVICE_LIMIT: Pattern = LazyLock::new(|| {
+    constant(
+        r"(?i-u)\brate[ _-]limit(?:s|ed|ing)?[ _-](?:exceeded|reached|hit|error)|\b(?:hit|reached|exceeded) (?:\w+ ){0,4}rate[ -]limits?\b|\brate[ -]limited\b|\btoo many requests\b|\b(?:http|status|error|code)(?:[ _]?code)?(?u-i:[^A-Za-z0-9_]){0,3}(?:429|529)\b|\busage limit\b|\binsufficient_quota\b|\b(?:api|request|token|daily|your|current|requests|tokens) quota\b|^(?u-i:[^A-Za-z0-9_])*quota exceeded|\bresource[ _]exhausted\b|\boverloaded(?:_error)?\b",
     )
 });
 

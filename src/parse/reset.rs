@@ -1,17 +1,20 @@
 //! When a limit of the model's service is over, from the words the client shows: it names a time of the
 //! user's own clock and no date, or seconds since 1970. A time that cannot be read is no time.
 
-use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveTime, Utc, Weekday};
+use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveTime, TimeDelta, Utc, Weekday};
 
-use super::patterns::{RESET_CLOCK, RESET_SECONDS};
+use super::patterns::{RESET_CLOCK, RESET_SECONDS, RESET_WAIT};
 
 /// The furthest reset that is believed: a week's limit ends within eight days.
 const DAYS_MAX: u64 = 8;
 
-/// Reads "resets 3:45pm", "resets Mon 12:00am", "resets at 15:00" or "…|1795000000"; `now` is on the
+/// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000"; `now` is on the
 /// user's own clock.
 pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
-    since_1970(message).or_else(|| by_the_clock(message, now)).filter(|at| is_believed(*at, now))
+    since_1970(message)
+        .or_else(|| by_the_clock(message, now))
+        .or_else(|| after_a_wait(message, now))
+        .filter(|at| is_believed(*at, now))
 }
 
 /// Whether a limit can be over then.
@@ -23,6 +26,19 @@ pub fn is_believed(at: DateTime<Utc>, now: DateTime<FixedOffset>) -> bool {
 fn since_1970(message: &str) -> Option<DateTime<Utc>> {
     let seconds = RESET_SECONDS.captures(message)?.get(1)?.as_str().parse().ok()?;
     DateTime::from_timestamp(seconds, 0)
+}
+
+fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    let words = RESET_WAIT.captures(message)?;
+    let amount: i64 = words.get(1)?.as_str().parse().ok()?;
+    let unit = words.get(2).map_or("s", |it| it.as_str()).to_ascii_lowercase();
+    let milliseconds = match unit.as_str() {
+        "ms" | "millisecond" | "milliseconds" => 1,
+        unit if unit.starts_with('m') => 60_000,
+        unit if unit.starts_with('h') => 3_600_000,
+        _ => 1000,
+    };
+    Some(now.with_timezone(&Utc) + TimeDelta::milliseconds(amount * milliseconds))
 }
 
 fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
@@ -61,7 +77,12 @@ mod tests {
             ("limit · resets Sat 10pm (Europe/Berlin)", Some("2026-11-28T21:00:00Z")),
             ("resets at 23:30", Some("2026-11-21T22:30:00Z")),
             ("Claude AI usage limit reached|1795300000", Some("2026-11-21T22:26:40Z")),
+            ("429 Too Many Requests; try again in 20s", Some("2026-11-21T21:15:20Z")),
+            ("Retry-After: 90", Some("2026-11-21T21:16:30Z")),
+            ("Please retry after 5 minutes.", Some("2026-11-21T21:20:00Z")),
+            ("usage limit: try again at 11:45 PM", Some("2026-11-21T22:45:00Z")),
             ("API Error: 529 Overloaded. Try again.", None),
+            ("retry 3 of 5", None),
             ("resets 25:00", None),
             ("resets 7", None),
             ("limit reached|9999999999", None),

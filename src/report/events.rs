@@ -30,7 +30,6 @@ use crate::engine::limits::going_on;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
-use crate::engine::times::spread;
 
 /// What every event says of its loop, learned from those that carry the record.
 #[derive(Debug, Default)]
@@ -167,7 +166,7 @@ fn finished(news: &News<'_>) -> Value {
         "completed_iterations": record.state.completed,
         "awake_ms": record.state.awake_ms,
         "iterations_ms": record.elapsed_ms,
-        "spread_ms": spread(&record.elapsed_ms),
+        "spread_ms": record.spread(),
         "usage": usage(&record.state.usage),
         "commits": since.commits,
         "handoff": handoff,

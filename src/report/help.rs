@@ -110,10 +110,11 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
 
   -n, --max-iterations N|+N, --max-duration D|+D, --max-cost USD|+USD, --max-tokens N|+N,
   --failure-threshold N, --stall N
-                                  +N adds to the loop's own limit
+                                  +N adds to the loop's own limit, or to what is done where it has none
   --agent, --agent-cmd, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
   --rebase, --no-awake, --no-project, --detach, --json, -v, -q
                                   as in crew run
+  --now                           a run that waits tries at once, where it runs; so does Enter at its terminal
 
 Examples:
   crew resume -n +10

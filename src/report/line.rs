@@ -220,7 +220,8 @@ pub fn standing(subject: &Loop) -> String {
             let until = due.map_or_else(String::new, |due| format!(" until {due}"));
             let why = subject.state.awaited.as_deref().map(|why| format!(" ({})", clip(why, 60)));
             let until = until + why.as_deref().unwrap_or_default();
-            return format!("waiting{until}, then iteration {}{of} again", subject.iteration());
+            let again = if subject.state.transient_errors > 0 { " again" } else { "" };
+            return format!("waiting{until}, then iteration {}{of}{again}", subject.iteration());
         }
         status => status.label(),
     };

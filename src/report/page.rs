@@ -14,7 +14,6 @@ use crate::engine::outcome::Outcome;
 use crate::engine::owner::Driver;
 use crate::engine::prompt::clip;
 use crate::engine::text::plain;
-use crate::engine::times::spread;
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
 /// command.
@@ -62,7 +61,7 @@ fn time(subject: &Loop) -> String {
 
 /// What its iterations' times come to.
 fn each(text: &mut String, subject: &Loop) {
-    if let Some(spread) = spread(&subject.elapsed_ms) {
+    if let Some(spread) = subject.spread() {
         let [min, mean, max, deviation] =
             [spread.min, spread.mean, spread.max, spread.deviation].map(took);
         let value = format!("min {min} · mean {mean} · max {max} · standard deviation {deviation}");

@@ -163,7 +163,10 @@ fn checked(result: &CheckResult) -> Said {
         }
         (Verdict::Failed, None) => plain(format!("Check failed: `{run}` in {time}")),
         (Verdict::TimedOut, _) => plain(format!("Check timed out: `{run}` after {time}")),
-        (Verdict::Unknown, _) => warning(format!("Check did not finish: `{run}`")),
+        (Verdict::Unknown, _) => {
+            let why = result.tail.lines().next().map(|why| format!(": {}", short(why)));
+            warning(format!("Check did not finish: `{run}`{}", why.unwrap_or_default()))
+        }
     }
 }
 
@@ -177,6 +180,11 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
             None => short(failure),
         };
         said.push(warning(format!("{failure}, consecutive failures: {}", failures(after))));
+    }
+    if let Some(ended) = evidence.and_then(|evidence| evidence.ended.as_deref()) {
+        let (first, rest) = ended.split_at(1);
+        let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
+        said.push(plain(text));
     }
     said.extend(evidence.and_then(claim).map(plain));
     // The line of the end says it then: the one that aborts has failed, the one that was interrupted was
@@ -211,11 +219,14 @@ fn claim(evidence: &Evidence) -> Option<String> {
 }
 
 fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
+    let is_crash = record.state.transient_errors == 0;
+    let (time, again) =
+        if is_crash { (second as fn(_, _) -> _, "") } else { (minute as _, " again") };
     let until =
-        record.state.due.map_or_else(String::new, |due| format!(" until {}", minute(due, at)));
+        record.state.due.map_or_else(String::new, |due| format!(" until {}", time(due, at)));
     let why = record.state.awaited.as_deref().map(|why| format!(" ({})", clip(why, 60)));
     let iteration = record.iteration();
-    format!("Waiting{until}{}, then iteration {iteration} again", why.unwrap_or_default())
+    format!("Waiting{until}{}, then iteration {iteration}{again}", why.unwrap_or_default())
 }
 
 /// "03:10", and the date where it is another day.

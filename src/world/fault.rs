@@ -80,3 +80,16 @@ pub fn grace(usual: std::time::Duration) -> std::time::Duration {
 pub fn grace(usual: std::time::Duration) -> std::time::Duration {
     usual
 }
+
+/// How long a closed agent may stay: `usual`, or what a test says in `CREW_LINGER_MS`.
+#[cfg(debug_assertions)]
+pub fn linger(usual: std::time::Duration) -> std::time::Duration {
+    let said = super::env::text("CREW_LINGER_MS").and_then(|text| text.parse().ok());
+    said.map_or(usual, std::time::Duration::from_millis)
+}
+
+/// A release build's patience is the usual one.
+#[cfg(not(debug_assertions))]
+pub fn linger(usual: std::time::Duration) -> std::time::Duration {
+    usual
+}

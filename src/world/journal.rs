@@ -4,10 +4,15 @@ use std::io;
 use std::path::Path;
 
 use super::disk;
+use crate::engine::account::{ACCOUNTS_SHOWN, Account, Accounts};
 use crate::engine::journal::Entry;
 
 /// The most of a journal that is read back; a longer one is still written.
 const JOURNAL_BYTES: u64 = 256 << 20;
+
+/// How much of a journal's end is read for its last accounts: at first, and at most.
+const ACCOUNTS_BYTES: u64 = 64 << 10;
+const ACCOUNTS_BYTES_MAX: u64 = 4 << 20;
 
 /// Appends an entry, durably.
 pub fn append(path: &Path, entry: &Entry) -> io::Result<()> {
@@ -33,6 +38,22 @@ pub struct Extent {
 /// the end is read.
 pub fn each(path: &Path, each: impl FnMut(Entry)) -> io::Result<Extent> {
     if disk::exists(path) { newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
+}
+
+/// The last iterations' accounts. A journal is read from its end, only as far as they need: what an iteration
+/// costs must not grow with those before it.
+pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
+    let mut bytes = ACCOUNTS_BYTES;
+    while disk::exists(path) {
+        let mut accounts = Accounts::default();
+        let extent = newest(path, bytes, |entry| accounts.add(&entry))?;
+        let told = accounts.told();
+        if told.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {
+            return Ok(told);
+        }
+        bytes *= 4;
+    }
+    Ok(Vec::new())
 }
 
 fn newest(path: &Path, limit: u64, mut each: impl FnMut(Entry)) -> io::Result<Extent> {

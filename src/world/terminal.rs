@@ -4,7 +4,8 @@ use std::io::{self, ErrorKind, IsTerminal, stderr, stdin, stdout};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios::tcgetwinsize;
+use rustix::process::getpgrp;
+use rustix::termios::{tcgetpgrp, tcgetwinsize};
 
 /// The longest an answer is waited for: whoever went away has not agreed.
 const ANSWER_WAIT: Duration = Duration::from_secs(600);
@@ -24,6 +25,20 @@ pub fn columns() -> Option<u16> {
 /// Whether a person can read what is printed, and answer.
 pub fn is_interactive() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
+}
+
+/// Whether a line was typed that nobody has read yet; it is read. Only of a terminal that this process is in the
+/// foreground of: any other would stop it.
+pub fn enter_was_pressed() -> bool {
+    let stdin = stdin();
+    let is_ours = || tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
+    if !stdin.is_terminal() || !is_ours() {
+        return false;
+    }
+    let is_typed = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default()));
+    let mut line = [0; ANSWER_BYTES];
+    is_typed.is_ok_and(|typed| typed > 0)
+        && rustix::io::read(&stdin, &mut line).is_ok_and(|length| length > 0)
 }
 
 /// The line that is typed now; `None` at the end of the input. Past the deadline it is an error.

@@ -6,6 +6,8 @@ mod awake;
 mod children;
 mod claude;
 mod client;
+mod closing;
+mod crashes;
 #[cfg(target_os = "linux")]
 mod cycles;
 mod examples;
@@ -16,6 +18,7 @@ mod git;
 mod gone;
 #[cfg(target_os = "linux")]
 mod kills;
+mod limits;
 mod live;
 mod moves;
 mod owners;

@@ -6,8 +6,11 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::agents::lenient::{Call, Flag, List, Number, Part, Word, part};
+use crate::agents::lenient::{Call, Dollars, Flag, List, Number, Part, Word, part};
 use crate::agents::words::shown;
+
+/// The kind of an end by the client's own limit on turns.
+pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
 #[derive(Debug)]
 pub(super) enum Event {
@@ -124,6 +127,8 @@ pub(super) struct System {
     #[serde(default)]
     pub(super) task_id: Word,
     #[serde(default)]
+    pub(super) hook_id: Word,
+    #[serde(default)]
     pub(super) tasks: List<Task>,
     #[serde(default)]
     pub(super) error: Word,
@@ -195,6 +200,12 @@ pub(super) struct Result {
     api_error_status: Number,
     #[serde(default)]
     num_turns: Number,
+    /// Of the whole process so far.
+    #[serde(default)]
+    pub(super) total_cost_usd: Dollars,
+    /// Turns that will follow this one.
+    #[serde(default)]
+    pub(super) queued_turn_count: Number,
 }
 
 #[derive(Debug, Deserialize)]
@@ -213,7 +224,7 @@ pub(super) struct ModelUse {
     /// 2.1.330 and later.
     pub(super) cache_creation_ephemeral1h_input_tokens: Number,
     #[serde(rename = "costUSD")]
-    pub(super) cost_usd: Number,
+    pub(super) cost_usd: Dollars,
     /// `list`, `managed` or `unknown`; 2.1.330 and later.
     pub(super) cost_basis: Word,
 }
@@ -221,6 +232,16 @@ pub(super) struct ModelUse {
 impl Result {
     pub(super) fn status(&self) -> Option<u16> {
         self.api_error_status.0.map(|_| u16::try_from(self.api_error_status.count()).unwrap_or(0))
+    }
+
+    /// What it says went wrong, where it ended in an error that is no limit of its own.
+    pub(super) fn failed(&self) -> Option<String> {
+        let kind = self.subtype.text().unwrap_or_default();
+        let is_error = self.is_error.0 || kind.starts_with("error");
+        let words = self.words.text().map(str::trim).filter(|words| !words.is_empty());
+        let told = words.unwrap_or(kind);
+        (is_error && kind != OUT_OF_TURNS)
+            .then(|| format!("the agent's closing event says error: {}", shown(told)))
     }
 
     pub(super) fn turns(&self) -> u32 {

@@ -7,19 +7,22 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use self::events::{Event, Heard, Limit, Result, Said, System};
+use self::events::{Event, Heard, Limit, OUT_OF_TURNS, Result, Said, System};
 use self::spent::Spent;
 use super::open::Open;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{Reader, Report};
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
-use crate::engine::facts::ApiError;
+use crate::engine::facts::{ApiError, Closing};
 use crate::parse::{api_error, reset};
 
 mod events;
 mod spent;
 #[cfg(test)]
+#[macro_use]
 mod tests;
+#[cfg(test)]
+mod closing_tests;
 
 pub(super) const NAME: &str = "claude";
 
@@ -78,13 +81,22 @@ struct Told {
 /// What the last `result` said; a client that waits for its background work gives one for each turn.
 #[derive(Debug)]
 struct Ending {
-    is_error: bool,
+    /// What went wrong, in words, if that was not the client's own limit on turns.
+    failed: Option<String>,
+    /// Whether turns will follow.
+    is_queued: bool,
     out_of_turns: bool,
     /// HTTP status of the service's refusal.
     status: Option<u16>,
     /// That the service failed is said without a kind or a status.
     is_api_error: bool,
     message: Option<String>,
+}
+
+impl Ending {
+    fn is_error(&self) -> bool {
+        self.failed.is_some() || self.out_of_turns
+    }
 }
 
 impl Reader for Claude {
@@ -102,7 +114,11 @@ impl Reader for Claude {
     }
 
     fn tool_is_open(&self) -> bool {
-        self.open.is_any()
+        if self.ending.is_some() { self.open.is_any_tool() } else { self.open.is_any() }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.ending.as_ref().is_some_and(|ending| !ending.is_queued) && !self.open.is_any()
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
@@ -110,17 +126,24 @@ impl Reader for Claude {
         let ending = self.ending.as_ref();
         let own = self.words.clone().filter(|_| self.words_are_last);
         let final_message = match ending {
-            Some(ending) if ending.is_error => None,
+            Some(ending) if ending.is_error() => None,
             // An overruled stop hook leaves the result empty.
             Some(ending) => ending.message.clone().or(own),
             None => own,
+        };
+        let error = if cut { None } else { self.api_error(now) };
+        let closing = match ending.map(|ending| &ending.failed) {
+            None => Closing::Missing,
+            Some(Some(how)) if !cut && error.is_none() => Closing::Failed(how.clone()),
+            Some(_) => Closing::Plain,
         };
         Report {
             final_message,
             last_words: self.words.clone(),
             may_echo: false,
             usage: self.spent.usage(),
-            error: if cut { None } else { self.api_error(now) },
+            closing,
+            error,
             denied: self.denied.clone(),
             cut,
             out_of_turns: ending.is_some_and(|ending| ending.out_of_turns),
@@ -203,6 +226,8 @@ impl Claude {
                 let tasks = system.tasks.iter().filter_map(|task| task.task_id.text());
                 self.open.tasks_are(tasks);
             }
+            "hook_started" => self.open.hook(system.hook_id.text().unwrap_or_default()),
+            "hook_response" => self.open.close_hook(system.hook_id.text().unwrap_or_default()),
             "permission_denied" => {
                 let tool = system.tool_name.text()?;
                 note(&mut self.denied, tool);
@@ -233,14 +258,16 @@ impl Claude {
         let turns = result.turns();
         self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
         self.open.close_all_tools();
-        let is_error = result.is_error.0;
+        let failed = result.failed();
+        let is_error = result.is_error.0 || failed.is_some();
         if !is_error {
             self.error = None;
         }
         let text = result.words.text().map(str::trim).filter(|text| !text.is_empty());
         self.ending = Some(Ending {
-            is_error,
-            out_of_turns: result.subtype.text() == Some("error_max_turns"),
+            failed,
+            is_queued: result.queued_turn_count.count() > 0,
+            out_of_turns: result.subtype.text() == Some(OUT_OF_TURNS),
             status: result.status(),
             is_api_error: result.terminal_reason.text() == Some("api_error"),
             message: text.map(|text| end(text, KEPT_BYTES).to_owned()),
@@ -255,7 +282,7 @@ impl Claude {
         let (kind, message) = if let Some(told) = &self.error {
             (told.kind.as_str(), told.message.as_str())
         } else {
-            let ending = ending.filter(|ending| ending.is_error)?;
+            let ending = ending.filter(|ending| ending.is_error())?;
             if status.is_none() && !ending.is_api_error {
                 return None;
             }

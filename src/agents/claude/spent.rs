@@ -23,6 +23,8 @@ pub(super) struct Spent {
     hour: u64,
     /// Whether a turn came to its end, where the client tells what it used.
     is_over: bool,
+    /// Whether a cost that the client told cannot be read: then nothing is known of it, and never $0.00.
+    is_unreadable: bool,
 }
 
 impl Spent {
@@ -38,12 +40,16 @@ impl Spent {
     /// Takes the client's own sum in place of what was counted.
     pub(super) fn result(&mut self, result: &Result) {
         self.is_over = true;
-        let Some(models) = &result.model_usage.0 else { return };
+        let Some(models) = &result.model_usage.0 else { return self.sum(result.total_cost_usd.0) };
+        self.is_unreadable = false;
         let mut told = Usage::default();
         let mut hour = self.hour;
         for (model, used) in models {
             match &used.0 {
-                Some(used) => told.add(&of_model(model, used, &mut hour)),
+                Some(used) => match of_model(model, used, &mut hour) {
+                    Some(used) => told.add(&used),
+                    None => self.is_unreadable = true,
+                },
                 None => told.lost = true,
             }
         }
@@ -51,9 +57,22 @@ impl Spent {
         self.since = Usage::default();
     }
 
+    /// Takes the cost of the whole process, where its tokens are told by its messages only.
+    fn sum(&mut self, dollars: Option<f64>) {
+        let Some(dollars) = dollars else { return };
+        let mut told = self.told.take().unwrap_or_default();
+        let since = std::mem::take(&mut self.since);
+        told.add(&Usage { cost: Money::default(), ..since });
+        told.cost = money(dollars);
+        self.told = Some(told);
+    }
+
     /// What was used; `None` where a client that came to its end did not tell. One that was ended before, or
     /// that said nothing at all, lost it.
     pub(super) fn usage(&self) -> Option<Usage> {
+        if self.is_unreadable {
+            return None;
+        }
         let mut since = self.since.clone();
         let is_counted = since.tokens.total() > 0;
         // Of an answer that is still given only its beginning is told.
@@ -69,8 +88,8 @@ impl Spent {
     }
 }
 
-/// What one model used. The client guesses a cost for a model it has no price of; crew does not.
-fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Usage {
+/// What one model used; `None` where its cost cannot be read. The client guesses a cost for a model it has no price of; crew does not.
+fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
     let written = used.cache_creation_input_tokens.count();
     let hour = match used.cache_creation_ephemeral1h_input_tokens.0 {
         Some(_) => used.cache_creation_ephemeral1h_input_tokens.count().min(written),
@@ -90,18 +109,18 @@ fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Usage {
         None => prices::cost(&Message { model: model.clone(), ..Message::default() }).is_some(),
     };
     if is_priced {
-        Usage { tokens, cost: money(used.cost_usd.0), ..Usage::default() }
+        Some(Usage { tokens, cost: money(used.cost_usd.0?), ..Usage::default() })
     } else {
-        Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() }
+        Some(Usage { tokens, unpriced: tokens, unpriced_models: vec![model], ..Usage::default() })
     }
 }
 
 /// From dollars, which the client tells as a sum of floats.
-fn money(dollars: Option<f64>) -> Money {
+fn money(dollars: f64) -> Money {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a float is cut to what fits"
     )]
-    Money(dollars.map_or(0, |dollars| (dollars * 1e12).round() as u64))
+    Money((dollars * 1e12).round() as u64)
 }

@@ -139,6 +139,12 @@ impl Runner<'_> {
                 "the agent closed its standard output and ran on: its last words may be missing";
             notes.push(why.to_owned());
         }
+        if ended.end == End::Lingered {
+            let silent = agent::CLOSED.as_secs();
+            notes.push(format!(
+                "the agent had said that it was over, then nothing for {silent} s: ended, the iteration counts whole"
+            ));
+        }
         if !ended.left_behind.is_empty() {
             let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
             notes.push(format!("the agent left processes that do not end: {}", ids.join(", ")));
@@ -153,17 +159,20 @@ impl Runner<'_> {
             report.claim(prompt, &self.record.contract.task, self.record.contract.promise.as_ref());
         let process = match ended.end {
             End::Exit(code) => ProcessEnd::Exit(code),
+            End::Lingered => ProcessEnd::Exit(0),
             End::Signal(signal) => ProcessEnd::Signal(signal),
             End::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
             End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
             End::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
         };
         let usage = report.used(&process);
-        let agent = AgentEnd {
-            errors: tail_of(&plain(&ended.errors), TAIL_CHARS),
-            missed_ms: ended.missed_ms,
-            ..report.agent_end(process)
-        };
+        let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
+        let told = agents::limit_told(&run.agent, &process, &errors, clock::local());
+        // A claim stands against it: whoever says that all is done was not kept from its work.
+        let told = told.filter(|_| claim != Claim::Success);
+        let mut agent =
+            AgentEnd { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };
+        agent.error = agent.error.or(told);
         Attempt { agent, claim, usage }
     }
 

@@ -63,7 +63,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
         was_said: false,
         refused: None,
         handoff: None,
-        is_first: true,
+        is_rested: true,
     };
     runner.go()
 }
@@ -90,7 +90,8 @@ struct Runner<'a> {
     refused: Option<Error>,
     /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
     handoff: Option<PathBuf>,
-    is_first: bool,
+    /// Whether the next iteration waits for no delay: the first here, and one that a wait stood before.
+    is_rested: bool,
 }
 
 impl Runner<'_> {

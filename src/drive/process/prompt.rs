@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::engine::account::Accounts;
 use crate::engine::looped::Loop;
 use crate::engine::size::Size;
 use crate::prompts::assembly;
@@ -36,10 +35,8 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
     let diff = wants(Variable::GitDiff).then(|| git::diff_text(checkout)).flatten();
     let log = wants(Variable::GitLog).then(|| git::log_text(checkout)).flatten();
     let journal = home.loop_file(&subject.id, "journal.jsonl");
-    let mut accounts = Accounts::default();
     // Without its story a prompt still has its task and what was seen last.
-    let _ = journal::each(&journal, |entry| accounts.add(&entry));
-    let accounts = accounts.told();
+    let accounts = journal::accounts(&journal).unwrap_or_default();
     let page = handoff.and_then(|path| {
         let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;
         Some((path, text))

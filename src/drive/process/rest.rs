@@ -1,5 +1,5 @@
-//! Between two iterations: the delay, and the wait for the model's service. Both look at the wall clock in
-//! short steps, so that a lid that opens after a reset goes on at once, and both end as soon as a person asks.
+//! Between two iterations: the delay, and the wait for the model's service or after a crash. They look at the wall clock in
+//! short steps, so that a lid that opens after a reset goes on at once, and end as soon as a person asks.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::Runner;
 use crate::drive::{ending, steer};
 use crate::engine::facts::Order;
+use crate::engine::limits::time_left_ms;
 use crate::engine::looped::Status;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome};
 use crate::world::clock::Stopwatch;
-use crate::world::{clock, store};
+use crate::world::{clock, store, terminal};
 
 /// Between two looks at signals and the clock.
 const STEP: Duration = Duration::from_millis(100);
@@ -21,16 +22,25 @@ const STEP: Duration = Duration::from_millis(100);
 const ORDERS_MS: u64 = 500;
 
 impl Runner<'_> {
-    /// Sleeps until the wait is over, then has the same iteration begin anew.
+    /// Sleeps until the wait is over, or a person cuts it short by Enter, then has the iteration begin.
     pub(super) fn wait(&mut self) {
         self.tell(&News::Waiting(&self.record));
+        self.is_rested = true;
+        // What was typed before asks for nothing.
+        terminal::enter_was_pressed();
         let due = self.record.state.due.unwrap_or_else(|| clock::now().wall);
-        if !self.sleep_until(due) {
+        if !self.sleep_until(due, &terminal::enter_was_pressed) {
             return self.obey();
         }
+        self.begin("the wait is over");
+    }
+
+    /// An iteration begins after a rest, whose time is the loop's and no iteration's.
+    fn begin(&mut self, what: &str) {
         if !self.is_unsaved() {
-            let begun = steer::begin_again(self.home, &self.record.id, "the wait is over");
-            self.or_remember(begun.map(drop));
+            let begun = steer::begin_again(self.home, &self.record.id, what);
+            let begun = begun.map(|record| self.record = record);
+            self.or_remember(begun);
         }
         if self.is_unsaved() {
             let now = clock::now();
@@ -54,7 +64,11 @@ impl Runner<'_> {
 
     /// Ends the loop between two iterations.
     pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
-        let ending = Ending { outcome, proof: None, why: why.to_owned() };
+        self.finish(Ending { outcome, proof: None, why: why.to_owned() });
+    }
+
+    /// The same, with a proof where there is one.
+    pub(super) fn finish(&mut self, ending: Ending) {
         if !self.is_unsaved() {
             let id = &self.record.id;
             let ended = ending::end(self.home, id, ending.clone(), store::LOCK_WAIT);
@@ -78,22 +92,31 @@ impl Runner<'_> {
         }
     }
 
-    /// Lets the delay between two iterations pass; false when somebody asked for something meanwhile.
+    /// Lets the delay between two iterations pass, as long as the loop has time; false when somebody asked for
+    /// something meanwhile.
     pub(super) fn delay(&mut self) -> bool {
-        let seconds = self.run().pace.delay_s;
-        if seconds == 0 || self.is_first {
+        let delay = self.run().pace.delay_s.saturating_mul(1000);
+        if delay == 0 || self.is_rested {
             return true;
         }
-        let delay = TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX / 1_000_000));
-        let until = clock::now().wall + delay;
+        let left = time_left_ms(&self.record, clock::now().awake_ms).unwrap_or(u64::MAX);
+        let most = i64::MAX / 1_000_000;
+        let rest =
+            TimeDelta::milliseconds(i64::try_from(delay.min(left)).unwrap_or(most).min(most));
+        let until = clock::now().wall + rest;
         self.tell(&News::Delayed { record: &self.record, until });
-        self.sleep_until(until)
+        let is_over = self.sleep_until(until, &|| false);
+        if is_over {
+            self.begin("the delay is over");
+        }
+        is_over
     }
 
-    /// Sleeps; false when a signal came, an order was left, or the record was changed by another.
-    fn sleep_until(&self, due: DateTime<Utc>) -> bool {
+    /// Sleeps, or until `is_cut_short` says so; false when a signal came, an order was left, or the record was
+    /// changed by another.
+    fn sleep_until(&self, due: DateTime<Utc>, is_cut_short: &dyn Fn() -> bool) -> bool {
         let mut looked: Option<Stopwatch> = None;
-        while clock::now().wall < due {
+        while clock::now().wall < due && !is_cut_short() {
             if self.tick() {
                 return false;
             }

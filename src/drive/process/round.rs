@@ -9,7 +9,7 @@ use super::{Runner, is_ours};
 use crate::drive::boundary::{self, Boundary, Closing, Open};
 use crate::drive::reactions::react;
 use crate::drive::{ending, place};
-use crate::engine::decide::Decision;
+use crate::engine::decide::{Decision, spent_at_rest};
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
@@ -31,8 +31,11 @@ impl Runner<'_> {
         if let Some(gone) = place::gone(&self.record.place) {
             return self.end(Outcome::Blocked, gone.lines().next().unwrap_or_default());
         }
+        if let Some(ending) = spent_at_rest(&self.record) {
+            return self.finish(ending);
+        }
         let Some(attempt) = self.attempt() else { return };
-        self.is_first = false;
+        self.is_rested = false;
         let usage = attempt.usage.clone();
         let judged = self.open().and_then(|open| self.judge(open, attempt));
         match judged {
@@ -218,8 +221,8 @@ impl Runner<'_> {
 
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
-        let stalls = self.record.contract.limits.stall > 0;
-        let tree = stalls.then(|| fingerprint(&self.record)).flatten().map(|it| it.hash);
+        let is_watched = self.record.watches_the_tree();
+        let tree = is_watched.then(|| fingerprint(&self.record)).flatten().map(|it| it.hash);
         let protected = self.record.protected.clone();
         self.amend(what, |record| {
             record.state.tree.clone_from(&tree);

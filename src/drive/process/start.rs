@@ -12,7 +12,7 @@ use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
 use crate::drive::resume::myself;
-use crate::drive::{agent, gather, place, procedures, settings, start, terms};
+use crate::drive::{agent, ending, gather, place, procedures, settings, start, terms};
 use crate::engine::agent::Agent;
 use crate::engine::contract::{Contract, Place, Role};
 use crate::engine::facts::Verdict;
@@ -24,6 +24,7 @@ use crate::engine::run::{Fragment, GitSteps, Pace, Recipe, Run};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::Keep;
 use crate::engine::settings::{Layer, Limit, Sourced};
+use crate::engine::times::Earlier;
 use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
@@ -242,6 +243,7 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
         contract: prepared.contract.clone(),
         place: prepared.place.clone(),
         elapsed_ms: Vec::new(),
+        earlier: Earlier::default(),
         trusted: None,
         environment: None,
         protected: None,
@@ -329,8 +331,9 @@ fn baseline(
             "every check passes already: they will not tell a finished job from an unbegun one",
         ));
     }
+    record.state.awake_ms += ending::spent_ms(&record);
     record.state.began = clock::now();
-    if record.contract.limits.stall > 0 {
+    if record.watches_the_tree() {
         record.state.tree = fingerprint(&record).map(|it| it.hash);
     }
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;

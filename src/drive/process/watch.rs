@@ -84,6 +84,10 @@ impl Watch for Watcher<'_, '_> {
         self.reader.tool_is_open()
     }
 
+    fn is_closed(&self) -> bool {
+        self.reader.is_closed()
+    }
+
     fn stop(&mut self) -> Option<Stop> {
         let is_signalled = self.runner.tick();
         if !is_signalled && !self.orders() {

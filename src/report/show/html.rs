@@ -32,9 +32,10 @@ pre, code { font-family: ui-monospace, monospace; font-size: .9em }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .7rem }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line) }
-td { overflow-wrap: anywhere } td.n { white-space: nowrap; font-variant-numeric: tabular-nums }
+td { overflow-wrap: anywhere } .all td { white-space: nowrap; font-variant-numeric: tabular-nums }
+.all td:nth-child(4) { width: 8rem } .all td:nth-child(5) { white-space: normal }
 .good { color: var(--good) } .bad { color: var(--bad) } .quiet { color: var(--quiet) }
-.bar { background: var(--bar); height: .6rem; min-width: 1px }
+.all i { display: block; background: var(--bar); height: .6rem; min-width: 1px }
 </style>
 ";
 
@@ -68,7 +69,7 @@ fn summary(text: &mut String, known: &Known<'_>) {
     }
     row(text, "started", &known.time(record.started_at));
     row(text, "time awake", &took(record.state.awake_ms));
-    if let Some(spread) = crate::engine::times::spread(&record.elapsed_ms) {
+    if let Some(spread) = record.spread() {
         let [min, mean, max, deviation] =
             [spread.min, spread.mean, spread.max, spread.deviation].map(took);
         let each = format!("min {min}, mean {mean}, max {max}, standard deviation {deviation}");
@@ -119,10 +120,13 @@ fn checks(text: &mut String, known: &Known<'_>) {
     }
 }
 
+/// A loop may have ten thousand: what each looks like stands in the style, and a cell is ended by the next.
 fn iterations(text: &mut String, known: &Known<'_>) {
     let story = known.story;
     let longest = story.iterations().map(|it| it.elapsed_ms).max().unwrap_or_default().max(1);
-    text.push_str("<h2>Iterations</h2>\n<table>\n<tr><th>n</th><th>ended</th><th>time</th>");
+    text.push_str(
+        "<h2>Iterations</h2>\n<table class=\"all\">\n<tr><th>n</th><th>ended</th><th>time</th>",
+    );
     text.push_str("<th></th><th>what it was</th><th>cost</th></tr>\n");
     for chapter in &story.chapters {
         if let What::Iteration(iteration) = &chapter.what {
@@ -130,9 +134,7 @@ fn iterations(text: &mut String, known: &Known<'_>) {
             let tone = tone(&iteration.evidence);
             let _ = writeln!(
                 text,
-                "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-                 <td style=\"width:8rem\"><div class=\"bar\" style=\"width:{share}%\"></div></td>\
-                 <td class=\"{tone}\">{}</td><td class=\"n\">{}</td></tr>",
+                "<tr><td>{}<td>{}<td>{}<td><i style=\"width:{share}%\"></i><td{tone}>{}<td>{}</tr>",
                 iteration.number,
                 known.time(chapter.at),
                 took(iteration.elapsed_ms),
@@ -152,8 +154,8 @@ fn cost(iteration: &Iteration) -> String {
 fn tone(evidence: &Evidence) -> &'static str {
     use crate::engine::evidence::Standing;
     match evidence.claim {
-        Standing::Accepted => "good",
-        _ if evidence.failure.is_some() || evidence.failing().next().is_some() => "bad",
+        Standing::Accepted => " class=\"good\"",
+        _ if evidence.failure.is_some() || evidence.failing().next().is_some() => " class=\"bad\"",
         _ => "",
     }
 }

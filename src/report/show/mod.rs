@@ -18,7 +18,6 @@ use crate::engine::looped::Loop;
 use crate::engine::owner::Driver;
 use crate::engine::prompt::clip;
 use crate::engine::story::{Chapter, Iteration, Story, What, Who};
-use crate::engine::times::spread;
 
 /// The most chapters a page for people tells, the newest.
 const TOLD_MAX: usize = 200;
@@ -216,7 +215,7 @@ pub fn json(known: &Known<'_>) -> Value {
         "earlier": story.earlier,
         "torn_lines": story.torn,
         "cut": story.cut,
-        "spread_ms": spread(&record.elapsed_ms),
+        "spread_ms": record.spread(),
         "commits": since.commits,
         "diffstat": since.diffstat,
     })

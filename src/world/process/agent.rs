@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(40);
 const BRIEFLY: Duration = Duration::from_micros(500);
 /// How long what an agent left behind may keep its pipes open after its exit.
 const LINGER: Duration = Duration::from_millis(500);
+/// How long an agent that has said that it is over may stay, silent.
+pub const CLOSED: Duration = Duration::from_secs(30);
 /// An end of standard output so shortly before the exit is the exit's.
 const WITH_THE_EXIT: Duration = Duration::from_millis(250);
 /// The longest wait for a killed process; only a broken disk keeps one longer.
@@ -67,6 +69,9 @@ pub trait Watch {
     /// Whether a tool call of the agent's is open: then silence is work.
     fn tool_is_open(&self) -> bool;
 
+    /// Whether it has said that it is over, and told of nothing it will come back for.
+    fn is_closed(&self) -> bool;
+
     /// Whether the agent must end. Asked at least every 50 ms, also while it is ending.
     fn stop(&mut self) -> Option<Stop>;
 }
@@ -90,6 +95,8 @@ pub enum AgentEnd {
     TimedOut,
     /// Ended by crew because it printed nothing for too long.
     Idle,
+    /// Ended by crew because it had said that it is over, and was still there.
+    Lingered,
     /// Ended by crew because [`Watch::stop`] said so.
     Stopped,
 }
@@ -128,6 +135,7 @@ pub fn run(
         feed: Feed::new(order.log),
         time,
         last_output: Duration::ZERO,
+        linger: fault::linger(CLOSED),
         out_closed: None,
         asked: None,
         reaped: Duration::ZERO,
@@ -182,6 +190,8 @@ struct Running<'a> {
     time: Watched,
     /// When it last printed something, in watched time.
     last_output: Duration,
+    /// How long it may be silent once it is closed.
+    linger: Duration,
     /// When its standard output was closed, if crew was not ending it.
     out_closed: Option<Duration>,
     /// When `stop` was last asked.
@@ -274,6 +284,9 @@ impl Running<'_> {
             self.last_output = now;
         }
         let silent = now.saturating_sub(self.last_output);
+        if silent >= self.linger && watch.is_closed() {
+            return Some(AgentEnd::Lingered);
+        }
         order.idle.is_some_and(|idle| silent >= idle).then_some(AgentEnd::Idle)
     }
 

@@ -40,6 +40,10 @@ impl Watch for Seen {
         self.tool_is_open
     }
 
+    fn is_closed(&self) -> bool {
+        false
+    }
+
     fn stop(&mut self) -> Option<Stop> {
         self.stop.filter(|_| self.lines > 0)
     }

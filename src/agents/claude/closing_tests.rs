@@ -1,0 +1,111 @@
+//! The closing event, what its client will still come back for, and what it cost.
+
+use super::tests::{claim, read};
+use super::*;
+use crate::engine::claim::Claim;
+use crate::engine::usage::{Money, Tokens, Usage};
+
+const CLAIM: &str = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"<promise>COMPLETE</promise>"}]}}"#;
+const DONE: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":""}"#;
+
+#[test]
+fn a_closing_event_that_says_error_or_is_missing_is_a_failure_and_leaves_no_claim() {
+    let error = |subtype: &str, is_error: bool| {
+        format!(
+            r#"{{"type":"result","subtype":"{subtype}","is_error":{is_error},"result":"Oh no."}}"#
+        )
+    };
+    let failed = || Closing::Failed("the agent's closing event says error: Oh no.".to_owned());
+    let table = [
+        (CLAIM.to_owned(), Closing::Missing, false),
+        (format!("{CLAIM}\n{DONE}"), Closing::Plain, true),
+        (format!("{CLAIM}\n{}", error("success", true)), failed(), false),
+        (format!("{CLAIM}\n{}", error("error_during_execution", false)), failed(), false),
+        (format!("{CLAIM}\n{}", error("error_max_budget_usd", true)), failed(), false),
+        (format!("{CLAIM}\n{}", error("error_max_turns", true)), Closing::Plain, false),
+        (format!("{}\n{CLAIM}\n{DONE}", error("success", true)), Closing::Plain, true),
+    ];
+    for (stream, closing, is_claim) in table {
+        let report = read(&stream).0;
+        assert_eq!(report.closing, closing, "{stream}");
+        assert_eq!(claim(&report) == Claim::Success, is_claim, "{stream}");
+    }
+}
+
+#[test]
+fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
+    const CALL: &str = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"Bash"}]}}"#;
+    const TURN: &str = r#"{"type":"system","subtype":"init","model":"m"}"#;
+    const TASK: &str = r#"{"type":"system","subtype":"task_started","task_id":"b"}"#;
+    const TOLD: &str = r#"{"type":"system","subtype":"task_notification","task_id":"b"}"#;
+    const HOOK: &str = r#"{"type":"system","subtype":"hook_started","hook_id":"h"}"#;
+    const HEARD: &str = r#"{"type":"system","subtype":"hook_response","hook_id":"h"}"#;
+    const QUEUED: &str = r#"{"type":"result","result":"","queued_turn_count":1}"#;
+    // What the client printed, whether it is closed, and whether its silence is work.
+    let table: [(&[&str], bool, bool); 10] = [
+        (&[CLAIM], false, false),
+        (&[CALL], false, true),
+        (&[TASK], false, true),
+        (&[CLAIM, DONE], true, false),
+        (&[TASK, CLAIM, DONE], false, false),
+        (&[TASK, CLAIM, DONE, TOLD], true, false),
+        (&[TASK, CLAIM, DONE, TOLD, TURN], false, false),
+        (&[HOOK, CLAIM, DONE], false, false),
+        (&[HOOK, CLAIM, DONE, HEARD], true, false),
+        (&[CLAIM, QUEUED], false, false),
+    ];
+    for (lines, is_closed, is_work) in table {
+        let mut reader = Claude::default();
+        for line in lines {
+            reader.line(line);
+        }
+        assert_eq!((reader.is_closed(), reader.tool_is_open()), (is_closed, is_work), "{lines:?}");
+    }
+    for stream in both!("background") {
+        let mut reader = Claude::default();
+        let mut results = stream.lines().filter_map(|line| {
+            reader.line(line);
+            line.contains(r#""type":"result""#).then(|| reader.is_closed())
+        });
+        assert_eq!((results.next(), results.last()), (Some(false), Some(true)));
+    }
+}
+
+#[test]
+fn a_cost_is_read_as_it_can_be_and_never_taken_for_nothing() {
+    const SAID: &str = r#"{"type":"assistant","message":{"id":"m","model":"claude-opus-5-5","usage":{"input_tokens":7,"output_tokens":1}}}"#;
+    let of = |cost: &str| {
+        format!(
+            r#"{{"type":"result","modelUsage":{{"m":{{"inputTokens":7,"outputTokens":3,"costUSD":{cost},"costBasis":"list"}}}}}}"#
+        )
+    };
+    let tokens = Tokens { input: 7, output: 3, ..Tokens::default() };
+    let cost = |dollars: u64| Some(Usage { tokens, cost: Money(dollars), ..Usage::default() });
+    let table = [
+        (of("0.5"), cost(500_000_000_000)),
+        (of("\"0.5\""), cost(500_000_000_000)),
+        (of("\"$0.5\""), cost(500_000_000_000)),
+        (of("0"), cost(0)),
+        (of("-0.5"), None),
+        (of("\"much\""), None),
+        (of("null"), None),
+        (of("\"NaN\""), None),
+    ];
+    for (stream, expected) in table {
+        assert_eq!(read(&stream).0.usage, expected, "{stream}");
+    }
+    let sum = r#"{"type":"result","total_cost_usd":0.25}"#;
+    let usage = read(&format!("{SAID}\n{sum}")).0.usage.unwrap();
+    let told = (usage.cost, usage.tokens.input, usage.tokens.output, usage.lost);
+    assert_eq!(told, (Money(250_000_000_000), 7, 1, false));
+}
+
+#[test]
+fn a_price_the_client_guessed_is_none() {
+    for stream in both!("strange-model") {
+        let usage = read(stream).0.usage.unwrap();
+        assert_eq!(usage.unpriced_models, ["claude-strange-9"]);
+        assert_eq!((usage.cost, usage.unpriced), (Money(0), usage.tokens));
+        assert_eq!(usage.tokens.total(), 1024);
+    }
+}

@@ -1,0 +1,63 @@
+//! What a program without events says of the model's service: only the end of its standard error, and only when
+//! it failed. What it prints on standard output is its work, and a package of that name is none.
+
+use chrono::{DateTime, FixedOffset};
+
+use super::api_error::classify;
+use super::patterns::SERVICE_LIMIT;
+use crate::engine::facts::ApiError;
+
+/// How many lines at the end of standard error are looked at.
+const LINES: usize = 5;
+
+/// The service's failure that the end of `errors` tells of; `now` is on the user's clock, by which it names a
+/// reset.
+pub fn limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
+    let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line))?;
+    // The reset may stand in a line of its own, after the limit.
+    Some(classify("rate_limit", &last[told..].join(" "), now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_about_the_service_at_the_end_are_a_limit() {
+        let now = DateTime::parse_from_rfc3339("2026-11-21T22:15:00Z").unwrap();
+        let long = format!("Error: rate limit exceeded\n{}", "at line\n".repeat(LINES));
+        let table = [
+            ("Error: rate limit exceeded", Some(None)),
+            ("rate_limit_error: slow down", Some(None)),
+            ("You have reached your rate limit.", Some(None)),
+            ("You are being rate limited", Some(None)),
+            ("HTTP 429 Too Many Requests\nretry after 30 seconds", Some(Some("22:15:30"))),
+            ("request failed with status code 429", Some(None)),
+            ("error: 529", Some(None)),
+            ("You've hit your usage limit. Try again at 11:45 PM.", Some(Some("23:45:00"))),
+            ("Quota exceeded for requests per minute", Some(None)),
+            ("You exceeded your current quota", Some(None)),
+            ("code: RESOURCE_EXHAUSTED", Some(None)),
+            ("overloaded_error: Overloaded\n\nresets 11pm\n", Some(Some("23:00:00"))),
+            ("npm warn deprecated express-rate-limit@5.1.0", None),
+            ("Compiling ratelimit v1.0.0", None),
+            ("thread panicked in src/rate_limit.rs:3", None),
+            ("item 429 failed", None),
+            ("error in line 429", None),
+            ("write: Disk quota exceeded", None),
+            ("the operator + is overloading", None),
+            (&long, None),
+            ("", None),
+        ];
+        for (errors, expected) in table {
+            let found = limit(errors, now).map(|error| match error {
+                ApiError::Transient { reset, .. } => reset.map(|at| at.format("%T").to_string()),
+                other => panic!("{other:?}"),
+            });
+            let expected = expected.map(|at: Option<&str>| at.map(str::to_owned));
+            assert_eq!(found, expected, "{errors:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Agents that crash: what is no iteration's doing is not tried again at once, and a person can cut the wait short.
+
+use rustix::process::Signal;
+
+use super::{CLAIM, WORK, World};
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, poll_until};
+
+const CRASH: &str = "echo Thinking.; kill -KILL $$";
+
+/// Starts a run whose agent crashes, and gives it when it waits.
+#[track_caller]
+fn waiting(world: &World) -> Running {
+    let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "10m"]);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    running
+}
+
+#[test]
+fn after_a_crash_the_next_iteration_waits_and_the_wait_is_no_iterations_time() {
+    let world = World::new(&[CRASH, CLAIM]);
+    let ran = world.crew(&["run", "Build the app"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");
+    let lines = world.lines(&ran);
+    let wait = "(the agent was ended by signal 9), then iteration 2";
+    assert!(
+        lines.lines().any(|line| line.contains("Waiting until") && line.ends_with(wait)),
+        "{lines}"
+    );
+    let told = world.the_loop();
+    let iterations: u64 =
+        told["iterations_ms"].as_array().unwrap().iter().map(|ms| ms.as_u64().unwrap()).sum();
+    assert!(iterations + 5_000 <= told["awake_ms"].as_u64().unwrap(), "{told:#}");
+}
+
+#[test]
+fn a_plain_failure_is_no_crash() {
+    let world = World::new(&["exit 3", CLAIM]);
+    let ran = world.crew(&["run", "Build the app"]);
+    assert_eq!((ran.code(), world.calls()), (0, 2), "{ran:?}");
+    assert!(!ran.stdout.contains("Waiting until"), "{ran:?}");
+}
+
+#[test]
+fn a_wait_after_a_crash_ends_with_the_loops_time() {
+    let world = World::new(&[CRASH]);
+    let ran = world.crew(&["run", "Build the app", "--delay", "10m", "--max-duration", "3s"]);
+    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
+    assert_eq!(world.the_loop()["why"], "the time limit of 3s is reached");
+}
+
+#[test]
+fn a_person_cuts_a_wait_short_from_another_terminal() {
+    let world = World::new(&[WORK, CRASH, CLAIM]);
+    let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);
+    poll_until("the wait", || running.stdout().contains("Waiting until"));
+    let told = world.crew(&["resume", "--now"]).success();
+    assert_eq!(told.trim(), format!("loop {}: the wait is over, iteration 3 begins", world.id()));
+    let ran = running.wait(DEADLINE);
+    assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
+}
+
+#[test]
+fn a_run_that_does_not_wait_has_nothing_to_cut_short() {
+    let world = World::new(&[super::HANG]);
+    let running = world.hanging(&["run", "Build the app"]);
+    let ran = world.crew(&["resume", "--now"]);
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr.contains("is running in crew run"), "{ran:?}");
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+}
+
+#[test]
+fn a_cancel_a_pause_and_a_signal_end_a_wait_after_a_crash_and_it_can_be_resumed() {
+    let world = World::new(&[CRASH]);
+    let running = waiting(&world);
+    world.crew(&["cancel"]).success();
+    assert_eq!((running.wait(DEADLINE).code(), world.calls()), (14, 1));
+
+    let world = World::new(&[CRASH, CLAIM]);
+    let running = waiting(&world);
+    world.crew(&["pause"]).success();
+    assert_eq!((running.wait(DEADLINE).code(), world.calls()), (130, 1));
+    assert_eq!(world.the_loop()["status"], "paused");
+    assert_eq!((world.crew(&["resume"]).code(), world.calls()), (0, 2));
+
+    let world = World::new(&[CRASH, CLAIM]);
+    let running = waiting(&world);
+    running.signal(Signal::INT);
+    assert_eq!((running.wait(DEADLINE).code(), world.calls()), (130, 1));
+    assert_eq!(world.the_loop()["outcome"], "interrupted");
+    assert_eq!((world.crew(&["resume"]).code(), world.calls()), (0, 2));
+}

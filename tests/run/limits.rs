@@ -1,0 +1,100 @@
+//! The limits of a run: what is spent, what is added, and what happens at the moment one is reached.
+
+use super::{HANG, WORK, World};
+use crate::sandbox::{DEADLINE, Sandbox};
+
+#[test]
+fn more_iterations_of_a_run_without_a_limit_count_from_those_that_are_done() {
+    let world = World::new(&[WORK, HANG, WORK]);
+    world.interrupted(&["run", "Build the app", "-n", "0", "--stall", "0"]);
+    assert_eq!(world.the_loop()["completed_iterations"], 2);
+    let ran = world.crew(&["resume", "-n", "+2", "--max-duration", "20s"]);
+    assert_eq!((ran.code(), world.calls()), (10, 4), "{ran:?}");
+    assert!(ran.stdout.contains("from iteration 2 (max 4)"), "{ran:?}");
+}
+
+#[test]
+fn more_of_a_limit_is_set_on_a_run_without_one() {
+    let world = World::new(&[HANG]);
+    let running = world.hanging(&["run", "Build the app", "-n", "0", "--max-duration", "0"]);
+    let set = world.crew(&["set", "-n", "+3", "--max-cost", "+5"]).success();
+    assert_eq!(set.trim(), format!("loop {}: up to 3 iterations, $5.00", world.id()));
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+}
+
+#[test]
+fn the_loops_time_ends_a_delay_and_no_iteration_begins_after_it() {
+    let world = World::new(&[WORK]);
+    let ran =
+        world.crew(&["run", "Build the app", "--max-duration", "3s", "--delay", "20s", "-n", "9"]);
+    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
+    let told = world.the_loop();
+    assert_eq!(told["why"], "the time limit of 3s is reached");
+    assert_eq!(told["completed_iterations"], 1);
+    assert!(told["awake_ms"].as_u64().unwrap() < 20_000, "{told:#}");
+}
+
+#[test]
+fn a_run_that_nothing_else_ends_and_nothing_checks_is_completed_at_its_time_in_a_delay() {
+    let world = World::new(&[WORK]);
+    let terms = ["--no-promise", "--max-duration", "3s", "--delay", "20s", "-n", "9"];
+    let ran = world.crew(&[&["run", "Build the app"], &terms[..]].concat());
+    assert_eq!((ran.code(), world.calls()), (0, 1), "{ran:?}");
+}
+
+#[test]
+fn a_delay_is_the_loops_time_and_no_iterations() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Build the app", "--delay", "3s", "-n", "2"]);
+    let told = world.the_loop();
+    let iterations: u64 =
+        told["iterations_ms"].as_array().unwrap().iter().map(|ms| ms.as_u64().unwrap()).sum();
+    assert!(iterations + 3_000 <= told["awake_ms"].as_u64().unwrap(), "{told:#}");
+}
+
+#[test]
+fn a_check_that_outlasts_the_loops_time_by_more_than_a_tenth_is_cut_and_did_not_fail() {
+    let world = World::new(&[WORK]);
+    let ran = world.crew(&["run", "Build the app", "--max-duration", "3s", "--gate", "sleep 300"]);
+    assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:?}");
+    assert!(ran.stdout.contains("Check did not finish: `sleep 300`"), "{ran:?}");
+    let told = world.the_loop();
+    assert_eq!(told["why"], "the time limit of 3s is reached");
+    let evidence = &world.record()["state"]["evidence"];
+    assert_eq!(
+        (&evidence["failure"], &evidence["checks"][0]["verdict"]),
+        (&None::<u8>.into(), &"unknown".into())
+    );
+    let tail = evidence["checks"][0]["tail"].as_str().unwrap();
+    assert_eq!(tail, "was cut: it outlasted the loop's time limit of 3s");
+}
+
+#[test]
+fn the_look_at_the_checks_before_the_first_iteration_is_the_loops_time_too() {
+    let world = World::new(&[WORK]);
+    let ran =
+        world.crew(&["run", "Build the app", "--max-duration", "3s", "--verify", "sleep 300"]);
+    assert_eq!((ran.code(), world.calls()), (10, 0), "{ran:?}");
+    let told = world.the_loop();
+    assert_eq!(told["why"], "the time limit of 3s is reached");
+    assert!(told["awake_ms"].as_u64().unwrap() >= 3_000, "{told:#}");
+}
+
+#[test]
+fn an_iteration_that_changed_something_before_its_time_was_up_has_not_failed() {
+    let changes = format!("{WORK}; sleep 300");
+    for (step, git, terms, failures) in [
+        (changes.as_str(), true, ["--timeout", "2s", "--stall", "5"], 0),
+        (&changes, true, ["--timeout", "2s", "--stall", "0"], 0),
+        (&changes, true, ["--idle-timeout", "2s", "--stall", "0"], 0),
+        (HANG, true, ["--timeout", "2s", "--stall", "0"], 1),
+        (HANG, true, ["--timeout", "2s", "--stall", "5"], 1),
+    ] {
+        let sandbox = if git { Sandbox::new() } else { Sandbox::without_git() };
+        let world = World::of(sandbox, &[step]);
+        let ran = world.crew(&[&["run", "Build the app", "-n", "1"], &terms[..]].concat());
+        let told = world.the_loop();
+        assert_eq!(told["consecutive_failures"], failures, "{terms:?} {step} {ran:?}");
+    }
+}
