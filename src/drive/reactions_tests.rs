@@ -33,7 +33,7 @@ impl Scene {
                 prompt: PromptDoor::Stdin,
                 dialect: Dialect::Text,
                 permissions: [].into(),
-                max_turns: None,
+                ..Agent::default()
             },
             permissions: Permissions::default(),
             recipe: Recipe::default(),
@@ -42,6 +42,7 @@ impl Scene {
             token_budget: 100_000,
             git: GitSteps::default(),
             reactions: reactions.iter().map(reaction).collect(),
+            ..Run::default()
         });
         Self { folder, subject }
     }

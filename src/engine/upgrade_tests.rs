@@ -33,6 +33,7 @@ fn contract() -> Value {
     let agent = json!({
         "name": "mine", "command": ["agent"], "prompt": "argument", "dialect": "codex",
         "permissions": permissions, "max_turns": "--max-turns",
+        "model": "--model", "allow": "--allow",
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
@@ -43,7 +44,7 @@ fn contract() -> Value {
             "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
         },
         "run": {
-            "procedure": "p", "agent": agent, "permissions": "bypass",
+            "procedure": "p", "agent": agent, "permissions": "bypass", "model": "m", "words": ["w"],
             "recipe": {
                 "context": pieces, "observe": pieces, "orient": pieces, "decide": pieces,
                 "act": pieces,

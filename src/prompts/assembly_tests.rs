@@ -32,7 +32,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         prompt: PromptDoor::Stdin,
         dialect: Dialect::Claude,
         permissions: [].into(),
-        max_turns: None,
+        ..Agent::default()
     };
     Run {
         procedure: procedure.map(str::to_owned),
@@ -43,7 +43,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         max_turns: 0,
         token_budget: 100_000,
         git: GitSteps::default(),
-        reactions: Vec::new(),
+        ..Run::default()
     }
 }
 

@@ -72,7 +72,9 @@ What is sent:
 To whom:
       --agent NAME                claude (default), codex, gemini, opencode, kiro-cli, cursor-agent, copilot
       --agent-cmd CMD             any command that reads a prompt on standard input
-      --permissions KIND          default, accept-edits (default), auto, bypass
+      --model MODEL               the agent's model (claude, codex)
+      -- WORDS                    the agent's own options, as the last words
+      --permissions KIND          default, accept-edits (default; claude may run the checks too), auto, bypass
       --max-turns N               the agent's turns in one iteration (0 = no limit)
       --timeout D                 one iteration (60m; 0 = none)
       --idle-timeout D            nothing printed while no tool call is open (15m; 0 = none)
@@ -110,8 +112,8 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
   -n, --max-iterations N|+N, --max-duration D|+D, --max-cost USD|+USD, --max-tokens N|+N,
   --failure-threshold N, --stall N
                                   +N adds to the loop's own limit
-  --agent, --agent-cmd, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
-  --rebase, --no-project, --detach, --json, -v, -q
+  --agent, --agent-cmd, --model, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
+  --rebase, --no-project, --detach, --json, -v, -q, -- WORDS
                                   as in crew run
 
 Examples:

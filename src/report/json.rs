@@ -35,6 +35,8 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "last_iteration_at": state.last_iteration_at,
         "driver": subject.driver(),
         "agent": run.map(|run| &run.agent.name),
+        "model": run.and_then(|run| run.model.as_ref()),
+        "agent_words": run.map(|run| &run.words),
         "permissions": run.map(|run| run.permissions),
         "git": run.map(|run| &run.git),
         "procedure": run.and_then(|run| run.procedure.as_ref()),

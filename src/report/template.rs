@@ -95,7 +95,8 @@ const REST: &str = "
 # The agent of `crew run`.
 # [agent]
 # name = \"claude\"
-# args = [\"--model\", \"opus\"]
+# model = \"opus\"                 # claude and codex take one
+# args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
 
 # An agent of your own: like one that crew knows, or with a command of its own.
@@ -103,6 +104,7 @@ const REST: &str = "
 # command = [\"my-agent\", \"--headless\"]
 # prompt = \"stdin\"               # or argument
 # output = \"text\"                # or claude, codex
+# model = \"--model\"              # the option that names its model
 
 # A procedure: `crew run nightly`. Pieces of the prompt are words, files beside this one, or crew's own
 # (builtin:NAME); terms of [loop] that stand here hold for it alone.

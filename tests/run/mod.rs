@@ -1,6 +1,7 @@
 //! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
 //! test has written down for it, and keeps what it was asked.
 
+mod agent;
 mod children;
 mod claude;
 mod client;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::agents::{AgentArguments, AgentEntry, DEFAULT_AGENT};
+pub use self::agents::{AgentArguments, AgentEntry, DEFAULT_AGENT, Model};
 pub use self::limit::{Limit, Unit};
 pub use self::procedure::Procedure;
 use super::agent::Permissions;
@@ -92,6 +92,7 @@ pub struct Layer {
     /// The name of the agent that fresh processes run.
     pub agent: Option<Sourced<String>>,
     pub agent_arguments: Option<Sourced<AgentArguments>>,
+    pub model: Option<Sourced<Model>>,
     pub permissions: Option<Sourced<Permissions>>,
     pub commit: Option<Sourced<bool>>,
     pub push: Option<Sourced<bool>>,

@@ -129,6 +129,7 @@ pub(super) fn find(
         None => Err(UsageError::UnknownOption {
             option: shown(name),
             suggestion: suggestion(name, place),
+            in_terminal: place == Place::Terminal,
         }),
     }
 }

@@ -72,9 +72,10 @@ pub struct LoopArguments {
 pub fn parse(raw: &str) -> Result<LoopArguments, UsageError> {
     let mut reader = Reader { rest: raw.trim(), ..Reader::default() };
     while !reader.rest.is_empty() {
-        if let Some(rest) = tokens::after_end_of_options(reader.rest).filter(|_| !reader.has_task) {
-            reader.take_task(rest.to_owned(), "");
-        } else if tokens::is_option(reader.rest) {
+        if tokens::token(reader.rest) == "--" {
+            return Err(UsageError::WordsForAgent);
+        }
+        if tokens::is_option(reader.rest) {
             reader.take_option()?;
         } else {
             reader.take_words()?;

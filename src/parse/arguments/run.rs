@@ -23,6 +23,10 @@ pub struct RunOptions {
     pub agent: Option<String>,
     /// `--agent-cmd`: a command line, not yet split.
     pub agent_cmd: Option<String>,
+    /// `--model`: a name.
+    pub model: Option<String>,
+    /// What stands after `--`: the agent's own words.
+    pub words: Option<Vec<String>>,
     /// `--permissions`.
     pub permissions: Option<Permissions>,
     /// `--timeout`, `--idle-timeout`, `--delay`: zero is none.
@@ -49,7 +53,7 @@ pub struct RunOptions {
 }
 
 /// The rows. Short names are in `SHORT`.
-pub(super) static FLAGS: [&Flag; 22] = [
+pub(super) static FLAGS: [&Flag; 23] = [
     &repeated("--context", "--context \"read AGENTS.md first\"", |typed| &mut typed.run.context),
     &repeated("--observe", "--observe \"look at the tests\"", |typed| &mut typed.run.observe),
     &repeated("--orient", "--orient notes.md", |typed| &mut typed.run.orient),
@@ -61,6 +65,10 @@ pub(super) static FLAGS: [&Flag; 22] = [
     }),
     &once("--agent-cmd", "--agent-cmd \"my-agent --yes\"", |typed, value| {
         typed.run.agent_cmd = Some(value.text);
+        Ok(())
+    }),
+    &once("--model", "--model opus", |typed, value| {
+        typed.run.model = Some(value.text);
         Ok(())
     }),
     &once("--permissions", "--permissions accept-edits", |typed, value| {

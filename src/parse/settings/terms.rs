@@ -6,9 +6,9 @@ use crate::engine::contract::{Check, Role};
 use crate::engine::promise::Promise;
 use crate::engine::protect;
 use crate::engine::settings::merge::ROLES;
-use crate::engine::settings::{Layer, Limit, NamedCheck, Unit};
+use crate::engine::settings::{Layer, Limit, Model, NamedCheck, Unit};
 
-pub(super) const LOOP: [&str; 21] = [
+pub(super) const LOOP: [&str; 22] = [
     "max_iterations",
     "max_duration",
     "max_cost",
@@ -25,6 +25,7 @@ pub(super) const LOOP: [&str; 21] = [
     "max_turns",
     "token_budget",
     "agent",
+    "model",
     "permissions",
     "commit",
     "push",
@@ -55,6 +56,7 @@ impl Reader<'_> {
                     layer.agent = Some(self.sourced(&at, name));
                 }
             }
+            "model" => self.model(layer, key, "[agent] model", value),
             "permissions" => {
                 let kind = self.permissions(value);
                 if let Some(kind) = kind
@@ -89,6 +91,22 @@ impl Reader<'_> {
     pub(super) fn permissions(&mut self, value: &Value<'_>) -> Option<Permissions> {
         let kinds = Permissions::ALL.map(|kind| (kind.label(), kind));
         self.choice("permissions", &kinds, "accept-edits", value)
+    }
+
+    pub(super) fn model(
+        &mut self,
+        layer: &mut Layer,
+        key: &Key<'_>,
+        other: &str,
+        value: &Value<'_>,
+    ) {
+        let Some(name) = self.text("model", "\"opus\"", value) else { return };
+        if name.starts_with('-') || name.contains('\0') {
+            return self.refuse("model", "the name of a model", value, "\"opus\"");
+        }
+        if self.once(layer.model.as_ref(), key, other) {
+            layer.model = Some(self.sourced(&value.span(), Model { name, of: None }));
+        }
     }
 
     fn promise(&mut self, layer: &mut Layer, value: &Value<'_>) {

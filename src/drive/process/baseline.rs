@@ -1,0 +1,59 @@
+//! The look at the checks before the first iteration: what they prove at the end can only be told from what they
+//! said before. It judges nothing and ends nothing.
+
+use anyhow::Result;
+
+use super::watch::Cancels;
+use crate::drive::gather;
+use crate::engine::contract::Role;
+use crate::engine::facts::Verdict;
+use crate::engine::journal::Event;
+use crate::engine::looped::{CheckMemory, Loop};
+use crate::engine::news::{Listener, News};
+use crate::world::fingerprint::fingerprint;
+use crate::world::home::Home;
+use crate::world::unix::Signals;
+use crate::world::{clock, store};
+
+/// Runs what a claim will be held to once before the first iteration.
+pub(super) fn baseline(
+    home: &Home,
+    mut record: Loop,
+    signals: &Signals,
+    listener: &mut dyn Listener,
+) -> Result<Loop> {
+    if record.contract.of_role(Role::Verify).next().is_none() {
+        return Ok(record);
+    }
+    let listener = std::cell::RefCell::new(listener);
+    let id = record.id.clone();
+    let cancels = Cancels::new(home, &id);
+    let stop = || {
+        listener.borrow_mut().tick();
+        signals.times() > 0 || cancels.any()
+    };
+    let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
+    let Some(results) = gather::of_role(home, &record, Role::Verify, &stop, &tell) else {
+        return Ok(store::load(home, &id)?);
+    };
+    for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
+        let ever_failed = result.verdict != Verdict::Passed;
+        let memory = CheckMemory { last: result.verdict, ever_failed };
+        record.state.checks.insert(result.run.clone(), memory);
+    }
+    if results.iter().all(|result| result.verdict == Verdict::Passed) {
+        tell(&News::Noted(
+            "every check passes already: they will not tell a finished job from an unbegun one",
+        ));
+    }
+    record.state.began = clock::now();
+    if record.contract.limits.stall > 0 {
+        record.state.tree = fingerprint(&record).map(|it| it.hash);
+    }
+    let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
+    let found = held.load()?;
+    if found.state.generation != record.state.generation {
+        return Ok(found);
+    }
+    Ok(held.record(record, |next| Event::changed("checked before the first iteration", next))?)
+}
