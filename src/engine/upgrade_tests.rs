@@ -37,7 +37,7 @@ fn contract() -> Value {
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
-        "task": "t", "promise": "P", "protect": ["tests/**"],
+        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked",
         "checks": [{ "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2 }],
         "limits": {
             "max_iterations": 1, "failure_threshold": 2, "stall": 3, "max_duration_s": 4,
@@ -81,7 +81,9 @@ fn state() -> Value {
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
         "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",
-        "checks": { "c": { "last": "timedout", "ever_failed": true } }, "incurable": "i",
+        "checks": { "c": {
+            "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
+        } }, "incurable": "i",
         "evidence": {
             "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
             "checks": [{

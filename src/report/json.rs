@@ -41,6 +41,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "git": run.map(|run| &run.git),
         "procedure": run.and_then(|run| run.procedure.as_ref()),
         "task": subject.contract.task,
+        "require": subject.contract.require,
         "promise": subject.contract.promise,
         "checks": subject.contract.checks,
         "usage": usage(&state.usage),

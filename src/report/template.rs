@@ -68,6 +68,7 @@ const HEAD: &str = "\
 
 const TERMS: &str = "\
 # completion_promise = \"COMPLETE\"  # what the agent says when it is done
+# require = \"checked\"            # only a check that failed before completes a loop
 # protect = [\"tests/**\"]         # the agent must not change these, ignored files aside: else no claim is believed
 ";
 
@@ -152,6 +153,7 @@ mod tests {
         # failure_threshold = 3          # failed iterations in a row that abort it; 0 = no limit
         # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done
+        # require = "checked"            # only a check that failed before completes a loop
         # protect = ["tests/**"]         # the agent must not change these, ignored files aside: else no claim is believed
 
         # For `crew run`, which starts the agent anew for every iteration:

@@ -245,7 +245,7 @@ fn an_agent_that_may_edit_may_run_exactly_the_commands_of_the_checks(installed: 
     assert_eq!(denied, Some(others.len()), "{result:#}");
     let did = std::fs::read_to_string(sandbox.file("ran.txt")).unwrap();
     let once = "ran \nran a, b it\nran cd\nran x\n";
-    assert_eq!(did, once.repeat(2), "the agent, and then crew: {ran:#?}");
+    assert_eq!(did, once.repeat(3), "crew, the agent, and crew again: {ran:#?}");
 }
 
 fn the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop(installed: &Installed) {

@@ -7,6 +7,7 @@ mod claude;
 mod client;
 mod examples;
 mod exits;
+mod first_day;
 mod git;
 #[cfg(target_os = "linux")]
 mod kills;

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::start::{model, run, the_agent, try_launch, type_run};
 use crate::drive::settings;
+use crate::drive::steer::tellable;
 use crate::engine::looped::Loop;
 use crate::engine::run::{GitSteps, Pace, Run};
 use crate::engine::settings::Layer;
@@ -43,6 +44,9 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         }
     };
     record.contract.run = Some(run);
+    if let Some(words) = &options.tell {
+        record.state.words.push(tellable(words)?);
+    }
     try_launch(home, record).map(drop)
 }
 

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::watch::Cancels;
 use crate::drive::gather;
-use crate::engine::contract::Role;
+use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::journal::Event;
 use crate::engine::looped::{CheckMemory, Loop};
@@ -15,14 +15,14 @@ use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{clock, store};
 
-/// Runs what a claim will be held to once before the first iteration.
+/// Runs every check once before the first iteration.
 pub(super) fn baseline(
     home: &Home,
     mut record: Loop,
     signals: &Signals,
     listener: &mut dyn Listener,
 ) -> Result<Loop> {
-    if record.contract.of_role(Role::Verify).next().is_none() {
+    if record.contract.checks.is_empty() {
         return Ok(record);
     }
     let listener = std::cell::RefCell::new(listener);
@@ -33,13 +33,18 @@ pub(super) fn baseline(
         signals.times() > 0 || cancels.any()
     };
     let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
-    let Some(results) = gather::of_role(home, &record, Role::Verify, &stop, &tell) else {
+    let Some(results) = gather::each(home, &record, &stop, &tell) else {
         return Ok(store::load(home, &id)?);
     };
     for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
-        let ever_failed = result.verdict != Verdict::Passed;
-        let memory = CheckMemory { last: result.verdict, ever_failed };
+        let mut memory = CheckMemory::of(result, 0, None);
+        if memory.ever_failed {
+            memory.tail = tail_of(&result.tail, TAIL_CHARS);
+        }
         record.state.checks.insert(result.run.clone(), memory);
+    }
+    for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
+        tell(&News::Noted(why));
     }
     if results.iter().all(|result| result.verdict == Verdict::Passed) {
         tell(&News::Noted(

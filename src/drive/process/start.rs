@@ -12,7 +12,7 @@ use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
 use crate::drive::resume::myself;
-use crate::drive::{agent, place, procedures, settings, start, terms};
+use crate::drive::{agent, missing, place, procedures, settings, start, terms};
 use crate::engine::agent::Agent;
 use crate::engine::contract::{Contract, Place};
 use crate::engine::looped::{Loop, LoopId, State, VERSION};
@@ -63,6 +63,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
     let not_allowed = not_allowed(&contract);
+    let absent = missing::at_the_start(&place, &contract.checks)?;
     Ok(Prepared {
         place,
         contract,
@@ -71,6 +72,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
             .chain(notes)
             .chain(untried)
             .chain(not_allowed)
+            .chain(absent)
             .chain(without_git)
             .collect(),
         keep: settings.keep(),

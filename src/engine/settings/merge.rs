@@ -13,6 +13,7 @@ use super::{
 use crate::engine::agent::Permissions;
 use crate::engine::contract::{Check, Role};
 use crate::engine::limits::Limits;
+use crate::engine::outcome::Proof;
 use crate::engine::promise::Promise;
 use crate::engine::run::{On, Reaction, Recipe};
 
@@ -43,6 +44,8 @@ pub struct Settings {
     limits: BTreeMap<Limit, Sourced<u64>>,
     /// `None` leaves it to the task, and then to the built-in word; a `None` inside asks for no claim at all.
     pub promise: Option<Sourced<Option<Promise>>>,
+    /// The weakest proof that completes a loop.
+    pub require: Option<Sourced<Proof>>,
     /// By role: verify, gate, until; within a role in the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
     /// The name of the agent that fresh processes run.
@@ -96,6 +99,7 @@ pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>)
     Settings {
         limits: laid.limits,
         promise: laid.promise,
+        require: laid.require,
         checks: laid.checks,
         agent_arguments: laid.agent_arguments.filter(|arguments| fits(&arguments.value.of)),
         model: laid.model.filter(|model| fits(&model.value.of)),
@@ -139,6 +143,7 @@ impl Layer {
         Self {
             limits: with(&lower.limits, &self.limits),
             promise: self.promise.clone().or_else(|| lower.promise.clone()),
+            require: self.require.clone().or_else(|| lower.require.clone()),
             checks: by(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
             agent,
             agent_arguments: own.or_else(|| lower.agent_arguments.clone()),

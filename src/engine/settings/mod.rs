@@ -19,6 +19,7 @@ pub use self::limit::{Limit, Unit};
 pub use self::procedure::Procedure;
 use super::agent::Permissions;
 use super::contract::Check;
+use super::outcome::Proof;
 use super::promise::Promise;
 use super::run::Reaction;
 
@@ -87,6 +88,8 @@ pub struct Layer {
     pub limits: BTreeMap<Limit, Sourced<u64>>,
     /// A `None` inside asks for no claim at all.
     pub promise: Option<Sourced<Option<Promise>>>,
+    /// The weakest proof that completes a loop.
+    pub require: Option<Sourced<Proof>>,
     /// In the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
     /// The name of the agent that fresh processes run.

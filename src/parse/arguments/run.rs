@@ -35,6 +35,8 @@ pub struct RunOptions {
     pub delay: Option<Duration>,
     /// `--max-turns`: 0 is no limit.
     pub max_turns: Option<u32>,
+    /// `--tell`: words for the agent.
+    pub tell: Option<String>,
     /// `--commit`, `--push`.
     pub commit: bool,
     pub push: bool,
@@ -53,7 +55,7 @@ pub struct RunOptions {
 }
 
 /// The rows. Short names are in `SHORT`.
-pub(super) static FLAGS: [&Flag; 23] = [
+pub(super) static FLAGS: [&Flag; 24] = [
     &repeated("--context", "--context \"read AGENTS.md first\"", |typed| &mut typed.run.context),
     &repeated("--observe", "--observe \"look at the tests\"", |typed| &mut typed.run.observe),
     &repeated("--orient", "--orient notes.md", |typed| &mut typed.run.orient),
@@ -85,6 +87,10 @@ pub(super) static FLAGS: [&Flag; 23] = [
     }),
     &once("--max-turns", "--max-turns 50", |typed, value| {
         value.count().map(|count| typed.run.max_turns = Some(count))
+    }),
+    &once("--tell", "--tell \"use the old parser\"", |typed, value| {
+        typed.run.tell = Some(value.text);
+        Ok(())
     }),
     &switch("--commit", |typed| typed.run.commit = true),
     &switch("--push", |typed| typed.run.push = true),

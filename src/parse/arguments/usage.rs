@@ -105,6 +105,8 @@ pub enum UsageError {
     TwoTasks,
     /// `--agent` and `--agent-cmd`.
     TwoAgents,
+    /// `--tell` at a start.
+    OnlyAfterResume,
     /// Words after `--` where no agent is started.
     WordsForAgent,
 }
@@ -206,6 +208,9 @@ impl UsageError {
                 "--no-promise and --completion-promise exclude each other: keep one of them"
             }
             Self::TwoAgents => "--agent and --agent-cmd exclude each other: keep one of them",
+            Self::OnlyAfterResume => {
+                "`--tell` is an option of crew resume: at a start the words belong to the task"
+            }
             Self::WordsForAgent => {
                 "words after `--` are the agent's own options, in crew run; this session has its own\n\
                  hint: if it belongs to the task, put the whole task in double quotes"

@@ -32,6 +32,9 @@ pub fn run(words: &[String]) -> Result<LoopArguments, UsageError> {
         }
     }
     let task = task.join(" ");
+    if reader.typed.run.tell.is_some() {
+        return Err(UsageError::OnlyAfterResume);
+    }
     reader.typed.task = Some(task).filter(|task| !task.trim().is_empty());
     sound(reader.typed)
 }

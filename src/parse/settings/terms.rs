@@ -3,17 +3,19 @@
 use super::{Key, Reader, Value};
 use crate::engine::agent::Permissions;
 use crate::engine::contract::{Check, Role};
+use crate::engine::outcome::Proof;
 use crate::engine::promise::Promise;
 use crate::engine::protect;
 use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, Limit, Model, NamedCheck, Unit};
 
-pub(super) const LOOP: [&str; 22] = [
+pub(super) const LOOP: [&str; 23] = [
     "max_iterations",
     "max_duration",
     "max_cost",
     "max_tokens",
     "completion_promise",
+    "require",
     "failure_threshold",
     "stall",
     "verify",
@@ -48,6 +50,18 @@ impl Reader<'_> {
         }
         match name {
             "completion_promise" => self.promise(layer, value),
+            "require" => {
+                if value.get_ref().as_str() == Some(Proof::Checked.label()) {
+                    layer.require = Some(self.sourced(&at, Proof::Checked));
+                } else {
+                    self.refuse(
+                        "require",
+                        "\"checked\" (`proven` is not built yet)",
+                        value,
+                        "\"checked\"",
+                    );
+                }
+            }
             "agent" => {
                 let name = self.text("agent", "\"claude\"", value);
                 if let Some(name) = name
