@@ -31,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
-    let cli = match cli::Cli::try_parse() {
+    let cli = match cli::Cli::try_parse_from(world::env::words(&["run", "resume"])) {
         Ok(cli) => cli,
         Err(told) => {
             if told.use_stderr() {

@@ -74,7 +74,7 @@ fn leave_a_loop(sandbox: &Sandbox) {
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 17] = [
+const FAULTS: [Fault; 22] = [
     ("client-silent", "claude --version", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -117,6 +117,26 @@ const FAULTS: [Fault; 17] = [
     }),
     ("cap-unreadable", "unset it in", 0, |it| {
         settings(it, &json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "many"}}));
+    }),
+    ("settings-unreadable", "correct that line", 1, |it| {
+        drop(it.write(".claude/crew.toml", "[loop\n"));
+    }),
+    ("settings-unreadable", "correct that line", 1, |it| {
+        let folder = it.home().join(".config/crew");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), "[loop]\nmax_iterations = \"many\"\n").unwrap();
+    }),
+    ("settings-untrusted", "crew trust", 1, |it| {
+        drop(it.write(".claude/crew.toml", "[loop]\nverify = [\"make\"]\n"));
+    }),
+    ("settings-unknown-key", "crew config", 0, |it| {
+        drop(it.write(".claude/crew.toml", "[loop]\nmax_iteratons = 3\n"));
+    }),
+    ("home-unusable", "CREW_HOME", 1, |it| {
+        // No folder can be made in what is a file.
+        let above = it.crew_home().parent().unwrap().to_owned();
+        std::fs::create_dir_all(above.parent().unwrap()).unwrap();
+        std::fs::write(above, "a file").unwrap();
     }),
     ("loop-ownerless", "crew cancel", 0, |it| leave_a_loop(it)),
     ("leftovers", "harmless", 0, |it| {
@@ -173,6 +193,24 @@ fn a_second_crew_and_a_missing_client_are_named() {
     let named = sandbox.crew(&["doctor", "--json", "--client", "/nowhere/claude"]);
     assert_eq!(findings(&named)[0]["code"], "client-silent");
     assert!(Path::new(&theirs).exists());
+}
+
+#[test]
+fn where_only_another_agent_is_set_up_nothing_is_broken() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.home().join(".config/crew");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "agent.name = \"codex\"\n").unwrap();
+    let codes = |ran: &Ran| findings(ran).iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
+    let ran = sandbox.crew(&["doctor", "--json"]);
+    assert_eq!((ran.code(), codes(&ran)[0].clone()), (1, json!("client-missing")), "{ran:#?}");
+    sandbox.program("codex", "true");
+    let ran = sandbox.crew(&["doctor", "--json"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let found = findings(&ran);
+    assert_eq!(found[0]["severity"], "note");
+    let told = "no `claude` is on PATH, so no session can run loops; crew run works with codex";
+    assert_eq!(found[0]["what"], told);
 }
 
 fn what_the_real_client_knows_is_told(installed: &Installed) {

@@ -130,7 +130,7 @@ fn installed_twice_and_over_an_older_one_it_runs_and_is_forgotten(installed: &In
     assert_eq!(listed(&client()), json("[]"));
     assert_left_as(&sandbox, &before);
     let said = client().crew(&["uninstall"]).success();
-    assert!(said.contains("was not installed"), "{said}");
+    assert!(said.contains("is not installed here"), "{said}");
 }
 
 /// The home holds what it held, the records, and what the client keeps; and nothing names crew.
@@ -273,6 +273,8 @@ fn without_a_client_the_files_are_there_and_the_commands_are_told() {
         "{ran:#?}"
     );
     assert_eq!(files(&sandbox.home()), BTreeSet::new());
+    let again = sandbox.crew(&["uninstall"]).success();
+    assert_eq!(again, "crew is not installed here; no `claude` is on PATH to ask\n");
 }
 
 #[test]

@@ -96,6 +96,7 @@ fn the_command_that_tests_a_project_is_found_in_its_files() {
     for (file, text, expected) in table {
         let client = Client::new();
         client.sandbox.write(file, text);
+        client.sandbox.program(expected.split(' ').next().unwrap(), "true");
         client.begin("\"Build it\" --verify auto");
         assert_eq!(client.loops()[0]["checks"][0]["run"], expected, "{file}");
     }

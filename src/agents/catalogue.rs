@@ -71,6 +71,8 @@ impl Entry {
             dialect: self.dialect,
             permissions: self.permissions,
             max_turns: self.max_turns,
+            model: None,
+            allow: None,
         }
     }
 }

@@ -42,6 +42,8 @@ pub(super) fn agent() -> Agent {
         dialect: Dialect::Codex,
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: None,
+        model: Some("-m".to_owned()),
+        allow: None,
     }
 }
 

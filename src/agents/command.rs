@@ -25,6 +25,8 @@ pub fn command(text: &str) -> Result<Agent, String> {
         dialect: Dialect::Text,
         permissions: BTreeMap::new(),
         max_turns: None,
+        model: None,
+        allow: None,
     })
 }
 

@@ -5,7 +5,9 @@
 use chrono::{DateTime, FixedOffset};
 
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::contract::Check;
 use crate::engine::facts::{ApiError, ProcessEnd};
+use crate::engine::run::Run;
 use crate::parse::service_words;
 
 pub mod catalogue;
@@ -32,6 +34,26 @@ pub struct Ask<'a> {
     pub permissions: Permissions,
     /// 0 is no limit.
     pub max_turns: u32,
+    pub model: Option<&'a str>,
+    /// Stand behind the agent's own arguments.
+    pub words: &'a [String],
+    /// The commands that crew runs itself: the agent may run them too where it may edit.
+    pub checks: &'a [Check],
+}
+
+impl<'a> Ask<'a> {
+    /// What a run asks with this prompt; `checks` are those of its contract.
+    pub fn of(run: &'a Run, prompt: &'a str, checks: &'a [Check]) -> Self {
+        let Run { permissions, max_turns, .. } = *run;
+        Self {
+            prompt,
+            permissions,
+            max_turns,
+            model: run.model.as_deref(),
+            words: &run.words,
+            checks,
+        }
+    }
 }
 
 /// What is started.
@@ -74,6 +96,12 @@ pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
         return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
     };
     let mut arguments = fixed.to_vec();
+    let (rules, _) = rules(agent, ask.permissions, ask.checks);
+    if let (Some(option), false) = (&agent.allow, rules.is_empty()) {
+        // Claude Code takes every word up to the next option for a rule; one always follows here.
+        arguments.push(option.clone());
+        arguments.extend(rules);
+    }
     arguments.extend_from_slice(permissions(agent, ask.permissions)?);
     if ask.max_turns > 0 {
         let Some(option) = &agent.max_turns else {
@@ -83,12 +111,55 @@ pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
         };
         arguments.extend([option.clone(), ask.max_turns.to_string()]);
     }
+    if let Some(model) = ask.model {
+        let Some(option) = &agent.model else {
+            return Err(format!(
+                "agent {name} takes no --model: give it its own option after `--`, as in -- --model {model}"
+            ));
+        };
+        arguments.extend([option.clone(), model.to_owned()]);
+    }
+    arguments.extend_from_slice(ask.words);
     let mut input = String::new();
     match agent.prompt {
         PromptDoor::Stdin => ask.prompt.clone_into(&mut input),
         PromptDoor::Argument => arguments.push(argument(name, ask.prompt)?),
     }
     Ok(Launch { program: program.clone(), arguments, input })
+}
+
+/// The rules that allow the checks, each command once, and the commands that no rule can name exactly.
+fn rules<'checks>(
+    agent: &Agent,
+    asked: Permissions,
+    checks: &'checks [Check],
+) -> (Vec<String>, Vec<&'checks str>) {
+    let (mut rules, mut unnamed) = (Vec::new(), Vec::new());
+    if asked != Permissions::AcceptEdits || agent.allow.is_none() {
+        return (rules, unnamed);
+    }
+    for check in checks {
+        let run = check.run.trim();
+        // A star is a wildcard there, brackets end the rule, and a backslash escapes.
+        if run.contains(|letter: char| "*()\\".contains(letter) || letter.is_control()) {
+            unnamed.push(run);
+            continue;
+        }
+        let rule = format!("Bash({run})");
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    (rules, unnamed)
+}
+
+/// The checks that an agent which may edit is not allowed to run, because no rule can name them exactly.
+pub fn not_allowed<'checks>(
+    agent: &Agent,
+    asked: Permissions,
+    checks: &'checks [Check],
+) -> Vec<&'checks str> {
+    rules(agent, asked, checks).1
 }
 
 /// The arguments that ask for these permissions. A command of which no kind is known, as one given by

@@ -4,11 +4,18 @@ use proptest::prelude::*;
 use super::*;
 use crate::agents::catalogue::find;
 use crate::agents::command::command;
+use crate::engine::contract::Role;
+
+const PROMPT: &str = "Go <b>&\" on";
 
 fn line(agent: &Agent, permissions: Permissions, max_turns: u32) -> Result<String, String> {
-    let launch = launch(agent, &Ask { prompt: "Go <b>&\" on", permissions, max_turns })?;
+    asked(agent, &Run { permissions, max_turns, ..Run::default() }, &[])
+}
+
+fn asked(agent: &Agent, run: &Run, checks: &[Check]) -> Result<String, String> {
+    let launch = launch(agent, &Ask::of(run, PROMPT, checks))?;
     let input = if launch.input.is_empty() { "" } else { " < prompt" };
-    assert!(["", "Go <b>&\" on"].contains(&launch.input.as_str()));
+    assert!(["", PROMPT].contains(&launch.input.as_str()));
     Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))
 }
 
@@ -95,10 +102,61 @@ fn what_an_agent_cannot_be_asked_is_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_model_and_the_words_of_a_person_stand_behind_the_agents_own_arguments() {
+    let run = |words: &[&str]| Run {
+        permissions: Permissions::Default,
+        model: Some("big".to_owned()),
+        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        ..Run::default()
+    };
+    let table = [
+        ("claude", "claude -p --output-format stream-json --verbose --model big --x y < prompt"),
+        ("codex", "codex exec --json --skip-git-repo-check -m big --x y < prompt"),
+    ];
+    for (name, expected) in table {
+        let line = asked(&find(name).unwrap(), &run(&["--x", "y"]), &[]);
+        assert_eq!(line.as_deref(), Ok(expected));
+    }
+    let cursor = find("cursor-agent").unwrap();
+    let refused = "agent cursor-agent takes no --model: give it its own option after `--`, as in -- --model big";
+    assert_eq!(asked(&cursor, &run(&[]), &[]), Err(refused.to_owned()));
+    let run = Run { model: None, ..run(&["--model", "big"]) };
+    let line = asked(&cursor, &run, &[]).unwrap();
+    assert!(line.ends_with(" --trust --model big Go <b>&\" on"), "{line}");
+}
+
+#[test]
+fn an_agent_that_may_edit_may_run_exactly_the_checks() {
+    use Permissions::{AcceptEdits, Auto, Bypass, Default};
+    let checks = [
+        ("cargo test", Role::Verify),
+        ("cargo test", Role::Gate),
+        ("test -f \"a, b\" && cat x", Role::Until),
+        ("ls *.rs", Role::Verify),
+        ("(cd a; make)", Role::Verify),
+        ("two\nlines", Role::Gate),
+    ];
+    let checks = checks.map(|(run, role)| Check::new(run, role));
+    let claude = find("claude").unwrap();
+    let line = asked(&claude, &Run { permissions: AcceptEdits, ..Run::default() }, &checks);
+    let expected = "claude -p --output-format stream-json --verbose --allowedTools Bash(cargo test) \
+                    Bash(test -f \"a, b\" && cat x) --permission-mode acceptEdits < prompt";
+    assert_eq!(line.as_deref(), Ok(expected));
+    let unnamed = not_allowed(&claude, AcceptEdits, &checks);
+    assert_eq!(unnamed, ["ls *.rs", "(cd a; make)", "two\nlines"]);
+    for other in [Default, Auto, Bypass] {
+        let line = asked(&claude, &Run { permissions: other, ..Run::default() }, &checks).unwrap();
+        assert!(!line.contains("Bash(") && not_allowed(&claude, other, &checks).is_empty());
+    }
+    assert_eq!(not_allowed(&find("codex").unwrap(), AcceptEdits, &checks), [""; 0]);
+}
+
+#[test]
 fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let agent = find("cursor-agent").unwrap();
     let ask = |prompt: &str| {
-        launch(&agent, &Ask { prompt, permissions: Permissions::Default, max_turns: 0 })
+        let run = Run { permissions: Permissions::Default, ..Run::default() };
+        launch(&agent, &Ask::of(&run, prompt, &[]))
     };
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);

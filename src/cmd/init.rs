@@ -1,6 +1,8 @@
 //! `crew init`: writes a project's settings file with the checks that were found, and trusts what it has
 //! written. It never writes over a file, and inside an agent it trusts nothing.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
@@ -9,7 +11,7 @@ use crate::exit::Exit;
 use crate::parse::project::Detected;
 use crate::report::{template, words};
 use crate::world::disk::{self, Durability};
-use crate::world::settings::project_file;
+use crate::world::settings::{project_file, user_file};
 use crate::world::{env, trust};
 
 /// Writes the file.
@@ -26,6 +28,7 @@ pub fn init() -> Result<Exit> {
     let text = template::project(&pairs(&found.checks), &pairs(&found.others));
     let folder = file.parent().unwrap_or(&checkout);
     disk::make_folder(folder)?;
+    stays_inside(folder, &checkout)?;
     disk::write(&file, text.as_bytes(), Durability::Machine)?;
     print::out(&format!("wrote {}", file.display()));
     if found.checks.is_empty() {
@@ -44,6 +47,25 @@ pub fn init() -> Result<Exit> {
         .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::Success)
+}
+
+/// Refuses a folder that a link leads out of the checkout: what was found there would be written, and trusted,
+/// for another project.
+fn stays_inside(folder: &Path, checkout: &Path) -> Result<()> {
+    let (real, top) = (disk::real_path(folder)?, disk::real_path(checkout)?);
+    if real.starts_with(&top) {
+        return Ok(());
+    }
+    bail!(
+        "{} leads out of the checkout, to {}\nhint: remove the link, or write the settings into {}",
+        folder.display(),
+        real.display(),
+        settings_of_the_user()
+    )
+}
+
+fn settings_of_the_user() -> String {
+    user_file().map_or_else(|| "your own settings".to_owned(), |file| file.display().to_string())
 }
 
 fn pairs(detected: &[Detected]) -> Vec<(&str, &str)> {

@@ -6,7 +6,7 @@ use super::run::{go, manner};
 use super::voice::Voice;
 use super::{home, meant, print};
 use crate::cli::Words;
-use crate::drive::process::start::adapt;
+use crate::drive::process::adapt::adapt;
 use crate::drive::resume::{Resumed, Taker, resume as take};
 use crate::drive::steer;
 use crate::engine::news::{Listener, News};

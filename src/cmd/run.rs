@@ -30,9 +30,13 @@ pub fn run(typed: &Words) -> Result<Exit> {
         }
     };
     let is_bare = arguments.task.is_none() && arguments.prompt_file.is_none();
-    if arguments.help || (is_bare && !arguments.run.list) {
+    if arguments.help {
         print::out(help::RUN);
-        return Ok(if arguments.help { Exit::Success } else { Exit::Usage });
+        return Ok(Exit::Success);
+    }
+    if is_bare && !arguments.run.list {
+        print::err(&format!("crew: {}", no_task(&arguments.run)));
+        return Ok(Exit::Usage);
     }
     let home = home()?;
     if arguments.run.list {
@@ -54,6 +58,19 @@ pub fn run(typed: &Words) -> Result<Exit> {
     let mut voice = Voice::new(manner(&options));
     let record = begin(&home, prepared, &signals, &mut voice)?;
     go(&home, record, &options, &signals, &mut voice)
+}
+
+/// What is missing where no task was typed.
+fn no_task(options: &RunOptions) -> String {
+    let why = match options.words {
+        Some(_) => ": words after `--` are the agent's own, and the task stands before them",
+        None => "",
+    };
+    format!(
+        "crew run needs a task{why}\n\
+         hint: crew run \"fix the failing tests\" --verify \"cargo test\"; crew run --list names the procedures, \
+         crew run --help the options"
+    )
 }
 
 /// Drives a loop that this process has begun or taken, here or in a crew of its own.

@@ -8,6 +8,7 @@ use crate::cli::{Scope, Uninstall};
 use crate::drive::install;
 use crate::exit::Exit;
 use crate::report::install as words;
+use crate::world::disk;
 
 /// Uninstalls for this person, or from this repository's settings.
 pub fn uninstall(arguments: &Uninstall) -> Result<Exit> {
@@ -20,6 +21,8 @@ pub fn uninstall(arguments: &Uninstall) -> Result<Exit> {
     }
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
-    print::out(&words::uninstalled(&removed.folder, found, &removed.shared, home()?.root()));
+    let home = home()?;
+    let records = disk::exists(home.root()).then(|| home.root());
+    print::out(&words::uninstalled(&removed.folder, found, &removed.shared, records));
     Ok(Exit::Success)
 }

@@ -57,6 +57,8 @@ fn blank() -> Agent {
         dialect: Dialect::default(),
         permissions: [].into(),
         max_turns: None,
+        model: None,
+        allow: None,
     }
 }
 
@@ -72,6 +74,8 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         dialect: entry.output.unwrap_or(base.dialect),
         permissions,
         max_turns: entry.max_turns.clone().or(base.max_turns),
+        model: entry.model.clone().or(base.model),
+        allow: base.allow,
     }
 }
 
@@ -96,7 +100,7 @@ mod tests {
         let layers = Layers { user, ..Layers::default() };
         match resolve(&merge(&layers, Environment::IsTheUsers, None), None) {
             Ok(agent) => {
-                let Agent { name, command, prompt, dialect, permissions, max_turns } = agent;
+                let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (prompt.label(), dialect.label());
                 let kinds: Vec<&str> = permissions.keys().map(|kind| kind.label()).collect();
                 let turns = max_turns.unwrap_or_default();

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::engine::contract::{Check, Place, Role};
+use super::missing;
+use crate::engine::contract::Check;
 use crate::engine::facts::{CheckResult, Facts, Seen, Verdict};
 use crate::engine::limits::{overtime_ms, time_left_ms};
 use crate::engine::looped::Loop;
@@ -11,13 +12,12 @@ use crate::engine::news::News;
 use crate::engine::text::plain;
 use crate::engine::usage::Usage;
 use crate::engine::wants::wants;
-use crate::parse::not_found::not_found;
 use crate::world::clock::{self, Deadline};
 use crate::world::fingerprint::fingerprint;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};
-use crate::world::{disk, environment, protected};
+use crate::world::{environment, protected};
 
 /// The status a shell exits with where it finds no program of the name.
 const NOT_FOUND: i32 = 127;
@@ -83,17 +83,16 @@ pub fn gather(
     Some(facts)
 }
 
-/// Runs the checks of one role, each command once. `None` when one was ended by `stop`.
-pub fn of_role(
+/// Runs every check, each command once. `None` when one was ended by `stop`.
+pub fn each(
     home: &Home,
     subject: &Loop,
-    role: Role,
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
 ) -> Option<Vec<CheckResult>> {
     let within = Within::of(subject);
     let mut done: Vec<CheckResult> = Vec::new();
-    for check in subject.contract.of_role(role) {
+    for check in &subject.contract.checks {
         if done.iter().all(|result| result.run != check.run) {
             done.push(told(home, subject, check, &within, stop, tell)?);
         }
@@ -173,27 +172,6 @@ fn run(
         End::TimedOut => (Verdict::TimedOut, None),
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
-    let incurable = if is_missing { missing_program(subject, check, &tail) } else { None };
+    let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
     Some(CheckResult { run: check.run.clone(), verdict, exit, elapsed_ms, tail, incurable })
-}
-
-/// Why no agent can make a check pass that found no program: what is missing lies outside the checkout. A
-/// path in it may come to be, and so may what a package of the project brings.
-fn missing_program(subject: &Loop, check: &Check, output: &str) -> Option<String> {
-    let Place { checkout, folder, .. } = &subject.place;
-    let run = &check.run;
-    let words: Vec<&str> = run.split_whitespace().collect();
-    let name = not_found(output).or(words.first().copied())?;
-    let is_missing_path = |word: &&str| {
-        let path = folder.join(word);
-        word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
-    };
-    let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
-    let program = words.first().copied().unwrap_or_default();
-    let is_for_the_agent = is_of_a_package || [name, program].iter().any(is_missing_path);
-    (!is_for_the_agent).then(|| {
-        format!(
-            "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"
-        )
-    })
 }

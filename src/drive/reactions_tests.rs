@@ -33,7 +33,7 @@ impl Scene {
                 prompt: PromptDoor::Stdin,
                 dialect: Dialect::Text,
                 permissions: [].into(),
-                max_turns: None,
+                ..Agent::default()
             },
             permissions: Permissions::default(),
             recipe: Recipe::default(),
@@ -43,6 +43,7 @@ impl Scene {
             awake: true,
             git: GitSteps::default(),
             reactions: reactions.iter().map(reaction).collect(),
+            ..Run::default()
         });
         Self { folder, subject }
     }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use super::establish::{Beginning, establish};
 use super::meter;
+use super::missing;
 use super::place;
 use super::terms::{contract, typed};
 use super::{detect, settings};
@@ -47,6 +48,7 @@ pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     let typed = typed(&request.arguments, &place.folder)?;
     let (settings, mut notes) = settings::for_start(home, known, typed)?;
     let contract = contract(&request.arguments, &settings, request.cwd, None)?;
+    notes.extend(missing::at_the_start(&place, &contract.checks)?);
     let owner = Owner {
         driver: Driver::Session,
         session_id: Some(request.session_id.to_owned()),

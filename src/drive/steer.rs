@@ -165,8 +165,8 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
     Ok(record)
 }
 
-/// Leaves a word for the agent, told with its next prompt.
-pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
+/// Words for an agent, on one line.
+pub fn tellable(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
     if words.is_empty() {
@@ -175,6 +175,12 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     if words.chars().count() > WORDS_CHARS {
         bail!("that is longer than {WORDS_CHARS} characters\nhint: write a file and tell its name");
     }
+    Ok(words)
+}
+
+/// Leaves a word for the agent, told with its next prompt.
+pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
+    let words = tellable(words)?;
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     if !record.is_live() {

@@ -36,6 +36,7 @@ pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
             layer.limits.insert(limit, Sourced { value, origin: Origin::Typed });
         }
     }
+    layer.require = arguments.require.map(Sourced::typed);
     if let Some(text) = &arguments.completion_promise {
         layer.promise = Some(Sourced::typed(Some(Promise::new(text)?)));
     }
@@ -83,7 +84,15 @@ pub fn contract(
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
-    let contract = Contract { task, promise, checks, limits: settings.limits(), protect, run };
+    let require = settings.require.as_ref().map(|sourced| sourced.value);
+    if require.is_some() && checks.is_empty() {
+        bail!(
+            "--require checked needs a check: without one nothing can fail and then pass\n\
+             hint: give --verify \"your test command\", or leave it out"
+        );
+    }
+    let contract =
+        Contract { task, promise, checks, limits: settings.limits(), protect, require, run };
     let limits = &contract.limits;
     let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
     if !bounded && !contract.can_complete() {

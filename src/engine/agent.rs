@@ -20,6 +20,12 @@ pub struct Agent {
     /// The option that bounds an iteration's turns, such as `--max-turns`; `None` where there is none.
     #[serde(default)]
     pub max_turns: Option<String>,
+    /// The option that names its model, such as `--model`; `None` where there is none.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The option that allows commands by rules such as `Bash(cargo test)`; `None` where there is none.
+    #[serde(default)]
+    pub allow: Option<String>,
 }
 
 /// How the prompt reaches the agent.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::limits::Limits;
+use super::outcome::Proof;
 use super::promise::Promise;
 use super::run::Run;
 
@@ -22,6 +23,9 @@ pub struct Contract {
     /// Globs of paths that the agent must not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
+    /// The weakest proof that completes the loop; `None` takes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require: Option<Proof>,
     /// How iterations are run as fresh processes; `None` for a loop that no process has driven yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,

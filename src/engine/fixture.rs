@@ -42,6 +42,7 @@ pub fn a_loop() -> Loop {
             checks: Vec::new(),
             limits: Limits::default(),
             protect: Vec::new(),
+            require: None,
             run: None,
         },
         place: Place {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use super::evidence::{CheckEvidence, Evidence, Standing};
+use super::evidence::{Evidence, Standing};
 use super::limits::going_on;
 use super::looped::Loop;
 use super::prompt::clip;
@@ -107,15 +107,7 @@ fn checks(subject: &Loop) -> String {
     }
     let mut text = String::new();
     for check in &subject.contract.checks {
-        let known = subject
-            .state
-            .evidence
-            .as_ref()
-            .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
-        let happened = known.map_or_else(
-            || "not run at the last boundary".to_owned(),
-            CheckEvidence::what_happened,
-        );
+        let happened = subject.last_of(&check.run).unwrap_or_else(|| "not run".to_owned());
         let run = clip(&check.run, 200);
         let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
     }

@@ -35,9 +35,12 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
     let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let proof = proof(before, facts).filter(|_| counted);
+    let short = proof.and_then(|proof| proof.falls_short(before.contract.require));
+    let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let refusal = (is_asked && proved.is_none()).then(|| incurable(facts));
+    let refusal =
+        (is_asked && proved.is_none()).then(|| short.clone().or_else(|| incurable(facts)));
     let progress = progress(before, facts);
     let failure = failure(before, facts, progress);
     let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
@@ -60,6 +63,9 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
+        if let (Standing::Refused(against), Some(short)) = (&mut evidence.claim, short) {
+            *against = short;
+        }
         evidence.words = untold(state, facts);
         state.completed += 1;
         state.crashes = match crash::of(&facts.seen.agent) {
@@ -94,11 +100,11 @@ fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
+    // From here on the evidence has the words of what failed.
+    after.state.checks.values_mut().for_each(|memory| memory.tail.clear());
     for result in facts.checks.iter().filter(|result| result.verdict != Verdict::Unknown) {
         let before = after.state.checks.get(&result.run);
-        let ever_failed =
-            result.verdict != Verdict::Passed || before.is_some_and(|memory| memory.ever_failed);
-        let memory = CheckMemory { last: result.verdict, ever_failed };
+        let memory = CheckMemory::of(result, after.state.completed, before);
         after.state.checks.insert(result.run.clone(), memory);
     }
 }

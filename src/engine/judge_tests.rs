@@ -33,6 +33,24 @@ fn a_check_that_failed_before_and_passes_now_is_the_proof() {
 }
 
 #[test]
+fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
+    let mut subject = a_loop_with(&TEST);
+    subject.contract.require = Some(Proof::Checked);
+    let short = "the proof would be `unbroken` and this loop requires `checked`: the checks pass; they were never \
+                 seen to fail; start it without --require, or with a check that fails now";
+    let mut green = facts(Claim::Success);
+    green.checks = vec![result("cargo test", Verdict::Passed)];
+    let once = judge(&subject, &green);
+    let claim = once.after.state.evidence.as_ref().unwrap().claim.clone();
+    assert_eq!((once.proved, once.sound, claim), (None, None, Standing::Refused(short.to_owned())));
+    assert_eq!(once.incurable, None);
+    assert_eq!(judge(&once.after, &green).incurable.as_deref(), Some(short));
+    let mut red = facts(Claim::None);
+    red.checks = vec![result("cargo test", Verdict::Failed)];
+    assert_eq!(judge(&judge(&once.after, &red).after, &green).proved, Some(Proof::Checked));
+}
+
+#[test]
 fn a_refused_claim_is_no_failure_and_names_what_stood_against_it() {
     let mut facts = facts(Claim::Success);
     facts.checks = vec![result("cargo test", Verdict::Failed)];

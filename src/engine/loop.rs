@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::contract::{Contract, Place};
 use super::environment::Environment;
 use super::evidence::Evidence;
-use super::facts::{Moment, Verdict};
+use super::facts::{CheckResult, Moment, Verdict};
 use super::git::Trusted;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
@@ -220,14 +220,60 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a loop remembers of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What a loop remembers of a check: how it ended last, an unknown end aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckMemory {
     pub last: Verdict,
     pub ever_failed: bool,
+    /// The iterations that were done then; `None` in records of an older crew.
+    #[serde(default)]
+    pub after: Option<u32>,
+    #[serde(default)]
+    pub exit: Option<i32>,
+    #[serde(default)]
+    pub elapsed_ms: u64,
+    /// The end of what it printed before the first iteration, for the first prompt; bounded as in the evidence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+}
+
+impl CheckMemory {
+    /// What is remembered of a result, in place of `before`.
+    pub fn of(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
+        let failed = result.verdict != Verdict::Passed;
+        Self {
+            last: result.verdict,
+            ever_failed: failed || before.is_some_and(|before| before.ever_failed),
+            after: Some(after),
+            exit: result.exit,
+            elapsed_ms: result.elapsed_ms,
+            tail: String::new(),
+        }
+    }
+
+    /// "failed (exit 1)": what happened, as far as it was kept.
+    pub fn what_happened(&self) -> String {
+        self.last.what_happened(self.exit, self.elapsed_ms)
+    }
 }
 
 impl Loop {
+    /// How a check ended at the last boundary, else when it last ran, which is then named; `None` where it
+    /// never ran to its end.
+    pub fn last_of(&self, run: &str) -> Option<String> {
+        let seen = self.state.evidence.iter().flat_map(|evidence| &evidence.checks);
+        if let Some(result) = seen.into_iter().find(|result| result.run == run) {
+            return Some(result.what_happened());
+        }
+        let memory = self.state.checks.get(run)?;
+        let happened = memory.what_happened();
+        Some(match memory.after {
+            Some(0) => format!("{happened} before iteration 1"),
+            Some(after) => format!("{happened} after iteration {after}"),
+            None => format!("{happened} when it last ran"),
+        })
+    }
+
     /// The iteration that runs now, 1-based; of a finished loop the last one counted, 0 if none was.
     pub fn iteration(&self) -> u32 {
         self.state.completed + u32::from(self.is_live())

@@ -50,6 +50,20 @@ pub enum Proof {
 }
 
 impl Proof {
+    /// What is wrong with this proof where a loop requires more; `None` where it is enough. No agent can make
+    /// a check fail first.
+    pub fn falls_short(self, required: Option<Self>) -> Option<String> {
+        let is_short = required == Some(Self::Checked) && self != Self::Checked;
+        is_short.then(|| {
+            format!(
+                "the proof would be `{}` and this loop requires `checked`: {}; start it without --require, or \
+                 with a check that fails now",
+                self.label(),
+                self.meaning()
+            )
+        })
+    }
+
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
         let mut subject = a_loop_with(&[("test", Role::Gate)]);
-        let failing = CheckMemory { last: Verdict::Failed, ever_failed: true };
+        let failing = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
         subject.state.checks.insert("test".to_owned(), failing);
         let same = || Some("tree at the start".to_owned());
         let table = [

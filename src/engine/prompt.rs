@@ -162,6 +162,10 @@ fn claim(last: &Evidence, reader: Reader) -> String {
         Standing::Refused(because) if because.is_empty() => {
             format!("- {whose} claim was refused: its checks could not be run to their end.\n")
         }
+        // Nothing that failed tells the reason.
+        Standing::Refused(because) if last.failing().next().is_none() && last.failure.is_none() => {
+            format!("- {whose} claim was refused: {}.\n", clip(because, 500))
+        }
         Standing::Refused(_) => format!("- {whose} claim was refused.\n"),
         Standing::Failure(because) => format!("- {who} said FAILURE: {}\n", clip(because, 500)),
         Standing::Blocked(because) => format!("- {who} said BLOCKED: {}\n", clip(because, 500)),

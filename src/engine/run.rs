@@ -14,6 +14,12 @@ pub struct Run {
     pub procedure: Option<String>,
     pub agent: Agent,
     pub permissions: Permissions,
+    /// The model the agent is asked for; `None` leaves it to the agent.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// What stands behind the agent's own arguments: the words that a person typed after `--`.
+    #[serde(default)]
+    pub words: Vec<String>,
     pub recipe: Recipe,
     pub pace: Pace,
     /// The most turns of the agent in one iteration; 0 is no limit.

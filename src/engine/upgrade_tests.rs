@@ -33,17 +33,18 @@ fn contract() -> Value {
     let agent = json!({
         "name": "mine", "command": ["agent"], "prompt": "argument", "dialect": "codex",
         "permissions": permissions, "max_turns": "--max-turns",
+        "model": "--model", "allow": "--allow",
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
-        "task": "t", "promise": "P", "protect": ["tests/**"],
+        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked",
         "checks": [{ "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2 }],
         "limits": {
             "max_iterations": 2, "failure_threshold": 2, "stall": 3, "max_duration_s": 4,
             "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
         },
         "run": {
-            "procedure": "p", "agent": agent, "permissions": "bypass",
+            "procedure": "p", "agent": agent, "permissions": "bypass", "model": "m", "words": ["w"],
             "recipe": {
                 "context": pieces, "observe": pieces, "orient": pieces, "decide": pieces,
                 "act": pieces,
@@ -81,7 +82,9 @@ fn state() -> Value {
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
         "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",
-        "checks": { "c": { "last": "timedout", "ever_failed": true } }, "incurable": "i",
+        "checks": { "c": {
+            "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
+        } }, "incurable": "i",
         "evidence": {
             "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
             "checks": [{

@@ -18,6 +18,7 @@ pub mod patterns;
 pub mod payload;
 pub mod plugin;
 pub mod process_table;
+pub mod program;
 pub mod project;
 pub mod reset;
 pub mod service_words;

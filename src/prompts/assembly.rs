@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::parts::{Parts, Phase, Piece};
 use super::values::{self, Known, values};
-use crate::engine::facts::Verdict;
 use crate::engine::looped::Loop;
 use crate::engine::prompt::{Reader, clip, nudge, rules, seen};
 
@@ -128,11 +127,12 @@ fn before_the_first(subject: &Loop) -> String {
         if text.is_empty() {
             text.push_str("What crew saw before iteration 1:\n");
         }
-        let happened = match memory.last {
-            Verdict::Passed => "passed",
-            _ => "did not pass",
-        };
+        let happened = memory.what_happened();
         let _ = writeln!(text, "- `{}` {happened}.", clip(run, COMMAND_CHARS_MAX));
+        if !memory.tail.is_empty() {
+            text.push_str("  Its last lines:\n");
+            memory.tail.lines().for_each(|line| text.extend(["    ", line, "\n"]));
+        }
     }
     text
 }

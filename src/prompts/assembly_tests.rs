@@ -8,6 +8,7 @@ use crate::engine::account::Account;
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::engine::claim::{Claim, read};
 use crate::engine::contract::Role;
+use crate::engine::facts::Verdict;
 use crate::engine::fixture::{a_loop_with, facts, result};
 use crate::engine::judge::judge;
 use crate::engine::looped::CheckMemory;
@@ -32,7 +33,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         prompt: PromptDoor::Stdin,
         dialect: Dialect::Claude,
         permissions: [].into(),
-        max_turns: None,
+        ..Agent::default()
     };
     Run {
         procedure: procedure.map(str::to_owned),
@@ -44,7 +45,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         token_budget: 100_000,
         awake: true,
         git: GitSteps::default(),
-        reactions: Vec::new(),
+        ..Run::default()
     }
 }
 
@@ -197,11 +198,13 @@ fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
 #[test]
 fn a_baseline_is_the_evidence_of_the_first_prompt() {
     let mut subject = of("fix");
-    let memory = CheckMemory { last: Verdict::Failed, ever_failed: true };
+    let mut memory = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
+    memory.tail = "test b ... FAILED\n\n1 failed".to_owned();
     subject.state.checks.insert("cargo test".to_owned(), memory);
     let text = made(&subject, &Known::default(), "");
     assert!(text.contains(
-        "## EVIDENCE\n\nWhat crew saw before iteration 1:\n- `cargo test` did not pass.\n"
+        "## EVIDENCE\n\nWhat crew saw before iteration 1:\n- `cargo test` failed (exit 1).\n  \
+         Its last lines:\n    test b ... FAILED\n    \n    1 failed\n"
     ));
     assert!(text.contains("Run each one yourself:\n   - `cargo test`\n3. Read"), "{text}");
 }

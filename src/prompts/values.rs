@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::variables::Variable;
 use crate::engine::account::Account;
-use crate::engine::evidence::CheckEvidence;
 use crate::engine::facts::Verdict;
 use crate::engine::looped::Loop;
 use crate::engine::prompt::clip;
@@ -127,15 +126,7 @@ pub fn failing(subject: &Loop) -> Vec<String> {
 pub fn checks(subject: &Loop) -> String {
     let mut text = String::new();
     for check in &subject.contract.checks {
-        let last = subject.state.evidence.as_ref();
-        let seen = last.and_then(|last| last.checks.iter().find(|seen| seen.run == check.run));
-        let memory = subject.state.checks.get(&check.run).map(|memory| memory.last);
-        let happened = match (seen.map(CheckEvidence::what_happened), memory) {
-            (Some(happened), _) => happened,
-            (None, Some(Verdict::Passed)) => "passed when it last ran".to_owned(),
-            (None, Some(_)) => "failed when it last ran".to_owned(),
-            (None, None) => "not run yet".to_owned(),
-        };
+        let happened = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
         let run = clip(&check.run, COMMAND_CHARS_MAX);
         let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
     }

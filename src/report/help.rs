@@ -20,14 +20,15 @@ TASK is one quoted text or plain words; options stand before or after it.
 
   -n, --max-iterations N          at most N iterations (10; 0 = no limit)
       --max-duration D            at most D awake: 90m, 12h (12h; 0 = no limit)
-      --max-cost USD              at most that much, by the client's prices: 5, 2.50 (no limit)
-      --max-tokens N              at most N tokens of every kind: 500k, 2M (no limit)
+      --max-cost USD              at most that much, by the client's prices: 5, 2.50 (0 = no limit)
+      --max-tokens N              at most N tokens of every kind: 500k, 2M (0 = no limit)
       --verify CMD                must pass before a claim is believed; may be repeated
                                   (auto = the test command found here)
       --gate CMD                  the same, and runs after every iteration
       --until CMD                 ends the loop when it passes; no claim needed
       --completion-promise TEXT   what the agent must say (COMPLETE, or the one tag in the task)
       --no-promise                no claim ends the loop
+      --require checked           only a check that had failed and now passes completes it
       --failure-threshold N       failed iterations in a row that abort it (3; 0 = off)
       --stall N                   iterations without progress that stall it (5; 0 = off)
       --prompt-file FILE          the task is what FILE holds
@@ -50,14 +51,15 @@ pub const RUN: &str = r#"crew run keeps an agent working, in a fresh process eac
 When it ends:
   -n, --max-iterations N          at most N iterations (10, or the procedure's; 0 = no limit)
       --max-duration D            at most D awake: 90m, 12h (12h; 0 = no limit)
-      --max-cost USD              at most that much: 5, 2.50 (no limit)
-      --max-tokens N              at most N tokens of every kind: 500k, 2M (no limit)
+      --max-cost USD              at most that much: 5, 2.50 (0 = no limit)
+      --max-tokens N              at most N tokens of every kind: 500k, 2M (0 = no limit)
       --verify CMD                must pass before a claim is believed; may be repeated
                                   (auto = the test command found here)
       --gate CMD                  the same, and runs after every iteration
       --until CMD                 ends the loop when it passes; no claim needed
       --completion-promise TEXT   what the agent must say (COMPLETE, or the one tag in the task)
       --no-promise                no claim ends the loop
+      --require checked           only a check that had failed and now passes completes it
       --failure-threshold N       failed iterations in a row that abort it (3; 0 = off)
       --stall N                   iterations without progress that stall it (5; 0 = off)
 
@@ -73,7 +75,9 @@ What is sent:
 To whom:
       --agent NAME                claude (default), codex, gemini, opencode, kiro-cli, cursor-agent, copilot
       --agent-cmd CMD             any command that reads a prompt on standard input
-      --permissions KIND          default, accept-edits (default), auto, bypass
+      --model MODEL               the agent's model (claude, codex)
+      -- WORDS                    the agent's own options, as the last words
+      --permissions KIND          default, accept-edits (default; claude may run the checks too), auto, bypass
       --max-turns N               the agent's turns in one iteration (0 = no limit)
       --timeout D                 one iteration (60m; 0 = none)
       --idle-timeout D            nothing printed while no tool call is open (15m; 0 = none)
@@ -89,7 +93,7 @@ Around it:
       --detach                    run on in a crew of its own, whatever becomes of this terminal
       --json                      events on standard output, people's lines on standard error
   -v, --verbose                   the agent's own output, too
-  -q, --quiet                     only what went wrong
+  -q, --quiet                     only what went wrong, and an end other than completed
 
 Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked ·
 14 cancelled · 130, 143 or another of a signal interrupted; 130 paused. Ctrl-C ends cleanly, a second one at once.
@@ -101,7 +105,7 @@ Examples:
 "#;
 
 /// The page of `crew resume`.
-pub const RESUME: &str = r"crew resume goes on with a loop in fresh processes: the same task, checks, counters and evidence.
+pub const RESUME: &str = r#"crew resume goes on with a loop in fresh processes: the same task, checks, counters and evidence.
 
   crew resume [LOOP] [limits] [options]
 
@@ -111,12 +115,14 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
   -n, --max-iterations N|+N, --max-duration D|+D, --max-cost USD|+USD, --max-tokens N|+N,
   --failure-threshold N, --stall N
                                   +N adds to the loop's own limit, or to what is done where it has none
-  --agent, --agent-cmd, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
-  --rebase, --no-awake, --no-project, --detach, --json, -v, -q
+  --tell TEXT                     a word for the agent: the answer to its BLOCKED
+  --agent, --agent-cmd, --model, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
+  --rebase, --no-awake, --no-project, --detach, --json, -v, -q, -- WORDS
                                   as in crew run
   --now                           a run that waits tries at once, where it runs; so does Enter at its terminal
 
 Examples:
   crew resume -n +10
   crew resume k3v9 --max-cost +5 --detach
-";
+  crew resume k3v9 --tell "the password is in .env"
+"#;

@@ -43,12 +43,13 @@ pub const UNSHARED: &str = ".claude/settings.json asks for crew's plugin no long
 /// it, and where the records are.
 pub fn uninstalled(
     folder: &Path,
-    found: (bool, bool),
+    found: (Option<bool>, bool),
     shared: &[PathBuf],
-    records: &Path,
+    records: Option<&Path>,
 ) -> String {
     let mut text = match found {
-        (false, false) => "crew was not installed\n".to_owned(),
+        (Some(false), false) => "crew is not installed here\n".to_owned(),
+        (None, false) => "crew is not installed here; no `claude` is on PATH to ask\n".to_owned(),
         _ => "crew is uninstalled\n".to_owned(),
     };
     if found.1 {
@@ -59,10 +60,12 @@ pub fn uninstalled(
         let _ = writeln!(text, "  shared   {} still asks for it", place.display());
         let _ = writeln!(text, "           crew uninstall --scope project, there");
     }
-    if found != (false, false) {
+    if found.0 == Some(true) || found.1 {
         let _ = writeln!(text, "  now      in running sessions: /reload-plugins, or restart them");
     }
-    let _ = writeln!(text, "  kept     the records of all loops, in {}", records.display());
+    if let Some(records) = records {
+        let _ = writeln!(text, "  kept     the records of all loops, in {}", records.display());
+    }
     text
 }
 
@@ -101,7 +104,7 @@ mod tests {
         let folder = Path::new("/home/me/.local/share/crew/plugin");
         let shared = [PathBuf::from("/repo")];
         let records = Path::new("/home/me/.local/state/crew");
-        assert_snapshot!(uninstalled(folder, (true, true), &shared, records), @"
+        assert_snapshot!(uninstalled(folder, (Some(true), true), &shared, Some(records)), @"
         crew is uninstalled
           removed  /home/me/.local/share/crew/plugin
           shared   /repo/.claude/settings.json still asks for it
@@ -109,8 +112,11 @@ mod tests {
           now      in running sessions: /reload-plugins, or restart them
           kept     the records of all loops, in /home/me/.local/state/crew
         ");
-        assert_snapshot!(uninstalled(folder, (false, false), &[], records), @"
-        crew was not installed
+        let nothing = |found| uninstalled(folder, (found, false), &[], None);
+        assert_snapshot!(nothing(Some(false)), @"crew is not installed here");
+        assert_snapshot!(nothing(None), @"crew is not installed here; no `claude` is on PATH to ask");
+        assert_snapshot!(uninstalled(folder, (Some(false), false), &[], Some(records)), @"
+        crew is not installed here
           kept     the records of all loops, in /home/me/.local/state/crew
         ");
     }

@@ -143,6 +143,9 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
             let run = clip(&check.run, 60);
             parts.push(format!("claim refused: {run} {}", check.what_happened()));
         }
+        (Standing::Refused(because), None) if !because.is_empty() => {
+            parts.push(format!("claim refused: {}", clip(because, 80)));
+        }
         (Standing::Refused(_), None) => parts.push("claim refused".to_owned()),
         (Standing::NearMiss(_), _) => parts.push("no claim heard (a near miss)".to_owned()),
         (Standing::Failure(reason), _) => {

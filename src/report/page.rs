@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::words::{count, duration, took};
 use super::{line, run};
-use crate::engine::evidence::{CheckEvidence, Evidence, tail_of};
+use crate::engine::evidence::{Evidence, Standing, tail_of};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
 use crate::engine::limits::going_on;
@@ -82,8 +82,7 @@ fn checks(text: &mut String, subject: &Loop) {
             .evidence
             .as_ref()
             .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
-        let mut happened =
-            result.map_or_else(|| "not run".to_owned(), CheckEvidence::what_happened);
+        let mut happened = subject.last_of(&check.run).unwrap_or_else(|| "not run".to_owned());
         let passed = result.is_some_and(|result| result.verdict == Verdict::Passed);
         let memory = subject.state.checks.get(&check.run);
         if passed && memory.is_some_and(|memory| memory.ever_failed) {
@@ -121,8 +120,21 @@ fn next(subject: &Loop) -> String {
             format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
         }
         (Some(Outcome::Completed), None) => "read what it did".to_owned(),
+        (Some(Outcome::Blocked), _) if asks_a_person(subject) => answering(subject),
         _ => going_on(subject),
     }
+}
+
+/// Whether the agent itself said that it is blocked.
+fn asks_a_person(subject: &Loop) -> bool {
+    let last = subject.state.evidence.as_ref();
+    subject.driver() == Driver::Process
+        && last.is_some_and(|last| matches!(last.claim, Standing::Blocked(_)))
+}
+
+/// The command that answers the agent and goes on.
+fn answering(subject: &Loop) -> String {
+    format!("{} --tell \"your answer\"", going_on(subject))
 }
 
 /// How one loop stands.

@@ -11,12 +11,15 @@ use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome, Proof};
 use crate::engine::prompt::clip;
+use crate::engine::text;
 use crate::engine::usage::spoken_tokens;
 
 /// The most of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
 /// The most of why something ended or did not work, with the way out at its end.
 const WHY_MAX: usize = 500;
+/// The most lines of a check that did not pass.
+const TAIL_LINES: usize = 2;
 
 /// How much a line matters: with `-q` only what went wrong is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +56,7 @@ pub fn lines(news: &News<'_>, at: DateTime<FixedOffset>) -> Vec<Line> {
             let iteration = numbered(record, record.iteration());
             vec![warning(format!("Iteration {iteration} skipped: {}", short(why)))]
         }
-        News::CheckEnded(result) => vec![checked(result)],
+        News::CheckEnded(result) => checked(result),
         News::IterationEnded { after, exit, ends } => iteration_ended(after, exit, ends),
         News::Delayed { record, until } => {
             let iteration = record.iteration();
@@ -154,9 +157,10 @@ fn numbered(record: &Loop, iteration: u32) -> String {
     }
 }
 
-fn checked(result: &CheckResult) -> Said {
+/// How a check ended, and the last lines of one that did not pass: they tell a red test from a slip.
+fn checked(result: &CheckResult) -> Vec<Said> {
     let (run, time) = (clip(&result.run, 80), took(result.elapsed_ms));
-    match (result.verdict, result.exit) {
+    let said = match (result.verdict, result.exit) {
         (Verdict::Passed, _) => plain(format!("Check passed: `{run}` in {time}")),
         (Verdict::Failed, Some(code)) => {
             plain(format!("Check failed: `{run}` (exit {code}) in {time}"))
@@ -167,7 +171,16 @@ fn checked(result: &CheckResult) -> Said {
             let why = result.tail.lines().next().map(|why| format!(": {}", short(why)));
             warning(format!("Check did not finish: `{run}`{}", why.unwrap_or_default()))
         }
-    }
+    };
+    let printed = text::plain(&result.tail);
+    let lines: Vec<&str> = match result.verdict {
+        Verdict::Passed | Verdict::Unknown => Vec::new(),
+        _ => {
+            printed.lines().rev().filter(|line| !line.trim().is_empty()).take(TAIL_LINES).collect()
+        }
+    };
+    let tail = lines.into_iter().rev().map(|line| plain(format!("  | {}", short(line))));
+    std::iter::once(said).chain(tail).collect()
 }
 
 fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Vec<Said> {

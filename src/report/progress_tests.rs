@@ -226,8 +226,10 @@ fn claims_checks_and_gates_are_told_as_they_happen() {
     });
     assert_snapshot!(told.text, @"
     [10:00:00] Check failed: `cargo test` (exit 1) in 1.2s
+    [10:00:00]   | output of cargo test
     [10:00:00] Check passed: `cargo fmt` in 1.2s
     [10:00:00] Check timed out: `make` after 1.2s
+    [10:00:00]   | output of make
     [10:00:00] WARNING: Check did not finish: `make`: output of make
     [10:00:00] Iteration 1/10 starting...
     [10:00:01] Claim refused: `cargo test` failed (exit 1)

@@ -68,6 +68,7 @@ const HEAD: &str = "\
 
 const TERMS: &str = "\
 # completion_promise = \"COMPLETE\"  # what the agent says when it is done
+# require = \"checked\"            # only a check that failed before completes a loop
 # protect = [\"tests/**\"]         # the agent must not change these, ignored files aside: else no claim is believed
 ";
 
@@ -96,7 +97,8 @@ const REST: &str = "
 # The agent of `crew run`.
 # [agent]
 # name = \"claude\"
-# args = [\"--model\", \"opus\"]
+# model = \"opus\"                 # claude and codex take one
+# args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
 
 # An agent of your own: like one that crew knows, or with a command of its own.
@@ -104,6 +106,7 @@ const REST: &str = "
 # command = [\"my-agent\", \"--headless\"]
 # prompt = \"stdin\"               # or argument
 # output = \"text\"                # or claude, codex
+# model = \"--model\"              # the option that names its model
 
 # A procedure: `crew run nightly`. Pieces of the prompt are words, files beside this one, or crew's own
 # (builtin:NAME); terms of [loop] that stand here hold for it alone.
@@ -151,6 +154,7 @@ mod tests {
         # failure_threshold = 3          # failed iterations in a row that abort it; 0 = no limit
         # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done
+        # require = "checked"            # only a check that failed before completes a loop
         # protect = ["tests/**"]         # the agent must not change these, ignored files aside: else no claim is believed
 
         # For `crew run`, which starts the agent anew for every iteration:

@@ -162,6 +162,44 @@ fn checks_have_no_last_word_after_a_cancel_a_failure_too_many_or_a_blocked_agent
 }
 
 #[test]
+fn a_check_whose_program_is_not_on_the_path_starts_no_loop() {
+    let door = Door::new();
+    let answer = door.command("\"go on\" --verify 'nosuchcmd -x'").send();
+    let told = "nosuchcmd is not on PATH: `nosuchcmd -x` (verify) cannot run\n\
+                hint: install it, or name another command";
+    assert!(answer.refusal().contains(told), "{answer:#?}");
+    assert!(!door.sandbox.crew_home().join("loops").exists());
+    let answer = door.command("\"go on\" --verify ./check.sh").with("prompt_id", "p-2").send();
+    assert!(
+        answer.line().contains("./check.sh is not there yet: the agent may make it"),
+        "{answer:#?}"
+    );
+}
+
+#[test]
+fn a_required_proof_refuses_a_claim_whose_checks_were_never_seen_to_fail() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9 --stall 0 --require checked --verify 'test ! -e red'");
+    let answer = door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
+    let short = "the proof would be `unbroken` and this loop requires `checked`";
+    assert!(answer.line().contains(&format!("claim refused: {short}")), "{answer:#?}");
+    assert!(answer.context().contains(short), "{answer:#?}");
+    std::fs::write(door.sandbox.file("red"), "").unwrap();
+    door.stop(&format!("two\n{CLAIM}")).assert_goes_on();
+    std::fs::remove_file(door.sandbox.file("red")).unwrap();
+    door.stop(&format!("three\n{CLAIM}")).assert_lets_go();
+    assert_eq!(ending(&door, &id).0, "completed");
+    assert_eq!(ending(&door, &id).1, "checked");
+
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9 --stall 0 --require checked --verify true");
+    door.stop(&format!("one\n{CLAIM}")).assert_goes_on();
+    door.stop(&format!("two\n{CLAIM}")).assert_lets_go();
+    let (outcome, _, why) = ending(&door, &id);
+    assert!(outcome == "blocked" && why.contains(short), "{why}");
+}
+
+#[test]
 fn a_check_that_finds_no_program_is_blocked_at_the_second_claim_unless_it_is_the_agents_to_make() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 9 --stall 0 --verify 'true && no-such-program'");

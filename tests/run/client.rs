@@ -15,6 +15,7 @@ on_both_clients!(
     a_limit_that_names_its_reset_is_waited_for_and_the_same_iteration_repeated,
     a_limit_told_in_headers_is_waited_for_as_well,
     denied_tools_with_nothing_changed_block_the_run_and_are_named,
+    an_agent_that_may_edit_may_run_exactly_the_commands_of_the_checks,
     the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop,
     what_makes_a_nested_session_is_taken_from_the_client_and_crew_inside_it_only_narrows,
     a_refused_key_blocks_the_run,
@@ -217,6 +218,34 @@ fn denied_tools_with_nothing_changed_block_the_run_and_are_named(installed: &Ins
     assert!(why.contains("Bash") && why.contains("--permissions"), "{why}");
     assert!(ran.stdout.contains(&why), "{ran:#?}");
     assert_eq!(api.main_requests().len(), 2);
+}
+
+fn an_agent_that_may_edit_may_run_exactly_the_commands_of_the_checks(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "echo \"ran $*\" >> ran.txt\n");
+    let checks = [
+        "sh check.sh",
+        "sh check.sh \"a, b\" 'it'",
+        "cd . && sh check.sh cd",
+        "sh check.sh x >> y",
+    ];
+    let others = ["sh check.sh more", "sh other.sh", "cd . && sh check.sh cd; sh check.sh end"];
+    let call = |run: &&str| Reply::bash(run);
+    let calls: Vec<Reply> = checks.iter().chain(&others).map(call).collect();
+    let last = Reply::text("Those are all.");
+    let reply = calls.into_iter().rev().fold(last, |after, call| call.then(after));
+    let api = Api::scripted([reply]);
+    let mut arguments = vec!["run", "Check it", "-n1"];
+    arguments.extend(checks.iter().flat_map(|run| ["--until", *run]));
+    arguments.extend(["--until", "false"]);
+    let ran = client(installed, &sandbox, &api).crew(&arguments);
+    let lines = log(&sandbox, 1);
+    let result = lines.iter().find(|line| line["type"] == "result").unwrap();
+    let denied = result["permission_denials"].as_array().map(Vec::len);
+    assert_eq!(denied, Some(others.len()), "{result:#}");
+    let did = std::fs::read_to_string(sandbox.file("ran.txt")).unwrap();
+    let once = "ran \nran a, b it\nran cd\nran x\n";
+    assert_eq!(did, once.repeat(3), "crew, the agent, and crew again: {ran:#?}");
 }
 
 fn the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop(installed: &Installed) {

@@ -1,6 +1,7 @@
 //! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
 //! test has written down for it, and keeps what it was asked.
 
+mod agent;
 #[cfg(target_os = "linux")]
 mod awake;
 mod children;
@@ -12,6 +13,7 @@ mod crashes;
 mod cycles;
 mod examples;
 mod exits;
+mod first_day;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod git;

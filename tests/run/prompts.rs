@@ -23,7 +23,7 @@ fn a_task_reaches_the_agent_byte_for_byte() {
     ];
     for task in tasks {
         let world = World::new(&[CLAIM]);
-        let ran = world.crew(&["run", "--", task]);
+        let ran = world.crew(&["run", task]);
         assert_eq!(ran.code(), 0, "{ran:#?}");
         let prompt = world.prompt(1);
         assert!(prompt.contains(&format!("## TASK\n\n{task}\n\n")), "{prompt}");

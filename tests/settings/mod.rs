@@ -269,6 +269,7 @@ fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
     let sandbox = Sandbox::new();
     sandbox.write("package.json", r#"{"scripts":{"test":"vitest run"}}"#);
     sandbox.write("pnpm-lock.yaml", "");
+    sandbox.program("pnpm", "true");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["init"])), @"
     exit 0
     wrote /repo/.claude/crew.toml
@@ -314,6 +315,7 @@ fn verify_auto_and_the_suggestion_of_a_start_come_from_the_same_look() {
         "{told}"
     );
     sandbox.write("go.mod", "module x\n");
+    sandbox.program("go", "true");
     let told = start(&sandbox, "Build it");
     assert!(told.contains("Try --verify \"go test ./...\""), "{told}");
     start(&sandbox, "Build it --verify auto --replace");

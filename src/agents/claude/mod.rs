@@ -47,6 +47,8 @@ pub(super) fn agent() -> Agent {
         dialect: Dialect::Claude,
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: Some("--max-turns".to_owned()),
+        model: Some("--model".to_owned()),
+        allow: Some("--allowedTools".to_owned()),
     }
 }
 

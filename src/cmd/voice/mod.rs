@@ -8,7 +8,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use super::print;
 use crate::engine::looped::Loop;
 use crate::engine::news::{Listener, News};
-use crate::engine::outcome::Proof;
+use crate::engine::outcome::{Outcome, Proof};
 use crate::report::events::Events;
 use crate::report::page;
 use crate::report::progress::{Line, Tone, lines};
@@ -102,6 +102,13 @@ impl Listener for Voice {
             News::Said(text) => self.out(text),
             News::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
             News::Noted(_) => {}
+            News::Finished { record, .. }
+                if self.manner.quiet && record.outcome() != Some(Outcome::Completed) =>
+            {
+                for line in lines(news, clock::local()) {
+                    self.err(&line.text);
+                }
+            }
             _ => lines(news, clock::local()).iter().for_each(|line| self.say(line)),
         }
         self.ending(news);

@@ -125,8 +125,8 @@ pub struct Removed {
     pub folder: PathBuf,
     /// Whether the folder was there.
     pub was_there: bool,
-    /// Whether the client had it.
-    pub was_registered: bool,
+    /// Whether the client had it; `None` where there is no client to ask.
+    pub was_registered: Option<bool>,
     /// The repositories whose own settings still name the plugin.
     pub shared: Vec<PathBuf>,
 }
@@ -135,8 +135,15 @@ pub struct Removed {
 pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
     let folder = place()?;
     let Some(client) = client::find(named) else {
-        folder::remove()?;
-        let done = format!("{} is removed, but the client still names it", folder.display());
+        if !folder::remove()? {
+            return Ok(Removed {
+                folder,
+                was_there: false,
+                was_registered: None,
+                shared: Vec::new(),
+            });
+        }
+        let done = format!("{} is removed; a client that had it still names it", folder.display());
         let commands =
             [vec!["plugin", "uninstall", PLUGIN], vec!["plugin", "marketplace", "remove", NAME]];
         return Err(no_client(&done, &commands));
@@ -158,7 +165,7 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
         client::change(&client, &command, &here)?;
     }
     let was_there = folder::remove()?;
-    Ok(Removed { folder, was_there, was_registered: ours, shared })
+    Ok(Removed { folder, was_there, was_registered: Some(ours), shared })
 }
 
 fn same(one: &Path, other: &Path) -> bool {

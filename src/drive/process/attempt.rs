@@ -80,8 +80,7 @@ impl Runner<'_> {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
         }
-        let ask =
-            Ask { prompt: &asked.text, permissions: run.permissions, max_turns: run.max_turns };
+        let ask = Ask::of(run, &asked.text, &self.record.contract.checks);
         let launch = agents::launch(&run.agent, &ask)?;
         self.mark_as_told();
         Ok((asked.text, launch))

@@ -2,7 +2,9 @@
 //! always clean, and crew is what lasts. It goes round and round until the record says that the loop is over
 //! or paused; what a round came to is the boundary's to say, as in a session.
 
+pub mod adapt;
 mod attempt;
+mod baseline;
 pub mod handover;
 mod prompt;
 mod rest;

@@ -6,34 +6,35 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 
+use super::baseline::baseline;
 use super::prompt::{self, Prompt};
-use super::watch::Cancels;
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
 use crate::drive::resume::myself;
-use crate::drive::{agent, ending, gather, place, procedures, settings, start, terms};
+use crate::drive::{agent, missing, place, procedures, settings, start, terms};
 use crate::engine::agent::Agent;
-use crate::engine::contract::{Contract, Place, Role};
-use crate::engine::facts::Verdict;
-use crate::engine::journal::Event;
-use crate::engine::looped::{CheckMemory, Loop, LoopId, State, VERSION};
+use crate::engine::contract::{Contract, Place};
+use crate::engine::looped::{Loop, LoopId, State, VERSION};
 use crate::engine::news::{Listener, News};
 use crate::engine::owner::SessionMemory;
-use crate::engine::run::{Fragment, GitSteps, Pace, Recipe, Run};
+use crate::engine::prompt::clip;
+use crate::engine::run::{Fragment, GitSteps, Recipe, Run};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::Keep;
-use crate::engine::settings::{Layer, Limit, Sourced};
+use crate::engine::settings::{Layer, Limit, Model, Origin, Sourced};
 use crate::engine::times::Earlier;
 use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
 use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
-use crate::world::fingerprint::fingerprint;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
-use crate::world::{client, clock, disk, env, git, store, view};
+use crate::world::{client, clock, disk, env, git, view};
+
+/// The most of a command that a sentence names, in characters.
+const COMMAND_CHARS: usize = 80;
 
 /// A loop that could begin: nothing is written yet.
 #[derive(Debug)]
@@ -62,10 +63,19 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     let without_git = without_git(&arguments.run, &run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
+    let not_allowed = not_allowed(&contract);
+    let absent = missing::at_the_start(&place, &contract.checks)?;
     Ok(Prepared {
         place,
         contract,
-        notes: made.into_iter().chain(notes).chain(untried).chain(without_git).collect(),
+        notes: made
+            .into_iter()
+            .chain(notes)
+            .chain(untried)
+            .chain(not_allowed)
+            .chain(absent)
+            .chain(without_git)
+            .collect(),
         keep: settings.keep(),
         replace: arguments.replace,
     })
@@ -118,7 +128,7 @@ fn procedure(arguments: &mut LoopArguments, known: &settings::Known) -> Result<O
 }
 
 /// Adds what only a run has to what was typed.
-fn type_run(layer: &mut Layer, options: &RunOptions) {
+pub(super) fn type_run(layer: &mut Layer, options: &RunOptions) {
     let limits = [
         (Limit::Timeout, options.timeout.map(whole_seconds)),
         (Limit::IdleTimeout, options.idle_timeout.map(whole_seconds)),
@@ -131,6 +141,8 @@ fn type_run(layer: &mut Layer, options: &RunOptions) {
         }
     }
     layer.agent = options.agent.clone().map(Sourced::typed);
+    let model = options.model.clone().map(|name| Model { name, of: None });
+    layer.model = model.map(Sourced::typed);
     layer.permissions = options.permissions.map(Sourced::typed);
     layer.commit = options.commit.then(|| Sourced::typed(true));
     layer.push = options.push.then(|| Sourced::typed(true));
@@ -138,7 +150,7 @@ fn type_run(layer: &mut Layer, options: &RunOptions) {
     layer.awake = options.no_awake.then(|| Sourced::typed(false));
 }
 
-fn run(
+pub(super) fn run(
     options: &RunOptions,
     settings: &Settings,
     procedure: Option<String>,
@@ -148,6 +160,8 @@ fn run(
         procedure,
         agent: the_agent(options, settings, folder)?,
         permissions: settings.permissions.value,
+        model: model(options, settings),
+        words: options.words.clone().unwrap_or_default(),
         recipe: recipe(options, settings.recipe.clone(), folder)?,
         pace: settings.pace(),
         max_turns: settings.max_turns(),
@@ -156,6 +170,34 @@ fn run(
         reactions: settings.contract_reactions(),
         awake: settings.awake.value,
     })
+}
+
+/// The model in force. That of the settings is none for a typed command, of which they know nothing.
+pub(super) fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
+    let model = settings.model.as_ref();
+    let model = model.filter(|it| options.agent_cmd.is_none() || it.origin == Origin::Typed);
+    model.map(|model| model.value.name.clone())
+}
+
+/// What is said of checks that the agent may not run though crew does.
+fn not_allowed(contract: &Contract) -> Option<String> {
+    let run = contract.run.as_ref()?;
+    let commands = agents::not_allowed(&run.agent, run.permissions, &contract.checks);
+    (!commands.is_empty()).then(|| {
+        format!(
+            "{} may not run {} unless its own settings allow it: no rule can name exactly that; crew runs \
+             it all the same. A script would do",
+            run.agent.name,
+            listed(&commands)
+        )
+    })
+}
+
+/// Commands, as a sentence names them.
+fn listed(commands: &[&str]) -> String {
+    let quoted: Vec<String> =
+        commands.iter().map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
+    quoted.join(", ")
 }
 
 /// What is said of an agent that crew knows by its documentation only.
@@ -167,14 +209,14 @@ fn untried(agent: &Agent) -> Option<String> {
 }
 
 /// The agent in force, whose program must be there.
-fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
+pub(super) fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
     let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
     has_program(&agent, folder)?;
     Ok(agent)
 }
 
 /// Refuses an agent whose program is not there.
-fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
+pub(super) fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     let program = agent.command.first().map_or("", String::as_str);
     let is_there = if program.contains('/') {
         disk::exists(&folder.join(program))
@@ -254,10 +296,10 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
 }
 
 /// The loop's next prompt, and the command line that would carry it.
-fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
+pub(super) fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
     let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
-    let ask = Ask { prompt: &prompt.text, permissions: run.permissions, max_turns: run.max_turns };
+    let ask = Ask::of(&run, &prompt.text, &subject.contract.checks);
     let launch = agents::launch(&run.agent, &ask).map_err(Error::msg)?;
     Ok((prompt, launch))
 }
@@ -298,98 +340,4 @@ pub fn begin(
         listener.hear(&News::Noted(note));
     }
     baseline(home, record, signals, listener)
-}
-
-/// Runs what a claim will be held to once before the first iteration.
-fn baseline(
-    home: &Home,
-    mut record: Loop,
-    signals: &Signals,
-    listener: &mut dyn Listener,
-) -> Result<Loop> {
-    if record.contract.of_role(Role::Verify).next().is_none() {
-        return Ok(record);
-    }
-    let listener = std::cell::RefCell::new(listener);
-    let id = record.id.clone();
-    let cancels = Cancels::new(home, &id);
-    let stop = || {
-        listener.borrow_mut().tick();
-        signals.times() > 0 || cancels.any()
-    };
-    let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
-    let Some(results) = gather::of_role(home, &record, Role::Verify, &stop, &tell) else {
-        return Ok(store::load(home, &id)?);
-    };
-    for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
-        let ever_failed = result.verdict != Verdict::Passed;
-        let memory = CheckMemory { last: result.verdict, ever_failed };
-        record.state.checks.insert(result.run.clone(), memory);
-    }
-    if results.iter().all(|result| result.verdict == Verdict::Passed) {
-        tell(&News::Noted(
-            "every check passes already: they will not tell a finished job from an unbegun one",
-        ));
-    }
-    record.state.awake_ms += ending::spent_ms(&record);
-    record.state.began = clock::now();
-    if record.watches_the_tree() {
-        record.state.tree = fingerprint(&record).map(|it| it.hash);
-    }
-    let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
-    let found = held.load()?;
-    if found.state.generation != record.state.generation {
-        return Ok(found);
-    }
-    Ok(held.record(record, |next| Event::changed("checked before the first iteration", next))?)
-}
-
-/// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
-/// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
-/// be started is tried before anything is recorded.
-pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
-    let folder = record.place.folder.clone();
-    let options = &arguments.run;
-    let settings = |procedure: Option<&str>| -> Result<Settings> {
-        let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
-        let mut typed = Layer::default();
-        type_run(&mut typed, options);
-        Ok(settings::for_run(home, known, typed, procedure)?.0)
-    };
-    let run = match record.contract.run.clone() {
-        None => run(options, &settings(None)?, None, &folder)?,
-        Some(had) => {
-            let agent = match (&options.agent_cmd, &options.agent) {
-                (None, None) => {
-                    has_program(&had.agent, &folder)?;
-                    had.agent.clone()
-                }
-                _ => the_agent(options, &settings(had.procedure.as_deref())?, &folder)?,
-            };
-            still(had, agent, options)
-        }
-    };
-    record.contract.run = Some(run);
-    try_launch(home, record).map(drop)
-}
-
-/// What a run had, with what was typed now in its place.
-fn still(had: Run, agent: Agent, options: &RunOptions) -> Run {
-    Run {
-        agent,
-        permissions: options.permissions.unwrap_or(had.permissions),
-        max_turns: options.max_turns.unwrap_or(had.max_turns),
-        awake: had.awake && !options.no_awake,
-        pace: Pace {
-            timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
-            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
-            delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
-        },
-        git: GitSteps {
-            commit: had.git.commit || options.commit,
-            push: had.git.push || options.push,
-            rebase: options.rebase.clone().or(had.git.rebase),
-        },
-        ..had
-    }
 }

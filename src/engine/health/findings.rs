@@ -1,7 +1,7 @@
 //! From facts to findings: each names what is the matter and the way out, the worst first.
 
 use super::Facts;
-use super::rules;
+use super::{own, rules};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +42,7 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
     rules::plugin(facts, &mut all);
     rules::folder(facts, &mut all);
     rules::settings(facts, &mut all);
+    own::settings(facts, &mut all);
     rules::cap(facts, &mut all);
     rules::home(facts, &mut all);
     rules::machine(facts, &mut all);

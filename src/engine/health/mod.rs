@@ -2,6 +2,7 @@
 //! Values in, values out; an `Option` that is absent was not there or not told.
 
 mod findings;
+mod own;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,8 @@ pub struct Facts {
     /// The folder the client reads crew's plugin from.
     pub folder: Option<Folder>,
     pub settings: Vec<Settings>,
+    /// What crew's own settings files come to in the folder looked from.
+    pub own: Own,
     /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in the environment.
     pub cap: Option<String>,
     pub home: Home,
@@ -121,6 +124,19 @@ pub struct Settings {
     pub enables: Option<bool>,
     /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in its `env`.
     pub cap: Option<String>,
+}
+
+/// crew's own settings files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    /// What cannot be read of them, each with its place.
+    pub faults: Vec<String>,
+    /// Keys that were passed over, each with its place.
+    pub unknown: Vec<String>,
+    /// What of the project's file nobody has trusted here.
+    pub untrusted: Vec<String>,
+    /// The agent they name for `crew run`, if it is not the built-in one and its program is there.
+    pub agent: Option<String>,
 }
 
 /// `$CREW_HOME`.

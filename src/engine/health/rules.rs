@@ -18,18 +18,36 @@ const GIVEN: &str = "crew-inline";
 /// A cap of this or less leaves no room for a tool-less iteration.
 const TOO_SMALL_CAP: i64 = 2;
 
-fn add(all: &mut Vec<Finding>, code: &'static str, severity: Severity, what: String, fix: String) {
+pub(super) fn add(
+    all: &mut Vec<Finding>,
+    code: &'static str,
+    severity: Severity,
+    what: String,
+    fix: String,
+) {
     all.push(Finding { code, severity, what, fix });
 }
 
 pub(super) fn client(facts: &Facts, all: &mut Vec<Finding>) {
     match &facts.client {
+        Client::Absent if facts.own.agent.is_some() => add(
+            all,
+            "client-missing",
+            Note,
+            format!(
+                "no `claude` is on PATH, so no session can run loops; crew run works with {}",
+                facts.own.agent.as_deref().unwrap_or_default()
+            ),
+            "none is needed, unless you want loops in Claude Code's sessions".to_owned(),
+        ),
         Client::Absent => add(
             all,
             "client-missing",
             Broken,
             "no `claude` is on PATH, so no session can run loops".to_owned(),
-            "install Claude Code, or name its program: crew doctor --client PATH".to_owned(),
+            "install Claude Code, or name its program: crew doctor --client PATH; for crew run alone name \
+             another agent under [agent] in ~/.config/crew/config.toml"
+                .to_owned(),
         ),
         Client::Silent(why) => add(
             all,

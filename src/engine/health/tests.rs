@@ -2,8 +2,8 @@
 
 use super::findings::{Severity, findings};
 use super::{
-    Client, Facts, Folder, Home, LoopFact, PLUGIN, Plugin, Program, Settings, Trouble, Version,
-    shell_word,
+    Client, Facts, Folder, Home, LoopFact, Own, PLUGIN, Plugin, Program, Settings, Trouble,
+    Version, shell_word,
 };
 use crate::engine::looped::LoopId;
 
@@ -20,6 +20,7 @@ fn healthy() -> Facts {
             runs: Program::Version("0.1.0".to_owned()),
         }),
         settings: vec![Settings { path: "/home/settings.json".into(), ..Settings::default() }],
+        own: Own::default(),
         cap: None,
         home: Home {
             root: "/state/crew".into(),

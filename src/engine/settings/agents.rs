@@ -22,6 +22,8 @@ pub struct AgentEntry {
     pub output: Option<Dialect>,
     pub permissions: BTreeMap<Permissions, Vec<String>>,
     pub max_turns: Option<String>,
+    /// The option that names its model.
+    pub model: Option<String>,
 }
 
 /// All of it on one line, as a file would write it: what is trusted. The command stands last.
@@ -47,6 +49,9 @@ impl fmt::Display for AgentEntry {
         if let Some(option) = &self.max_turns {
             part("max_turns", option)?;
         }
+        if let Some(option) = &self.model {
+            part("model", option)?;
+        }
         if !self.arguments.is_empty() {
             part("args", &self.arguments)?;
         }
@@ -63,5 +68,13 @@ pub struct AgentArguments {
     pub list: Vec<String>,
     /// The agent they are meant for: what one understands is an error to another. `None` is the agent in force
     /// in the tier that gives them.
+    pub of: Option<String>,
+}
+
+/// `model` of `[agent]` or `[loop]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Model {
+    pub name: String,
+    /// The agent it is meant for, as with its arguments.
     pub of: Option<String>,
 }

@@ -8,11 +8,12 @@
 use std::collections::BTreeMap;
 
 use super::{
-    AgentArguments, AgentEntry, DEFAULT_AGENT, Layer, Limit, NamedCheck, Procedure, Sourced,
+    AgentArguments, AgentEntry, DEFAULT_AGENT, Layer, Limit, Model, NamedCheck, Procedure, Sourced,
 };
 use crate::engine::agent::Permissions;
 use crate::engine::contract::{Check, Role};
 use crate::engine::limits::Limits;
+use crate::engine::outcome::Proof;
 use crate::engine::promise::Promise;
 use crate::engine::run::{On, Reaction, Recipe};
 
@@ -43,12 +44,16 @@ pub struct Settings {
     limits: BTreeMap<Limit, Sourced<u64>>,
     /// `None` leaves it to the task, and then to the built-in word; a `None` inside asks for no claim at all.
     pub promise: Option<Sourced<Option<Promise>>>,
+    /// The weakest proof that completes a loop.
+    pub require: Option<Sourced<Proof>>,
     /// By role: verify, gate, until; within a role in the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
     /// The name of the agent that fresh processes run.
     pub agent: Sourced<String>,
     /// Only what is meant for that agent.
     pub agent_arguments: Option<Sourced<AgentArguments>>,
+    /// Only if it is meant for that agent.
+    pub model: Option<Sourced<Model>>,
     pub permissions: Sourced<Permissions>,
     pub commit: Sourced<bool>,
     pub push: Sourced<bool>,
@@ -91,14 +96,14 @@ pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>)
     let recipe = procedure.and_then(|name| laid.procedures.get(name));
     let recipe = recipe.map(|it| it.value.recipe.clone()).unwrap_or_default();
     let agent = laid.agent.unwrap_or_else(|| Sourced::built_in(DEFAULT_AGENT.to_owned()));
-    let fits = |arguments: &Sourced<AgentArguments>| {
-        arguments.value.of.as_deref().unwrap_or(DEFAULT_AGENT) == agent.value
-    };
+    let fits = |of: &Option<String>| of.as_deref().unwrap_or(DEFAULT_AGENT) == agent.value;
     Settings {
         limits: laid.limits,
         promise: laid.promise,
+        require: laid.require,
         checks: laid.checks,
-        agent_arguments: laid.agent_arguments.filter(fits),
+        agent_arguments: laid.agent_arguments.filter(|arguments| fits(&arguments.value.of)),
+        model: laid.model.filter(|model| fits(&model.value.of)),
         agent,
         permissions: laid.permissions.unwrap_or_else(|| Sourced::built_in(Permissions::default())),
         commit: laid.commit.unwrap_or_else(|| Sourced::built_in(false)),
@@ -118,13 +123,13 @@ impl Layer {
     /// Lays this tier over all that is lower.
     pub(super) fn over(&self, lower: &Self) -> Self {
         let agent = self.agent.clone().or_else(|| lower.agent.clone());
-        let meant = |arguments: &Sourced<AgentArguments>| {
-            let mut arguments = arguments.clone();
-            let named = agent.as_ref().map(|agent| agent.value.clone());
-            arguments.value.of = arguments.value.of.or(named);
-            arguments
-        };
-        let own = self.agent_arguments.as_ref().map(meant);
+        let named = agent.as_ref().map(|agent| agent.value.clone());
+        let mut own = self.agent_arguments.clone();
+        let mut model = self.model.clone();
+        let of = own.iter_mut().map(|own| &mut own.value.of);
+        for of in of.chain(model.iter_mut().map(|model| &mut model.value.of)) {
+            *of = of.take().or_else(|| named.clone());
+        }
         let kept = lower
             .protect
             .iter()
@@ -140,9 +145,11 @@ impl Layer {
         Self {
             limits: with(&lower.limits, &self.limits),
             promise: self.promise.clone().or_else(|| lower.promise.clone()),
+            require: self.require.clone().or_else(|| lower.require.clone()),
             checks: by(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
             agent,
             agent_arguments: own.or_else(|| lower.agent_arguments.clone()),
+            model: model.or_else(|| lower.model.clone()),
             permissions: self.permissions.clone().or_else(|| lower.permissions.clone()),
             commit: self.commit.clone().or_else(|| lower.commit.clone()),
             push: self.push.clone().or_else(|| lower.push.clone()),

@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::agents::{AgentArguments, AgentEntry, DEFAULT_AGENT};
+pub use self::agents::{AgentArguments, AgentEntry, DEFAULT_AGENT, Model};
 pub use self::limit::{Limit, Unit};
 pub use self::procedure::Procedure;
 use super::agent::Permissions;
 use super::contract::Check;
+use super::outcome::Proof;
 use super::promise::Promise;
 use super::run::Reaction;
 
@@ -87,11 +88,14 @@ pub struct Layer {
     pub limits: BTreeMap<Limit, Sourced<u64>>,
     /// A `None` inside asks for no claim at all.
     pub promise: Option<Sourced<Option<Promise>>>,
+    /// The weakest proof that completes a loop.
+    pub require: Option<Sourced<Proof>>,
     /// In the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
     /// The name of the agent that fresh processes run.
     pub agent: Option<Sourced<String>>,
     pub agent_arguments: Option<Sourced<AgentArguments>>,
+    pub model: Option<Sourced<Model>>,
     pub permissions: Option<Sourced<Permissions>>,
     pub commit: Option<Sourced<bool>>,
     pub push: Option<Sourced<bool>>,

@@ -85,6 +85,12 @@ fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<Need> {
             need("agent", format!("{value:?}"), origin);
         }
     }
+    if let Some(Sourced { value, origin }) = &terms.model {
+        let mine = own.iter().find_map(|own| own.model.as_ref());
+        if mine.is_none_or(|mine| mine.value.name != value.name) {
+            need("model", format!("{:?}", value.name), origin);
+        }
+    }
     if let Some(Sourced { value, origin }) = &terms.permissions {
         let mine = own.iter().find_map(|own| own.permissions.as_ref());
         if *value > mine.map_or(Permissions::default(), |mine| mine.value) {

@@ -54,13 +54,16 @@ static MAX_ITERATIONS: Flag =
         value.count().map(|count| arguments.max_iterations = Some(count))
     });
 
-static FLAGS: [&Flag; 15] = [
+static FLAGS: [&Flag; 16] = [
     &MAX_ITERATIONS,
     &once("--completion-promise", "--completion-promise \"ALL DONE\"", |arguments, value| {
         arguments.completion_promise = Some(value.text);
         Ok(())
     }),
     &switch("--no-promise", |arguments| arguments.no_promise = true),
+    &once("--require", "--require checked", |arguments, value| {
+        value.grade().map(|grade| arguments.require = Some(grade))
+    }),
     &repeated("--verify", "--verify \"cargo test\"", |arguments| &mut arguments.verify),
     &repeated("--until", "--until \"cargo test\"", |arguments| &mut arguments.until),
     &repeated("--gate", "--gate \"cargo check\"", |arguments| &mut arguments.gate),
@@ -129,6 +132,7 @@ pub(super) fn find(
         None => Err(UsageError::UnknownOption {
             option: shown(name),
             suggestion: suggestion(name, place),
+            in_terminal: place == Place::Terminal,
         }),
     }
 }

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::engine::outcome::Proof;
+
 use self::flags::{Flag, Place, Role};
 pub use self::run::RunOptions;
 use self::tokens::Opening;
@@ -39,6 +41,8 @@ pub struct LoopArguments {
     pub completion_promise: Option<String>,
     /// `--no-promise`: no claim completes this loop.
     pub no_promise: bool,
+    /// `--require`: the weakest proof that completes the loop.
+    pub require: Option<Proof>,
     /// `--verify`, in the order typed: commands that must pass before a claim is believed.
     pub verify: Vec<String>,
     /// `--until`, in the order typed: commands that end the loop when they pass.
@@ -72,9 +76,10 @@ pub struct LoopArguments {
 pub fn parse(raw: &str) -> Result<LoopArguments, UsageError> {
     let mut reader = Reader { rest: raw.trim(), ..Reader::default() };
     while !reader.rest.is_empty() {
-        if let Some(rest) = tokens::after_end_of_options(reader.rest).filter(|_| !reader.has_task) {
-            reader.take_task(rest.to_owned(), "");
-        } else if tokens::is_option(reader.rest) {
+        if tokens::token(reader.rest) == "--" {
+            return Err(UsageError::WordsForAgent);
+        }
+        if tokens::is_option(reader.rest) {
             reader.take_option()?;
         } else {
             reader.take_words()?;

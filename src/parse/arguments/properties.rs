@@ -75,14 +75,6 @@ proptest! {
     }
 
     #[test]
-    fn any_task_comes_through_after_two_hyphens(task in anything()) {
-        let task = task.trim();
-        prop_assume!(!task.is_empty());
-        let read = parse(&format!("-- {task}")).unwrap();
-        prop_assert_eq!(read.task.as_deref(), Some(task));
-    }
-
-    #[test]
     fn any_task_without_double_quotes_comes_through_in_them(task in anything()) {
         let task = task.replace('"', "");
         prop_assume!(!task.trim().is_empty());
@@ -126,10 +118,8 @@ proptest! {
 
     #[test]
     fn an_option_in_any_text_is_kept_somewhere_or_refused(raw in scraps()) {
-        // Without quotes and code nothing protects an option but a lone `--` before the task.
+        // Without quotes and code nothing protects an option.
         let raw = raw.replace(['"', '\'', '`'], "");
-        let ends_options = raw.split_whitespace().any(|word| word == "--");
-        prop_assume!(!ends_options);
         let count = |name: &str| raw.split_whitespace().filter(|word| *word == name).count();
         if let Ok(read) = parse(&raw) {
             prop_assert_eq!(usize::from(read.replace), count("--replace"));

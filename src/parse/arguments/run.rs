@@ -23,6 +23,10 @@ pub struct RunOptions {
     pub agent: Option<String>,
     /// `--agent-cmd`: a command line, not yet split.
     pub agent_cmd: Option<String>,
+    /// `--model`: a name.
+    pub model: Option<String>,
+    /// What stands after `--`: the agent's own words.
+    pub words: Option<Vec<String>>,
     /// `--permissions`.
     pub permissions: Option<Permissions>,
     /// `--timeout`, `--idle-timeout`, `--delay`: zero is none.
@@ -31,6 +35,8 @@ pub struct RunOptions {
     pub delay: Option<Duration>,
     /// `--max-turns`: 0 is no limit.
     pub max_turns: Option<u32>,
+    /// `--tell`: words for the agent.
+    pub tell: Option<String>,
     /// `--commit`, `--push`.
     pub commit: bool,
     pub push: bool,
@@ -51,7 +57,7 @@ pub struct RunOptions {
 }
 
 /// The rows. Short names are in `SHORT`.
-pub(super) static FLAGS: [&Flag; 23] = [
+pub(super) static FLAGS: [&Flag; 25] = [
     &repeated("--context", "--context \"read AGENTS.md first\"", |typed| &mut typed.run.context),
     &repeated("--observe", "--observe \"look at the tests\"", |typed| &mut typed.run.observe),
     &repeated("--orient", "--orient notes.md", |typed| &mut typed.run.orient),
@@ -63,6 +69,10 @@ pub(super) static FLAGS: [&Flag; 23] = [
     }),
     &once("--agent-cmd", "--agent-cmd \"my-agent --yes\"", |typed, value| {
         typed.run.agent_cmd = Some(value.text);
+        Ok(())
+    }),
+    &once("--model", "--model opus", |typed, value| {
+        typed.run.model = Some(value.text);
         Ok(())
     }),
     &once("--permissions", "--permissions accept-edits", |typed, value| {
@@ -79,6 +89,10 @@ pub(super) static FLAGS: [&Flag; 23] = [
     }),
     &once("--max-turns", "--max-turns 50", |typed, value| {
         value.count().map(|count| typed.run.max_turns = Some(count))
+    }),
+    &once("--tell", "--tell \"use the old parser\"", |typed, value| {
+        typed.run.tell = Some(value.text);
+        Ok(())
     }),
     &switch("--commit", |typed| typed.run.commit = true),
     &switch("--push", |typed| typed.run.push = true),

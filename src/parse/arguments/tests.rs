@@ -26,7 +26,7 @@ fn refuses(raw: &str, expected: &str) {
 
 #[test]
 fn no_task_is_help() {
-    for raw in ["", "  \r\n\t", "\"\"", "\"  \"", "--"] {
+    for raw in ["", "  \r\n\t", "\"\"", "\"  \""] {
         reads(raw, none());
     }
     reads("--help", LoopArguments { help: true, ..none() });
@@ -139,17 +139,14 @@ fn plain_words_come_through_byte_for_byte() {
 }
 
 #[test]
-fn two_hyphens_end_the_options() {
-    for (raw, text) in [
-        ("-- fix --this -n 5", "fix --this -n 5"),
-        ("--   two blanks kept", "  two blanks kept"),
-        ("--\r\n\"quotes kept\"", "\"quotes kept\""),
-        ("-- -- x", "-- x"),
-        ("-- /crew:loop is slow", "/crew:loop is slow"),
-    ] {
-        reads(raw, task(text));
-        reads(&format!("-n3 {raw}"), LoopArguments { max_iterations: Some(3), ..task(text) });
+fn words_after_two_hyphens_are_refused_for_here_the_session_is_the_agent() {
+    let refusal = "words after `--` are the agent's own options, in crew run; this session has its own\n\
+                   hint: if it belongs to the task, put the whole task in double quotes";
+    for raw in ["--", "-- --model opus", "-n3 -- fix it", "\"fix\" -n 3 -- x", "fix it -n 3 --"] {
+        refuses(raw, refusal);
     }
+    reads("fix this -- and that", task("fix this -- and that"));
+    reads("\"-- fix --this -n 5\"", task("-- fix --this -n 5"));
 }
 
 #[test]
@@ -247,7 +244,6 @@ fn the_task_stands_in_one_place() {
             "\"fix\" -n 3 \"this\" or that is much too long to be shown",
             "\"this\" or that is much too long to be sh…",
         ),
-        ("\"fix\" -n 3 -- x", "-- x"),
     ] {
         refuses(raw, &format!("`{text}` stands apart from the task\n{way_out}"));
     }
@@ -279,9 +275,8 @@ fn a_number_that_cannot_be_read_is_refused_with_an_example() {
         ("--max-duration", "5ms", "a time of at least a second", duration),
         ("--max-duration", "11y", "a time of at most ten years", duration),
         ("--max-duration", "18446744073709551615s 1000ms", "a time of at most ten years", duration),
-        ("--max-cost", "0", "US dollars above 0", "--max-cost 5.00"),
-        ("--max-cost", "1e3", "US dollars above 0", "--max-cost 5.00"),
-        ("--max-cost", "5€", "US dollars above 0", "--max-cost 5.00"),
+        ("--max-cost", "1e3", "US dollars", "--max-cost 5.00"),
+        ("--max-cost", "5€", "US dollars", "--max-cost 5.00"),
         ("--max-tokens", "1.5M", "a whole number, perhaps with k or M", "--max-tokens 500k"),
         ("--max-tokens", "k", "a whole number, perhaps with k or M", "--max-tokens 500k"),
     ] {

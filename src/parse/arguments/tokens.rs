@@ -41,17 +41,6 @@ pub(super) fn is_typographic_dash(character: char) -> bool {
     matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
 }
 
-/// What follows a lone `--` here, without the one white space (or CRLF) that separates it.
-pub(super) fn after_end_of_options(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix("--")?;
-    let mut characters = rest.chars();
-    match characters.next() {
-        None => Some(rest),
-        Some('\r') => Some(rest.strip_prefix("\r\n").unwrap_or(characters.as_str())),
-        Some(separator) => separator.is_whitespace().then_some(characters.as_str()),
-    }
-}
-
 /// Reads the beginning of a task.
 pub(super) fn opening(text: &str) -> Opening<'_> {
     match text.chars().next() {

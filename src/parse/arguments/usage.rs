@@ -14,6 +14,8 @@ pub enum UsageError {
         option: String,
         /// The option that was probably meant.
         suggestion: Option<&'static str>,
+        /// Whether an agent is started that may know it.
+        in_terminal: bool,
     },
     /// A known option behind a dash that some program made of its hyphens.
     TypographicDash {
@@ -103,6 +105,10 @@ pub enum UsageError {
     TwoTasks,
     /// `--agent` and `--agent-cmd`.
     TwoAgents,
+    /// `--tell` at a start.
+    OnlyAfterResume,
+    /// Words after `--` where no agent is started.
+    WordsForAgent,
 }
 
 impl UsageError {
@@ -118,12 +124,17 @@ impl UsageError {
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownOption { option, suggestion } => {
+            Self::UnknownOption { option, suggestion, in_terminal } => {
                 write!(f, "unknown option `{option}`")?;
                 if let Some(suggestion) = suggestion {
                     write!(f, ": did you mean `{suggestion}`?")?;
                 }
-                f.write_str("\nif it belongs to the task, put the whole task in double quotes")
+                let agents =
+                    if *in_terminal { "if it is the agent's, put it after `--`; " } else { "" };
+                write!(
+                    f,
+                    "\n{agents}if it belongs to the task, put the whole task in double quotes"
+                )
             }
             Self::TypographicDash { typed, meant } => write!(
                 f,
@@ -197,6 +208,13 @@ impl UsageError {
                 "--no-promise and --completion-promise exclude each other: keep one of them"
             }
             Self::TwoAgents => "--agent and --agent-cmd exclude each other: keep one of them",
+            Self::OnlyAfterResume => {
+                "`--tell` is an option of crew resume: at a start the words belong to the task"
+            }
+            Self::WordsForAgent => {
+                "words after `--` are the agent's own options, in crew run; this session has its own\n\
+                 hint: if it belongs to the task, put the whole task in double quotes"
+            }
             Self::TwoTasks => "there is a task and a --prompt-file: keep one of them",
             _ => "the arguments cannot be read",
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::flags::Flag;
 use super::usage::UsageError;
+use crate::engine::outcome::Proof;
 use crate::parse::amounts::{self, digits};
 use crate::parse::duration;
 use crate::parse::spelling::shown;
@@ -30,15 +31,21 @@ impl Value {
 
     /// An amount of US dollars above 0.
     pub(super) fn dollars(&self) -> Result<f64, UsageError> {
-        amounts::dollars(&self.text)
-            .filter(|dollars| *dollars > 0.0)
-            .ok_or_else(|| self.refused("US dollars above 0"))
+        amounts::dollars(&self.text).ok_or_else(|| self.refused("US dollars"))
     }
 
     /// A number of tokens, in thousands with `k`, in millions with `M`.
     pub(super) fn tokens(&self) -> Result<u64, UsageError> {
         amounts::tokens(&self.text)
             .ok_or_else(|| self.refused("a whole number, perhaps with k or M"))
+    }
+
+    /// A grade of proof that a loop can require.
+    pub(super) fn grade(&self) -> Result<Proof, UsageError> {
+        if self.text == Proof::Checked.label() {
+            return Ok(Proof::Checked);
+        }
+        Err(self.refused("checked (`proven` is not built yet)"))
     }
 
     fn refused(&self, wanted: &'static str) -> UsageError {

@@ -8,6 +8,9 @@ use super::values::Value;
 use super::{LoopArguments, sound, tokens};
 use crate::parse::spelling::shown;
 
+/// What stands behind it is the agent's.
+const END_OF_OPTIONS: &str = "--";
+
 /// Reads the arguments of `crew run`.
 ///
 /// # Errors
@@ -17,8 +20,8 @@ pub fn run(words: &[String]) -> Result<LoopArguments, UsageError> {
     let mut task: Vec<&str> = Vec::new();
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
-        if word == "--" {
-            task.extend(after.iter().map(String::as_str));
+        if word == END_OF_OPTIONS {
+            reader.typed.run.words = Some(after.to_vec());
             break;
         }
         if tokens::is_option(word) && !is_text(word) {
@@ -29,6 +32,9 @@ pub fn run(words: &[String]) -> Result<LoopArguments, UsageError> {
         }
     }
     let task = task.join(" ");
+    if reader.typed.run.tell.is_some() {
+        return Err(UsageError::OnlyAfterResume);
+    }
     reader.typed.task = Some(task).filter(|task| !task.trim().is_empty());
     sound(reader.typed)
 }
@@ -42,6 +48,10 @@ pub fn resume(words: &[String]) -> Result<(LoopArguments, Vec<String>), UsageErr
     let mut left = Vec::new();
     let mut rest = words;
     while let Some((word, after)) = rest.split_first() {
+        if word == END_OF_OPTIONS {
+            reader.typed.run.words = Some(after.to_vec());
+            break;
+        }
         let is_ours = tokens::is_option(word) && flags::is_of_the_terminal(word);
         if is_ours {
             flags::of_a_resume(word)?;
@@ -112,7 +122,7 @@ fn value<'words>(
     let missing = || UsageError::MissingValue { flag: flag.name, example: flag.example };
     let (text, rest) = match (attached, after.split_first()) {
         (Some(text), _) => (text.to_owned(), after),
-        (None, Some((next, _))) if next == "--" || tokens::is_option(next) => {
+        (None, Some((next, _))) if next == END_OF_OPTIONS || tokens::is_option(next) => {
             let value = shown(next);
             return Err(UsageError::OptionAsWord { flag: flag.name, value });
         }
@@ -147,7 +157,7 @@ mod tests {
         for given in [
             vec![task, "-n", "3", "--agent", "codex"],
             vec!["-n3", "--agent=codex", task],
-            vec!["--agent", "codex", "--max-iterations=3", "--", task],
+            vec!["--agent", "codex", "--max-iterations=3", task, "--"],
         ] {
             let typed = read(&given);
             assert_eq!(typed.task.as_deref(), Some(task), "{given:?}");
@@ -157,9 +167,24 @@ mod tests {
             );
         }
         assert_eq!(read(&["fix", "the", "tests"]).task.as_deref(), Some("fix the tests"));
-        assert_eq!(read(&["--", "--fix", "it"]).task.as_deref(), Some("--fix it"));
+        assert_eq!(read(&["--fix it"]).task.as_deref(), Some("--fix it"));
         assert_eq!(read(&["-x, --y: fix both"]).task.as_deref(), Some("-x, --y: fix both"));
         assert_eq!(read(&["--list"]).task, None);
+    }
+
+    #[test]
+    fn words_after_two_hyphens_are_the_agents() {
+        let typed = read(&["fix it", "-n3", "--", "--effort", "high", "--", "-n", "x y"]);
+        assert_eq!((typed.task.as_deref(), typed.max_iterations), (Some("fix it"), Some(3)));
+        let expected = words(&["--effort", "high", "--", "-n", "x y"]);
+        assert_eq!(typed.run.words, Some(expected));
+        let none = read(&["--", "fix it"]);
+        assert_eq!((none.task, none.run.words), (None, Some(words(&["fix it"]))));
+        assert_eq!(read(&["fix it"]).run.words, None);
+        let (typed, left) = resume(&words(&["k3v9", "--model", "opus", "--", "-n", "3"])).unwrap();
+        assert_eq!(left, ["k3v9"]);
+        assert_eq!(typed.run.model.as_deref(), Some("opus"));
+        assert_eq!(typed.run.words, Some(words(&["-n", "3"])));
     }
 
     #[test]
@@ -179,6 +204,8 @@ mod tests {
             "d",
             "--agent-cmd",
             "x --y",
+            "--model",
+            "opus",
             "--permissions",
             "bypass",
             "--timeout",
@@ -205,6 +232,7 @@ mod tests {
         assert_eq!(run.context, ["one", "two"]);
         assert_eq!([run.observe, run.orient, run.decide, run.act].concat(), ["a", "b", "c", "d"]);
         assert_eq!(run.agent_cmd.as_deref(), Some("x --y"));
+        assert_eq!(run.model.as_deref(), Some("opus"));
         assert_eq!(run.permissions, Some(Permissions::Bypass));
         let times = [run.timeout, run.idle_timeout, run.delay];
         assert_eq!(times, [3600, 0, 30].map(|seconds| Some(Duration::from_secs(seconds))));
@@ -216,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_with_the_way_out() {
-        let way_out = "\nif it belongs to the task, put the whole task in double quotes";
+        let way_out = "\nif it is the agent's, put it after `--`; if it belongs to the task, put the whole task in double quotes";
         for (given, expected) in [
             (
                 &["x", "--agnt", "codex"][..],

@@ -6,9 +6,9 @@ use super::{Key, Reader, Value, in_order};
 use crate::engine::agent::{Dialect, Permissions, PromptDoor};
 use crate::engine::settings::{AgentArguments, AgentEntry, Layer};
 
-pub(super) const AGENT: [&str; 3] = ["name", "args", "permissions"];
-pub(super) const AGENTS: [&str; 7] =
-    ["like", "command", "args", "prompt", "output", "permissions", "max_turns"];
+pub(super) const AGENT: [&str; 4] = ["name", "model", "args", "permissions"];
+pub(super) const AGENTS: [&str; 8] =
+    ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
 const WORDS: &str = "a list of words, each in quotes";
 
 impl Reader<'_> {
@@ -24,8 +24,9 @@ impl Reader<'_> {
                         layer.agent = Some(self.sourced(&at, name));
                     }
                 }
+                "model" => self.model(layer, key, "[loop] model", value),
                 "args" => {
-                    if let Some(list) = self.words("args", "[\"--model\", \"opus\"]", value) {
+                    if let Some(list) = self.words("args", "[\"--effort\", \"high\"]", value) {
                         let arguments = AgentArguments { list, of: None };
                         layer.agent_arguments = Some(self.sourced(&at, arguments));
                     }
@@ -75,7 +76,7 @@ impl Reader<'_> {
                 entry.command = words;
             }
             "args" => {
-                let words = self.words("args", "[\"--model\", \"opus\"]", value);
+                let words = self.words("args", "[\"--effort\", \"high\"]", value);
                 entry.arguments = words.unwrap_or_default();
             }
             "prompt" => {
@@ -91,6 +92,7 @@ impl Reader<'_> {
                 None => self.refuse("permissions", "a table", value, "{ bypass = [\"--yolo\"] }"),
             },
             "max_turns" => entry.max_turns = self.text("max_turns", "\"--max-turns\"", value),
+            "model" => entry.model = self.text("model", "\"--model\"", value),
             name => self.unknown(&key.span(), name, &format!("[{place}]"), &AGENTS),
         }
     }

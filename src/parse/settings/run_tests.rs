@@ -211,7 +211,7 @@ fn a_bad_agent_procedure_or_reaction_names_line_key_and_fix() {
     ]), @r#"
     [agent]
     args = "--model opus"
-      error: crew.toml:2: args takes a list of words, each in quotes, not "--model opus": args = ["--model", "opus"]
+      error: crew.toml:2: args takes a list of words, each in quotes, not "--model opus": args = ["--effort", "high"]
     [agents]
     mine = "my-agent"
       error: crew.toml:2: agents.mine is a table: write its keys under a line [agents.mine]

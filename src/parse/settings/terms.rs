@@ -3,17 +3,19 @@
 use super::{Key, Reader, Value};
 use crate::engine::agent::Permissions;
 use crate::engine::contract::{Check, Role};
+use crate::engine::outcome::Proof;
 use crate::engine::promise::Promise;
 use crate::engine::protect;
 use crate::engine::settings::merge::ROLES;
-use crate::engine::settings::{Layer, Limit, NamedCheck, Unit};
+use crate::engine::settings::{Layer, Limit, Model, NamedCheck, Unit};
 
-pub(super) const LOOP: [&str; 22] = [
+pub(super) const LOOP: [&str; 24] = [
     "max_iterations",
     "max_duration",
     "max_cost",
     "max_tokens",
     "completion_promise",
+    "require",
     "failure_threshold",
     "stall",
     "verify",
@@ -25,6 +27,7 @@ pub(super) const LOOP: [&str; 22] = [
     "max_turns",
     "token_budget",
     "agent",
+    "model",
     "permissions",
     "commit",
     "push",
@@ -48,6 +51,18 @@ impl Reader<'_> {
         }
         match name {
             "completion_promise" => self.promise(layer, value),
+            "require" => {
+                if value.get_ref().as_str() == Some(Proof::Checked.label()) {
+                    layer.require = Some(self.sourced(&at, Proof::Checked));
+                } else {
+                    self.refuse(
+                        "require",
+                        "\"checked\" (`proven` is not built yet)",
+                        value,
+                        "\"checked\"",
+                    );
+                }
+            }
             "agent" => {
                 let name = self.text("agent", "\"claude\"", value);
                 if let Some(name) = name
@@ -56,6 +71,7 @@ impl Reader<'_> {
                     layer.agent = Some(self.sourced(&at, name));
                 }
             }
+            "model" => self.model(layer, key, "[agent] model", value),
             "permissions" => {
                 let kind = self.permissions(value);
                 if let Some(kind) = kind
@@ -91,6 +107,22 @@ impl Reader<'_> {
     pub(super) fn permissions(&mut self, value: &Value<'_>) -> Option<Permissions> {
         let kinds = Permissions::ALL.map(|kind| (kind.label(), kind));
         self.choice("permissions", &kinds, "accept-edits", value)
+    }
+
+    pub(super) fn model(
+        &mut self,
+        layer: &mut Layer,
+        key: &Key<'_>,
+        other: &str,
+        value: &Value<'_>,
+    ) {
+        let Some(name) = self.text("model", "\"opus\"", value) else { return };
+        if name.starts_with('-') || name.contains('\0') {
+            return self.refuse("model", "the name of a model", value, "\"opus\"");
+        }
+        if self.once(layer.model.as_ref(), key, other) {
+            layer.model = Some(self.sourced(&value.span(), Model { name, of: None }));
+        }
     }
 
     fn promise(&mut self, layer: &mut Layer, value: &Value<'_>) {

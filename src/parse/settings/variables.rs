@@ -4,7 +4,7 @@
 use super::terms::is_branch;
 use super::values::number;
 use crate::engine::agent::Permissions;
-use crate::engine::settings::{Layer, Limit, Origin, Sourced};
+use crate::engine::settings::{Layer, Limit, Model, Origin, Sourced};
 use crate::parse::spelling::{nearest, shown};
 
 /// Reads all of them; `get` gives the text of one that is set. The error is one line for each that cannot be
@@ -19,6 +19,11 @@ pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> 
         }
     }
     layer.agent = reader.read("CREW_AGENT", |text| Ok(text.to_owned()));
+    layer.model = reader.read("CREW_MODEL", |text| match text {
+        "" => Err(("the name of a model", "opus")),
+        name if name.starts_with('-') => Err(("the name of a model", "opus")),
+        name => Ok(Model { name: name.to_owned(), of: None }),
+    });
     layer.permissions = reader.read("CREW_PERMISSIONS", permissions);
     layer.commit = reader.read("CREW_COMMIT", switch);
     layer.push = reader.read("CREW_PUSH", switch);
@@ -95,6 +100,7 @@ mod tests {
         let layer = read(&[
             ("CREW_TIMEOUT", "45m"),
             ("CREW_AGENT", "codex"),
+            ("CREW_MODEL", "gpt-x"),
             ("CREW_PERMISSIONS", "auto"),
             ("CREW_COMMIT", "1"),
             ("CREW_PUSH", "false"),
@@ -104,6 +110,7 @@ mod tests {
         assert_eq!(layer.limits[&Limit::Timeout].value, 2700);
         let switches = [layer.commit, layer.push].map(|switch| switch.unwrap().value);
         assert_eq!((switches, layer.rebase.unwrap().value), ([true, false], None));
+        assert_eq!(layer.model.map(|model| model.value.name).as_deref(), Some("gpt-x"));
         let agent = layer.agent.unwrap();
         assert_eq!(
             (agent.value.as_str(), agent.origin.to_string().as_str()),

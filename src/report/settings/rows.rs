@@ -34,7 +34,11 @@ pub(super) fn rows(settings: &Settings) -> Vec<Row> {
     let promise = settings.promise.clone();
     let promise = promise.unwrap_or_else(|| Sourced::built_in(Some(Promise::default())));
     rows.push(of_promise("loop.completion_promise", &promise));
+    let require = settings.require.as_ref();
+    rows.extend(require.map(|it| row("loop.require", it.value.label(), &it.origin)));
     rows.push(row("agent.name", &settings.agent.value, &settings.agent.origin));
+    let model = settings.model.as_ref();
+    rows.extend(model.map(|model| row("agent.model", &model.value.name, &model.origin)));
     if let Some(arguments) = &settings.agent_arguments {
         let shown = format!("{:?}", arguments.value.list);
         rows.push(Row {
@@ -138,9 +142,13 @@ fn of_terms(rows: &mut Vec<Row>, key: &str, terms: &Layer) {
     if let Some(promise) = &terms.promise {
         rows.push(of_promise(&named("completion_promise"), promise));
     }
+    let require = terms.require.as_ref();
+    rows.extend(require.map(|it| row(&named("require"), it.value.label(), &it.origin)));
     if let Some(agent) = &terms.agent {
         rows.push(row(&named("agent"), &agent.value, &agent.origin));
     }
+    let model = terms.model.as_ref();
+    rows.extend(model.map(|model| row(&named("model"), &model.value.name, &model.origin)));
     if let Some(kind) = &terms.permissions {
         rows.push(row(&named("permissions"), kind.value.label(), &kind.origin));
     }

@@ -1,6 +1,8 @@
 //! Looks at everything a doctor judges, and changes nothing. What cannot be looked at is told as such;
 //! no look fails the others.
 
+mod own;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -42,6 +44,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Facts {
         client,
         plugins: told,
         settings: the_settings(here),
+        own: own::settings(home, here),
         cap: env::text("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
         home: the_home(home),
         git: git::answers(here),
@@ -161,10 +164,16 @@ fn the_home(home: &Home) -> HomeFact {
     HomeFact { root, unusable, mode, settled }
 }
 
-/// Why nothing can be kept in a home. One that is not made yet is made by the first start.
+/// Why nothing can be kept in a home. One that is not made yet is made by the first start, where a folder can
+/// be made.
 fn unusable(root: &Path) -> Option<String> {
     if !disk::exists(root) {
-        return None;
+        let above = root.ancestors().find(|folder| disk::exists(folder))?;
+        let tried = disk::make_scratch_folder(above, env::random());
+        return match tried.and_then(|scratch| disk::remove_scratch_folder(&scratch)) {
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
+        };
     }
     let probe = root.join(format!(".doctor-{}", env::random()));
     let tried = disk::write(&probe, b"", Durability::Process).and_then(|()| disk::remove(&probe));

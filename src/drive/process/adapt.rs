@@ -1,0 +1,74 @@
+//! A loop that goes on in fresh processes: what it had stays, but for what was typed now.
+
+use anyhow::Result;
+
+use super::start::{has_program, model, run, the_agent, try_launch, type_run};
+use crate::drive::settings;
+use crate::drive::steer::tellable;
+use crate::engine::looped::Loop;
+use crate::engine::run::{GitSteps, Pace, Run};
+use crate::engine::settings::Layer;
+use crate::engine::settings::merge::Settings;
+use crate::parse::arguments::{LoopArguments, RunOptions};
+use crate::parse::duration::whole_seconds;
+use crate::world::home::Home;
+
+/// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
+/// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
+/// be started is tried before anything is recorded.
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
+    let folder = record.place.folder.clone();
+    let options = &arguments.run;
+    let settings = |procedure: Option<&str>| -> Result<Settings> {
+        let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
+        let mut typed = Layer::default();
+        type_run(&mut typed, options);
+        Ok(settings::for_run(home, known, typed, procedure)?.0)
+    };
+    let run = match record.contract.run.clone() {
+        None => run(options, &settings(None)?, None, &folder)?,
+        Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
+            has_program(&had.agent, &folder)?;
+            Run {
+                model: options.model.clone().or(had.model.clone()),
+                words: options.words.clone().unwrap_or(had.words.clone()),
+                ..still(had, options)
+            }
+        }
+        // What one agent understands is an error to another.
+        Some(had) => {
+            let settings = settings(had.procedure.as_deref())?;
+            Run {
+                agent: the_agent(options, &settings, &folder)?,
+                model: model(options, &settings),
+                words: options.words.clone().unwrap_or_default(),
+                ..still(had, options)
+            }
+        }
+    };
+    record.contract.run = Some(run);
+    if let Some(words) = &options.tell {
+        record.state.words.push(tellable(words)?);
+    }
+    try_launch(home, record).map(drop)
+}
+
+/// What a run had, with what was typed now in its place.
+fn still(had: Run, options: &RunOptions) -> Run {
+    Run {
+        permissions: options.permissions.unwrap_or(had.permissions),
+        max_turns: options.max_turns.unwrap_or(had.max_turns),
+        awake: had.awake && !options.no_awake,
+        pace: Pace {
+            timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
+            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
+            delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
+        },
+        git: GitSteps {
+            commit: had.git.commit || options.commit,
+            push: had.git.push || options.push,
+            rebase: options.rebase.clone().or(had.git.rebase),
+        },
+        ..had
+    }
+}
