@@ -19,6 +19,7 @@ pub mod meter;
 pub mod place;
 pub mod procedures;
 pub mod process;
+pub mod queued;
 pub mod reactions;
 pub mod refused;
 pub mod resume;

@@ -19,6 +19,7 @@ pub mod payload;
 pub mod plugin;
 pub mod process_table;
 pub mod project;
+pub mod queue;
 pub mod reset;
 pub mod settings;
 pub mod spelling;

@@ -9,6 +9,7 @@ mod hollow;
 mod inputs;
 mod owners;
 mod protection;
+mod queued;
 mod races;
 mod records;
 mod rules;
@@ -16,6 +17,7 @@ mod soak;
 mod stall;
 mod tamper;
 mod usage;
+mod wakes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
