@@ -14,10 +14,21 @@ use crate::engine::prompt;
 use crate::parse::payload::Payload;
 use crate::parse::typed::Typed;
 use crate::report::{answer as words, help, line, page};
+use crate::world::client;
 use crate::world::home::Home;
 
 /// The answer as the client wants it; `None` says nothing.
 pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
+    // What a boundary names can be typed in the client itself.
+    let is_typed_here = matches!(answer, Answer::Stopped(..) | Answer::Typed(..) | Answer::Help);
+    let said = said(home, payload, answer)?;
+    match client::off_path("crew").filter(|_| !is_typed_here) {
+        Some(program) => Some(words::called(said, &program)),
+        None => Some(said),
+    }
+}
+
+fn said(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
     let event = payload.event.as_str();
     Some(match answer {
         Answer::Silent | Answer::Wake(_) => return None,

@@ -46,6 +46,8 @@ impl Door {
     }
 
     fn of(sandbox: Sandbox) -> Self {
+        let crew = sandbox.root().join("bin/crew");
+        std::os::unix::fs::symlink(sandbox.build().path(), crew).unwrap();
         Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
     }
 
