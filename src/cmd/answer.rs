@@ -61,6 +61,9 @@ fn said(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
         Answer::HandedOff(file) => words::instead(&told::handed_off(&file)),
         Answer::Already(obeyed, record) => words::instead(&told::already(&obeyed, &record)),
         Answer::Typed(order, record, was_over) => words::typed(&typed(&order, &record, was_over)),
+        Answer::Waits(record) => {
+            words::notice(&format!("loop {}: {}", record.id, line::standing(&record)))
+        }
         Answer::BrokenOff(record) => words::say(&line::broken_off(&record)),
         Answer::Interrupted(record) => words::say(&line::interrupted(&record)),
     })

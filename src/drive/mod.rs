@@ -16,6 +16,7 @@ pub mod handoff;
 pub mod hold;
 pub mod install;
 pub mod meter;
+pub mod notice;
 pub mod place;
 pub mod procedures;
 pub mod process;

@@ -61,6 +61,8 @@ pub enum Answer {
     Reminded(Box<Loop>),
     /// A loop of this working tree was interrupted; told once.
     Interrupted(Box<Loop>),
+    /// The loop waits for the model's service: a notice for the terminal.
+    Waits(Box<Loop>),
     /// Starts a turn with these words.
     Wake(String),
 }

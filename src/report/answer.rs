@@ -21,6 +21,12 @@ pub fn say(text: &str) -> Value {
     json!({ "systemMessage": clean(text.trim_end()) })
 }
 
+/// A notice for the user's terminal, which shows it outside the client if it knows OSC 9.
+pub fn notice(text: &str) -> Value {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    json!({ "terminalSequence": format!("\x1b]9;crew: {}\x07", clean(&line.join(" "))) })
+}
+
 /// Adds a line for the person to an answer, or makes one of it.
 pub fn also(answer: Option<Value>, line: &str) -> Value {
     let mut answer = answer.unwrap_or_else(|| json!({}));
