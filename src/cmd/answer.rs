@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::status::since;
 use super::told;
 use crate::drive::ending::owner_is_gone;
+use crate::drive::queued::Aside;
 use crate::drive::session::Answer;
 use crate::drive::start::Started;
 use crate::drive::stop::Stop;
@@ -13,26 +14,27 @@ use crate::engine::prompt;
 use crate::parse::payload::Payload;
 use crate::parse::typed::Typed;
 use crate::report::{answer as words, help, line, page};
+use crate::world::client;
 use crate::world::home::Home;
 
 /// The answer as the client wants it; `None` says nothing.
 pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
+    // What a boundary names can be typed in the client itself.
+    let is_typed_here = matches!(answer, Answer::Stopped(..) | Answer::Typed(..) | Answer::Help);
+    let said = said(home, payload, answer)?;
+    match client::off_path("crew").filter(|_| !is_typed_here) {
+        Some(program) => Some(words::called(said, &program)),
+        None => Some(said),
+    }
+}
+
+fn said(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
     let event = payload.event.as_str();
     Some(match answer {
-        Answer::Silent | Answer::Wake(_) | Answer::Stopped(Stop::NotOurs) => return None,
-        Answer::Stopped(Stop::Continue(boundary)) => {
-            let after = &boundary.after;
-            let line = noted(line::boundary(after), boundary.note);
-            go_on(event, after, &prompt::next(after), &line)
-        }
-        Answer::Stopped(Stop::Woken(boundary)) => {
-            words::say(&noted(line::boundary(&boundary.after), boundary.note))
-        }
-        Answer::Stopped(Stop::Held(boundary)) => {
-            words::say(&noted(line::held(&boundary.after), boundary.note))
-        }
-        Answer::Stopped(Stop::Finished(ended)) => {
-            words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
+        Answer::Silent | Answer::Wake(_) => return None,
+        Answer::Stopped(stop, asides) => {
+            let asides = asides.iter().map(|aside| told_aside(home, aside));
+            return asides.fold(stopped(event, stop), |said, line| Some(words::also(said, &line)));
         }
         Answer::Started(started) => {
             let record = &started.record;
@@ -57,10 +59,42 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
         Answer::Cancelled(attempt) => words::instead(&told::cancelled(&attempt)),
         Answer::Paused(paused) => words::instead(&told::paused(&paused)),
         Answer::HandedOff(file) => words::instead(&told::handed_off(&file)),
-        Answer::Typed(order, record) => words::typed(&typed(&order, &record)),
+        Answer::Already(obeyed, record) => words::instead(&told::already(&obeyed, &record)),
+        Answer::Typed(order, record, was_over) => words::typed(&typed(&order, &record, was_over)),
+        Answer::Waits(record) => {
+            words::notice(&format!("loop {}: {}", record.id, line::standing(&record)))
+        }
         Answer::BrokenOff(record) => words::say(&line::broken_off(&record)),
         Answer::Interrupted(record) => words::say(&line::interrupted(&record)),
     })
+}
+
+/// What a stop came to; `None` says nothing.
+fn stopped(event: &str, stop: Stop) -> Option<Value> {
+    Some(match stop {
+        Stop::NotOurs => return None,
+        Stop::Continue(boundary) => {
+            let after = &boundary.after;
+            let line = noted(line::boundary(after), boundary.note);
+            go_on(event, after, &prompt::next(after), &line)
+        }
+        Stop::Woken(boundary) => words::say(&noted(line::boundary(&boundary.after), boundary.note)),
+        Stop::Held(boundary) => words::say(&noted(line::held(&boundary.after), boundary.note)),
+        Stop::Finished(ended) => {
+            words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
+        }
+    })
+}
+
+/// What is said of a queued command.
+fn told_aside(home: &Home, aside: &Aside) -> String {
+    match aside {
+        Aside::Status(record) => {
+            page::status(record, owner_is_gone(home, record), &since(record)).trim_end().to_owned()
+        }
+        Aside::HandedOff(file) => told::handed_off(file),
+        Aside::Refused(why) => format!("crew: {why}"),
+    }
 }
 
 fn go_on(event: &str, record: &Loop, prompt: &str, line: &str) -> Value {
@@ -74,8 +108,9 @@ fn noted(mut line: String, note: Option<String>) -> String {
 }
 
 /// The client shows one dim line for an order typed while the agent works.
-fn typed(order: &Typed, record: &Loop) -> String {
+fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
     match order {
+        _ if was_over => format!("loop {} is over: {}", record.id, line::standing(record)),
         Typed::Pause if record.state.status == Status::Running => {
             format!("pauses after iteration {}", record.iteration())
         }

@@ -8,6 +8,7 @@ use anyhow::{Context, Error, Result};
 use super::answer::render;
 use super::print;
 use crate::drive::companion::companion;
+use crate::drive::notice::notice;
 use crate::drive::session::{Answer, answer, delivered, note_fault};
 use crate::drive::skew;
 use crate::exit::{self, Exit};
@@ -46,10 +47,10 @@ fn read() -> Result<(Home, Payload)> {
 }
 
 fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
-    let answer = if is_companion {
-        companion(home, payload)?.map_or(Answer::Silent, Answer::Wake)
-    } else {
-        answer(home, payload)?
+    let answer = match (is_companion, payload.event.as_str()) {
+        (false, _) => answer(home, payload)?,
+        (true, "StopFailure") => notice(home, payload)?.map_or(Answer::Silent, Answer::Waits),
+        (true, _) => companion(home, payload)?.map_or(Answer::Silent, Answer::Wake),
     };
     let is_a_prompt = answer.prompts_the_agent();
     if let Answer::Wake(prompt) = &answer {

@@ -6,6 +6,8 @@ use crate::drive::ending::Attempt;
 use crate::drive::steer::Paused;
 use crate::engine::limits::going_on;
 use crate::engine::looped::Loop;
+use crate::engine::owner::Obeyed;
+use crate::parse::queue::split;
 use crate::report::{line, page};
 
 /// What became of a cancel.
@@ -44,6 +46,17 @@ pub fn paused(paused: &Paused) -> String {
         }
         Paused::Over(record) => over(record),
     }
+}
+
+/// What the client is told that delivers a queued command again.
+pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
+    let Obeyed { command, iteration } = obeyed;
+    let what = match split(command).map(|(name, _)| name) {
+        Some("pause") => format!("loop {} was paused", record.id),
+        Some("cancel-loop") => format!("loop {} was cancelled", record.id),
+        _ => format!("{command} was answered"),
+    };
+    format!("{what} already, at iteration {iteration}")
 }
 
 fn over(record: &Loop) -> String {

@@ -18,7 +18,7 @@ use crate::world::clock;
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
 use crate::world::wakes::{self, Post};
-use crate::world::{disk, unix};
+use crate::world::{disk, unix, view};
 
 /// The first step of a sleep, and the longest one: a boundary waits for the companion's answer, a reset is
 /// hours away.
@@ -136,6 +136,9 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
         return Ok(Some(prompt::next(&record)));
     }
     let now = clock::now();
+    // A hold is due, too, while its loop runs.
+    let waited = (now.wall - record.state.began.wall).to_std().unwrap_or_default();
+    let is_refused = record.state.status == Status::Waiting;
     record.state.status = Status::Running;
     record.state.due = None;
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
@@ -149,5 +152,6 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     }
     untold::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(what, next))?;
-    Ok(Some(prompt::next(&record)))
+    let _ = view::write(&record);
+    Ok(Some(if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) }))
 }

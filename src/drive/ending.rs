@@ -131,12 +131,17 @@ pub fn elsewhere(record: &Loop) -> Option<String> {
 
 /// Adds what an iteration used that somebody else ended the loop under. The ending itself stays as it is.
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
+    amend(home, id, "counted what was used", |record| record.state.usage.add(usage))
+}
+
+/// Changes a record that may be over: what was known of its end stays known.
+pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<()> {
     // Its own generation has its result before this one's: whoever ended it then leaves this one alone.
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    record.state.usage.add(usage);
-    let record = held.record(record, |next| Event::changed("counted what was used", next))?;
+    change(&mut record);
+    let record = held.record(record, |next| Event::changed(what, next))?;
     if !record.is_live() {
         write_result(home, &record, &git::since(&record), clock::now().wall);
     }
@@ -161,12 +166,13 @@ fn is_wound_up(home: &Home, record: &Loop) -> bool {
     generation.is_none_or(|of| of >= Some(record.state.generation))
 }
 
-/// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now.
+/// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now. Which loop it
+/// had stays known.
 pub fn release(home: &Home, session_id: &str, id: &LoopId) {
     let pointer = home.session_pointer(session_id);
     if read_pointer(&pointer).is_ok_and(|found| found.as_ref() == Some(id)) {
         wakes::clear(home, session_id, None);
-        let _ = disk::remove(&pointer);
+        let _ = disk::rename(&pointer, &home.last_pointer(session_id));
     }
 }
 

@@ -11,6 +11,7 @@ use super::ending::{self, Attempt};
 use super::failure::failure;
 use super::find::{self, Found};
 use super::handoff;
+use super::queued::{self, Aside};
 use super::refused::told;
 use super::resume::{Resumed, Taker, resume};
 use super::start::{Request, Started, start};
@@ -19,8 +20,10 @@ use super::stop::{Stop, is_ours, stop};
 use super::untold;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
+use crate::engine::owner::Obeyed;
 use crate::parse::payload::{Payload, pasted_command};
-use crate::parse::typed::{Typed, is_the_clients, typed};
+use crate::parse::queue::split;
+use crate::parse::typed::{Typed, is_the_clients, typed, without_old_orders};
 use crate::parse::{arguments, changes, handoff_words, transcript};
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
@@ -36,7 +39,8 @@ const MARK_WITHIN: u64 = 64 << 10;
 #[derive(Debug)]
 pub enum Answer {
     Silent,
-    Stopped(Stop),
+    /// With what is said of commands that the user had queued.
+    Stopped(Stop, Vec<Aside>),
     Started(Box<Started>),
     /// The command was understood and could not be obeyed; it costs no model turn.
     Refused(String),
@@ -47,14 +51,18 @@ pub enum Answer {
     Paused(Paused),
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
-    /// An order typed as a message, obeyed and not sent on.
-    Typed(Typed, Box<Loop>),
+    /// The client delivers a queued command that a boundary has obeyed.
+    Already(Obeyed, Box<Loop>),
+    /// An order typed as a message, obeyed and not sent on; whether the loop was over before.
+    Typed(Typed, Box<Loop>, bool),
     /// The user broke the agent off and says something else: the loop is paused.
     BrokenOff(Box<Loop>),
     /// The context was compacted: the task, the rules and the evidence again.
     Reminded(Box<Loop>),
     /// A loop of this working tree was interrupted; told once.
     Interrupted(Box<Loop>),
+    /// The loop waits for the model's service: a notice for the terminal.
+    Waits(Box<Loop>),
     /// Starts a turn with these words.
     Wake(String),
 }
@@ -64,7 +72,10 @@ impl Answer {
     pub fn prompts_the_agent(&self) -> bool {
         matches!(
             self,
-            Self::Stopped(Stop::Continue(_)) | Self::Resumed(_) | Self::Reminded(_) | Self::Wake(_)
+            Self::Stopped(Stop::Continue(_), _)
+                | Self::Resumed(_)
+                | Self::Reminded(_)
+                | Self::Wake(_)
         )
     }
 }
@@ -82,7 +93,7 @@ pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::Silent);
     }
     match payload.event.as_str() {
-        "Stop" => stop(home, payload).map(Answer::Stopped),
+        "Stop" => stop(home, payload).map(|(stop, asides)| Answer::Stopped(stop, asides)),
         "StopFailure" => Ok(failure(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
         "Notification" => Ok(net(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
         "UserPromptExpansion" => {
@@ -114,6 +125,14 @@ pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
 
 /// A slash command. Whatever goes wrong is told to the user, who has just typed it.
 fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
+    let already = had(home, payload).and_then(|record| {
+        let Some(record) = record else { return Ok(None) };
+        let obeyed = queued::was_obeyed(home, &record, name, raw)?;
+        Ok(obeyed.map(|obeyed| Answer::Already(obeyed, Box::new(record))))
+    });
+    if let Ok(Some(already)) = already {
+        return already;
+    }
     let answer = match name {
         "loop" => start_loop(home, payload, raw),
         "cancel-loop" => cancel_loop(home, payload, raw),
@@ -156,9 +175,7 @@ fn status(home: &Home, payload: &Payload) -> Result<Answer> {
 
 fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
-    let reason = raw.trim();
-    let quoted = reason.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    let reason = Some(quoted.unwrap_or(reason).trim()).filter(|reason| !reason.is_empty());
+    let reason = queued::reason(raw);
     Ok(Answer::Cancelled(ending::cancel(home, &record.id, "user", reason)?))
 }
 
@@ -209,6 +226,14 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         return Ok(Answer::Silent);
     }
     let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
+    let words = without_old_orders(prompt);
+    if let Some(order) = typed(words) {
+        return obey(home, payload, order);
+    }
+    if let (true, Some((name, raw))) = (words != prompt, split(words)) {
+        let had = had(home, payload)?;
+        return Ok(had.map_or(Answer::Silent, |_| command(home, payload, name, raw)));
+    }
     let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
     if !record.is_live() || !is_ours(&record, session_id) {
         return Ok(Answer::Silent);
@@ -220,16 +245,6 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
             steer::take_up(home, &id, "taken up by the end of a task")?;
         }
         return Ok(Answer::Silent);
-    }
-    if let Some(order) = typed(prompt) {
-        match &order {
-            Typed::Pause => drop(steer::pause(home, &id, By::User, false)?),
-            Typed::Cancel { reason } => {
-                drop(ending::cancel(home, &id, By::User.label(), reason.as_deref())?);
-            }
-            Typed::Status => {}
-        }
-        return Ok(Answer::Typed(order, Box::new(store::load(home, &id)?)));
     }
     if record.state.status == Status::Paused {
         return Ok(Answer::Silent);
@@ -248,9 +263,34 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
     Ok(Answer::Silent)
 }
 
+/// Obeys an order that was typed as a message. In a session that never had a loop it is the user's own text.
+fn obey(home: &Home, payload: &Payload, order: Typed) -> Result<Answer> {
+    let Some(record) = had(home, payload)? else { return Ok(Answer::Silent) };
+    let id = &record.id;
+    match &order {
+        Typed::Pause => drop(steer::pause(home, id, By::User, false)?),
+        Typed::Cancel { reason } => {
+            drop(ending::cancel(home, id, By::User.label(), reason.as_deref())?);
+        }
+        Typed::Status => ending::complete(home, &record),
+    }
+    Ok(Answer::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
+}
+
 /// The loop of a session. A start that was cut off leaves a pointer to nothing, which means nothing.
 fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
     let id = read_pointer(&home.session_pointer(session_id))?;
+    let id = id.filter(|id| store::is_there(home, id));
+    Ok(id.map(|id| store::load(home, &id)).transpose()?)
+}
+
+/// The loop of a session, else the one it had last.
+fn had(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
+    let Some(session_id) = &payload.session_id else { return Ok(None) };
+    if let Some(record) = owned(home, session_id)? {
+        return Ok(Some(record));
+    }
+    let id = read_pointer(&home.last_pointer(session_id))?;
     let id = id.filter(|id| store::is_there(home, id));
     Ok(id.map(|id| store::load(home, &id)).transpose()?)
 }

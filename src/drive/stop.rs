@@ -13,6 +13,7 @@ use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use super::ending::{self, Attempt, Ended, is, wind_up};
 use super::hold;
 use super::meter;
+use super::queued::{self, Aside};
 use super::steer;
 use crate::engine::claim::{self, Claim};
 use crate::engine::decide::{Decision, Hold};
@@ -52,14 +53,16 @@ pub fn open_ours(home: &Home, payload: &Payload) -> Result<Option<Open>> {
     Ok((!is_paused && is_ours(&open.before, session_id)).then_some(open))
 }
 
-/// Judges a stop. An error means that the stop must be let through.
-pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
-    let Some(open) = open_ours(home, payload)? else { return Ok(Stop::NotOurs) };
+/// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
+pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
+    let not_ours = || Ok((Stop::NotOurs, Vec::new()));
+    let Some(open) = open_ours(home, payload)? else { return not_ours() };
     let digest = digest(payload);
     if is_same_stop(&open.before, &digest) {
-        return Ok(Stop::NotOurs);
+        return not_ours();
     }
     let mut memory = open.before.state.session.clone();
+    queued::look(home, &open.before, payload, &mut memory.queue)?;
     let (row, used_a_tool) = cap::row(&open.before, payload);
     let awaited = hold::awaited(&payload.background, used_a_tool, &mut memory);
     let work = awaited.as_ref().map(|awaited| awaited.work.clone());
@@ -67,8 +70,10 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     let reading = meter::read(&open.before, payload, decides);
     let seen = look(&open, payload, work);
     let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
-        return Ok(Stop::NotOurs);
+        return not_ours();
     };
+    // The checks may have taken minutes.
+    queued::look(home, &open.before, payload, &mut memory.queue)?;
     memory.metered = if decides || goes_on(&open, &facts) {
         reading.metered
     } else {
@@ -100,13 +105,15 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<Stop> {
     let hold_until = awaited
         .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
     let veto = matches!(road, Road::None).then(cap::met);
+    let taken = queued::take(&mut memory.queue, open.before.iteration());
     let Some((boundary, held, lock)) = open.record(facts, Closing { memory, veto, hold_until })?
     else {
-        return Ok(Stop::NotOurs);
+        return not_ours();
     };
-    let answer = answer(home, &session_id, boundary, held, road);
+    let id = boundary.after.id.clone();
+    let stop = answer(home, &session_id, boundary, held, road)?;
     drop(lock);
-    answer
+    Ok((stop, queued::answer(home, &id, &taken)))
 }
 
 /// Hands out the ticket of what was recorded, lets the other companions go, and speaks.

@@ -142,6 +142,34 @@ pub fn reached(subject: &Loop) -> Option<String> {
     None
 }
 
+/// Says of the iteration that begins that no other will follow it: it is the last by number, or less is left of
+/// the money, the tokens or the time than an iteration took so far.
+pub fn last(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let max = limits.max_iterations;
+    if max > 0 && subject.iteration() >= max {
+        return Some("This is the last iteration.".to_owned());
+    }
+    let (state, done) = (&subject.state, u64::from(subject.state.completed));
+    let left = |max: u64, used: u64| {
+        let left = max.saturating_sub(used);
+        (max > 0 && done > 0 && left < used / done).then_some(left)
+    };
+    let (cost, tokens) = (state.usage.cost_at_most(), state.usage.tokens.total());
+    let money = left(Money::from_micros(limits.max_cost_micros).0, cost.0)
+        .map(|left| format!("{} of {}", Money(left), Money::from_micros(limits.max_cost_micros)));
+    let tokens = || {
+        let [left, max] = [left(limits.max_tokens, tokens)?, limits.max_tokens].map(spoken_tokens);
+        Some(format!("{left} of {max} tokens"))
+    };
+    let time = || {
+        let minutes = left(limits.max_duration_s.saturating_mul(1000), state.awake_ms)? / 60_000;
+        Some(format!("{minutes} min of the loop's time"))
+    };
+    let left = money.or_else(tokens).or_else(time)?;
+    Some(format!("About {left} is left: treat this as the last iteration."))
+}
+
 /// How a loop that nothing else could end came to its limit: "ran its 5 iterations".
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;

@@ -117,6 +117,29 @@ pub struct SessionMemory {
     /// Turns since the last iteration that used tools and ended in a hold.
     #[serde(default)]
     pub worked_holds: u32,
+    /// What the user typed while the agent worked.
+    #[serde(default)]
+    pub queue: Queue,
+}
+
+/// The client's queue of typed texts, as far as the transcript told of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queue {
+    /// How far the transcript was read; 0 stands for the last boundary.
+    pub bytes: u64,
+    /// The commands that wait, in order; a text that is none, or was obeyed, is empty.
+    pub waiting: Vec<String>,
+    /// Commands that were obeyed before the client delivered them.
+    pub obeyed: Vec<Obeyed>,
+}
+
+/// A queued command that was obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obeyed {
+    pub command: String,
+    /// At the boundary of this one.
+    pub iteration: u32,
 }
 
 /// How far the usage of a session was counted. Its agents have transcripts of their own.

@@ -7,9 +7,11 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use super::contract::Role;
 use super::evidence::{CheckEvidence, Evidence, Progress, Standing, tail_of};
+use super::limits;
 use super::looped::Loop;
 
 /// The most UTF-16 units a prompt may have.
@@ -24,6 +26,9 @@ const ERRORS_CHARS: usize = 1000;
 const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
 const FAILING_SHOWN: usize = 8;
+
+/// Waits of a minute and more are told in minutes.
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What stands over the rule of the claim.
 const HOW: &str = "How to finish:\n";
@@ -61,9 +66,22 @@ pub fn start(subject: &Loop) -> String {
          When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
         file.display()
     );
+    text.push_str(&ahead(subject));
     text.push_str(HOW);
     text.push_str(&rules(subject, Reader::Maker));
     text + GO_ON
+}
+
+/// What the agent gets after a wait for the model's service. The client heads it as an error of a hook.
+pub fn woken(subject: &Loop, waited: Duration) -> String {
+    let waited = if waited < MINUTE { waited.as_secs() } else { waited.as_secs() / 60 * 60 };
+    let waited = humantime::format_duration(Duration::from_secs(waited));
+    let why = format!(
+        "This is no error of yours. The model's service refused a request and crew waited {waited}. This is \
+         iteration {} again; look at what is already in the tree, then continue.\n",
+        subject.iteration()
+    );
+    compose(subject, &why, TASK_UNITS_MAX)
 }
 
 /// What the agent gets after a boundary that goes on.
@@ -87,7 +105,7 @@ fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
     head.push_str("\nThe task:\n");
     head.push_str(&task(subject, task_units));
     head.push('\n');
-    let mut tail = nudge(subject).unwrap_or_default();
+    let mut tail = ahead(subject);
     tail.push_str(HOW);
     tail.push_str(&rules(subject, Reader::Maker));
     tail.push_str(GO_ON);
@@ -222,14 +240,38 @@ fn failing(last: &Evidence, room: usize) -> String {
     text
 }
 
+/// What lies ahead of the iteration that begins, for either driver: failures in a row, a stall, the last
+/// iteration. Whole lines and an empty one; empty where nothing does.
+pub fn ahead(subject: &Loop) -> String {
+    let lines = [failures(subject), nudge(subject), last(subject)];
+    let lines: Vec<String> = lines.into_iter().flatten().collect();
+    if lines.is_empty() { String::new() } else { lines.join("\n") + "\n\n" }
+}
+
+fn failures(subject: &Loop) -> Option<String> {
+    let (row, most) =
+        (subject.state.consecutive_failures, subject.contract.limits.failure_threshold);
+    (row > 0 && most > 0)
+        .then(|| format!("Failed iterations in a row: {row}; {most} end the loop as aborted."))
+}
+
+fn last(subject: &Loop) -> Option<String> {
+    let what = limits::last(subject)?;
+    let then = match subject.contract.promise {
+        Some(_) => "If work is left, make no claim; write down where it stands.",
+        None => "Write down where the work stands.",
+    };
+    Some(format!("{what} {then}"))
+}
+
 /// From half of the stall limit on: another way, or BLOCKED. `None` before.
-pub fn nudge(subject: &Loop) -> Option<String> {
+fn nudge(subject: &Loop) -> Option<String> {
     let stall = subject.contract.limits.stall;
     let still = subject.state.still;
     (stall > 0 && still > 0 && still * 2 >= stall).then(|| {
         format!(
             "Nothing changed in the last {still} {}; after {stall} the loop ends as stalled. \
-             Try another approach, or say what blocks you.\n\n",
+             Try another approach, or say what blocks you.",
             if still == 1 { "iteration" } else { "iterations" }
         )
     })
@@ -253,13 +295,11 @@ pub fn rules(subject: &Loop, reader: Reader) -> String {
         });
         "the last line of your final message"
     };
-    if reader == Reader::Next && subject.contract.promise.is_some() {
-        let max = subject.contract.limits.max_iterations;
-        text.push_str(if max > 0 && subject.iteration() >= max {
-            "- This is the last iteration. If work is left, make no claim; write down where it stands.\n"
-        } else {
-            "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n"
-        });
+    let goes_on = subject.contract.promise.is_some() && limits::last(subject).is_none();
+    if reader == Reader::Next && goes_on {
+        text.push_str(
+            "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n",
+        );
     }
     text.push_str(&until_rule(subject));
     let _ = writeln!(

@@ -7,6 +7,7 @@ use crate::engine::facts::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
 use crate::engine::judge::judge;
 use crate::engine::promise::Promise;
+use crate::engine::usage::Money;
 
 #[test]
 fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
@@ -95,6 +96,82 @@ fn without_a_promise_no_claim_is_asked_for() {
     assert!(next(&subject).contains(expected));
 }
 
+/// What it is, how a loop comes to it, and what is said.
+type Case = (&'static str, fn(&mut Loop), &'static str);
+
+#[test]
+fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
+    let mut subject = a_loop();
+    subject.state.completed = 4;
+    let table: [Case; 7] = [
+        ("nothing", |_| (), ""),
+        ("the last", |it| it.state.completed = 9, "This is the last iteration."),
+        (
+            "no promise",
+            |it| {
+                it.state.completed = 9;
+                it.contract.promise = None;
+            },
+            "This is the last iteration. Write down where the work stands.",
+        ),
+        (
+            "money",
+            |it| {
+                it.contract.limits.max_cost_micros = 5_000_000;
+                it.state.usage.cost = Money::from_micros(4_600_000);
+            },
+            "About $0.40 of $5.00 is left: treat this as the last iteration.",
+        ),
+        (
+            "tokens",
+            |it| {
+                it.contract.limits.max_tokens = 1_000_000;
+                it.state.usage.tokens.input = 900_000;
+            },
+            "About 100k of 1M tokens is left: treat this as the last iteration.",
+        ),
+        (
+            "time",
+            |it| {
+                it.contract.limits.max_duration_s = 3600;
+                it.state.awake_ms = 3_300_000;
+            },
+            "About 5 min of the loop's time is left: treat this as the last iteration.",
+        ),
+        (
+            "failures",
+            |it| {
+                it.contract.limits.failure_threshold = 5;
+                it.state.consecutive_failures = 4;
+            },
+            "Failed iterations in a row: 4; 5 end the loop as aborted.",
+        ),
+    ];
+    for (what, change, expected) in table {
+        let mut subject = subject.clone();
+        change(&mut subject);
+        let told = ahead(&subject);
+        assert!(
+            told.starts_with(expected) && told.is_empty() == expected.is_empty(),
+            "{what}: {told}"
+        );
+        assert!(next(&subject).contains(&told), "{what}");
+        let goes_on = rules(&subject, Reader::Next).contains("the next iteration goes on");
+        let is_last = expected.contains("last iteration");
+        assert_eq!(goes_on, !is_last, "{what}");
+    }
+}
+
+#[test]
+fn a_wake_after_a_wait_says_why_it_comes() {
+    let prompt = woken(&a_loop(), Duration::from_secs(7_470));
+    let expected = "crew loop haaaaaaa: iteration 1 of 10.\n\
+        This is no error of yours. The model's service refused a request and crew waited 2h 4m. This is iteration 1 \
+        again; look at what is already in the tree, then continue.\n\nThe task:\n";
+    assert!(prompt.starts_with(expected), "{prompt}");
+    assert!(woken(&a_loop(), Duration::from_millis(6_400)).contains("crew waited 6s."));
+}
+
 proptest! {
     // Each case makes prompts of up to thirty checks: a quarter of the usual number is a few seconds.
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -115,7 +192,7 @@ proptest! {
             facts.checks.push(failed);
         }
         let after = judge(&subject, &facts).after;
-        for prompt in [start(&subject), next(&after), again(&after, None)] {
+        for prompt in [start(&subject), next(&after), again(&after, None), woken(&after, MINUTE)] {
             prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
             prop_assert!(prompt.ends_with("Now go on with the task."));
             let claim = read(&prompt, subject.contract.promise.as_ref());

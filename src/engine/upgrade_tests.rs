@@ -67,6 +67,10 @@ fn session() -> Value {
         },
         "last_stop": { "digest": "d", "recorded_ms": 3 },
         "tasks": ["a"], "unawaited": ["b"], "holds": 4, "worked_holds": 5,
+        "queue": {
+            "bytes": 6, "waiting": ["/crew:pause"],
+            "obeyed": [{ "command": "/crew:pause", "iteration": 7 }],
+        },
     })
 }
 

@@ -20,6 +20,7 @@ pub mod plugin;
 pub mod process_table;
 pub mod program;
 pub mod project;
+pub mod queue;
 pub mod reset;
 pub mod service_words;
 pub mod settings;

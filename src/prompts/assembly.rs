@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::parts::{Parts, Phase, Piece};
 use super::values::{self, Known, values};
 use crate::engine::looped::Loop;
-use crate::engine::prompt::{Reader, clip, nudge, rules, seen};
+use crate::engine::prompt::{Reader, ahead, clip, rules, seen};
 
 /// The most UTF-16 units of what crew saw: room for the tails of every check that is shown.
 const SEEN_UNITS_MAX: usize = 200_000;
@@ -113,9 +113,10 @@ fn evidence(subject: &Loop, known: &Known<'_>) -> String {
         separate(&mut text);
         let _ = writeln!(text, "The user says:\n{words}");
     }
-    if let Some(nudge) = nudge(subject) {
+    let ahead = ahead(subject);
+    if !ahead.is_empty() {
         separate(&mut text);
-        let _ = writeln!(text, "{}", nudge.trim_end());
+        let _ = writeln!(text, "{}", ahead.trim_end());
     }
     text
 }

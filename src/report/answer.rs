@@ -21,6 +21,12 @@ pub fn say(text: &str) -> Value {
     json!({ "systemMessage": clean(text.trim_end()) })
 }
 
+/// A notice for the user's terminal, which shows it outside the client if it knows OSC 9.
+pub fn notice(text: &str) -> Value {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    json!({ "terminalSequence": format!("\x1b]9;crew: {}\x07", clean(&line.join(" "))) })
+}
+
 /// Adds a line for the person to an answer, or makes one of it.
 pub fn also(answer: Option<Value>, line: &str) -> Value {
     let mut answer = answer.unwrap_or_else(|| json!({}));
@@ -29,6 +35,25 @@ pub fn also(answer: Option<Value>, line: &str) -> Value {
         None => line.to_owned(),
     };
     answer["systemMessage"] = clean(&text).into();
+    answer
+}
+
+/// The commands that are named for a terminal.
+const FOR_A_TERMINAL: [&str; 8] =
+    ["cancel", "config", "pause", "resume", "set", "status", "tell", "trust"];
+
+/// An answer that names crew's commands for a terminal as that finds them: by the path of the program.
+pub fn called(mut answer: Value, program: &str) -> Value {
+    for key in ["systemMessage", "reason"] {
+        let Some(text) = answer[key].as_str() else { continue };
+        let named = FOR_A_TERMINAL.iter().fold(text.to_owned(), |text, verb| {
+            let named = |before: &str, text: &str| {
+                text.replace(&format!("{before}crew {verb}"), &format!("{before}{program} {verb}"))
+            };
+            named("`", &named(" ", &text))
+        });
+        answer[key] = clean(&named).into();
+    }
     answer
 }
 
@@ -59,6 +84,16 @@ const LINE_CHARS: usize = 100;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminals_commands_are_called_by_their_path_and_nothing_else_is() {
+        let text = "crew: paused; crew resume k3v9 goes on\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
+        let named = called(instead(text), "~/crew/target/release/crew");
+        let expected = "crew: paused; ~/crew/target/release/crew resume k3v9 goes on\n\
+            hint: `~/crew/target/release/crew cancel k3v9`, /crew:resume, a crew of two";
+        assert_eq!(named["reason"], expected);
+        assert_eq!(named["systemMessage"], Value::Null);
+    }
 
     #[test]
     fn a_typed_order_is_answered_in_one_line_of_at_most_a_hundred_characters() {

@@ -5,13 +5,14 @@ pub const LOOP: &str = r#"crew keeps the agent working until the job is proved d
 
   /crew:loop TASK [options]       start a loop in this session
   /crew:status                    how it stands
-  /crew:pause                     let the running iteration end, begin no other
+  /crew:pause                     pause after the current iteration
   /crew:resume [LOOP] [limits]    go on in this session; -n +10 allows ten iterations more
   /crew:cancel-loop [reason]      end it, with a handoff page
   /crew:handoff [type] TEXT       write a page for the next worker
   /crew:help                      this page
 
-While the agent works, type `crew pause`, `crew cancel` or `crew status` as a message, or use any terminal:
+While the agent works these wait for the end of its iteration. At once: `crew pause`, `crew cancel`, `crew status`, typed
+as a message (Claude Code 2.1.330), or in any terminal:
   crew status, crew pause, crew cancel, crew tell "a word for the agent", crew set -n +10
 When something does not work: crew doctor names what keeps loops from running, with the fix.
   crew init, crew config, crew trust: this project's settings

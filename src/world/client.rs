@@ -28,6 +28,20 @@ pub fn on_path(name: &str) -> Vec<PathBuf> {
     folders.into_iter().map(|folder| folder.join(name)).filter(|it| tree::is_program(it)).collect()
 }
 
+/// What a terminal calls this very program by where no `name` is on `PATH`: its path, the home as `~`.
+pub fn off_path(name: &str) -> Option<String> {
+    if !on_path(name).is_empty() {
+        return None;
+    }
+    let program = env::program().ok()?;
+    let below =
+        env::path("HOME").and_then(|home| Some(program.strip_prefix(home).ok()?.to_owned()));
+    Some(match below {
+        Some(below) => format!("~/{}", below.display()),
+        None => program.display().to_string(),
+    })
+}
+
 /// What a program prints when it is asked, if it ends well.
 pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
     told(program, arguments, folder, QUESTION, false)

@@ -97,6 +97,11 @@ impl Home {
         self.root.join("sessions").join(session_id)
     }
 
+    /// The pointer to the loop a session had last, once that is over or another's. No session id has a dot.
+    pub fn last_pointer(&self, session_id: &str) -> PathBuf {
+        self.root.join("sessions").join(format!("{session_id}.last"))
+    }
+
     /// The pointer of a working tree, named by the hash of its real path.
     pub fn checkout_pointer(&self, checkout: &Path) -> PathBuf {
         let digest = hash(checkout.as_os_str().as_encoded_bytes());

@@ -196,3 +196,17 @@ fn a_hook_needs_no_program_but_a_shell_for_its_checks() {
     door.stopping("two").env("PATH", path).send().assert_lets_go();
     assert!(plugin_data(&door.sandbox).join("home").exists());
 }
+
+#[test]
+fn a_crew_that_is_not_on_the_path_is_called_by_its_place() {
+    let door = Door::new();
+    let line = door.command("\"Build it\"").send().line().to_owned();
+    assert!(line.contains("stop: Esc, or crew cancel in any terminal"), "{line}");
+    std::fs::remove_file(door.sandbox.root().join("bin/crew")).unwrap();
+    let again = |words: &str| door.command(words).with("prompt_id", format!("p {words}")).send();
+    let refused = again("\"Build it\"").refusal().to_owned();
+    let place = door.sandbox.build().path().display().to_string();
+    assert!(refused.contains(&format!("hint: end it with `{place} cancel ")), "{refused}");
+    let line = again("\"Build it\" --replace").line().to_owned();
+    assert!(line.contains(&format!("stop: Esc, or {place} cancel in any terminal")), "{line}");
+}

@@ -9,6 +9,7 @@ mod hollow;
 mod inputs;
 mod owners;
 mod protection;
+mod queued;
 mod races;
 mod records;
 mod rules;
@@ -16,6 +17,7 @@ mod soak;
 mod stall;
 mod tamper;
 mod usage;
+mod wakes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,6 +46,8 @@ impl Door {
     }
 
     fn of(sandbox: Sandbox) -> Self {
+        let crew = sandbox.root().join("bin/crew");
+        std::os::unix::fs::symlink(sandbox.build().path(), crew).unwrap();
         Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
     }
 

@@ -26,7 +26,7 @@ fn line(id: &str, input: u64, output: u64) -> Value {
     })
 }
 
-fn append(file: &Path, lines: &[Value]) {
+pub(super) fn append(file: &Path, lines: &[Value]) {
     create_dir_all(file.parent().unwrap()).unwrap();
     let mut file = OpenOptions::new().create(true).append(true).open(file).unwrap();
     for line in lines {
@@ -35,7 +35,7 @@ fn append(file: &Path, lines: &[Value]) {
 }
 
 impl Door {
-    fn transcript(&self) -> PathBuf {
+    pub(super) fn transcript(&self) -> PathBuf {
         self.sandbox.home().join(".claude/projects/repo/session.jsonl")
     }
 

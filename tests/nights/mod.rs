@@ -5,6 +5,7 @@ mod agents;
 mod background;
 mod interruptions;
 mod long_wait;
+mod queued;
 mod waits;
 mod words;
 

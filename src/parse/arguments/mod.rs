@@ -126,6 +126,7 @@ impl<'raw> Reader<'raw> {
         match tokens::opening(self.rest) {
             Opening::Quoted { text, rest } => self.take_task(text, rest),
             Opening::Unclosed => return Err(UsageError::UnclosedTask),
+            Opening::Swallows(flag) => return Err(UsageError::SwallowedOption { flag }),
             Opening::Words { text, rest } => {
                 if text.split_whitespace().next() == Some(COMMAND) {
                     return Err(UsageError::CommandInTask);

@@ -298,3 +298,29 @@ fn durations_money_and_tokens_have_a_few_spellings() {
     let tokens = |raw: &str| parse(&format!("--max-tokens {raw}")).unwrap().max_tokens.unwrap();
     assert_eq!([tokens("0"), tokens("7"), tokens("2k"), tokens("3M")], [0, 7, 2_000, 3_000_000]);
 }
+
+#[test]
+fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is_text() {
+    for (raw, flag) in [
+        ("\"Build it --verify \"cargo test\"", "--verify"),
+        ("\"Build it --max-cost=5 --verify=\"cargo test\"", "--max-cost"),
+        ("'Build it --gate 'cargo test'", "--gate"),
+    ] {
+        let expected = format!(
+            "{flag} stands inside the task, whose quotes do not balance\n\
+             close the quote before {flag}; if it belongs to the task, put the task behind --"
+        );
+        assert_eq!(parse(raw).expect_err(raw).to_string(), expected, "{raw}");
+    }
+    for task in [
+        "Explain --verify \"cargo test\" to me",
+        "Document --verify",
+        "A 12\" screen, and --verify",
+        "Say \"don't --stop",
+    ] {
+        assert_eq!(parse(&format!("\"{task}\"")).unwrap().task.as_deref(), Some(task), "{task}");
+        assert_eq!(parse(&format!("-- {task}")).unwrap().task.as_deref(), Some(task), "{task}");
+    }
+    let swallowed = "Build it --verify \"cargo test";
+    assert_eq!(parse(&format!("-- {swallowed}")).unwrap().task.as_deref(), Some(swallowed));
+}

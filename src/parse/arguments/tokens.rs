@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::flags::{self, Flag};
+use super::flags::{self, Flag, Place};
 use super::usage::UsageError;
 use crate::parse::spelling::shown;
 
@@ -16,6 +16,8 @@ pub(super) enum Opening<'raw> {
     Words { text: &'raw str, rest: &'raw str },
     /// A double quote that has no partner.
     Unclosed,
+    /// A quoted task that seems to have swallowed this option.
+    Swallows(&'static str),
 }
 
 /// The text up to the next white space.
@@ -50,9 +52,9 @@ pub(super) fn opening(text: &str) -> Opening<'_> {
 }
 
 fn quoted(text: &str, quote: char) -> Opening<'_> {
-    let task = |end: usize| Opening::Quoted {
-        text: unescaped(&text[1..end], quote),
-        rest: &text[end + 1..],
+    let task = |end: usize| match swallowed(&text[1..end], quote) {
+        Some(option) => Opening::Swallows(option),
+        None => Opening::Quoted { text: unescaped(&text[1..end], quote), rest: &text[end + 1..] },
     };
     let (mut escaped, mut partners, mut last) = (0, 0, 0);
     for (offset, _) in text.match_indices(quote).skip(1) {
@@ -71,6 +73,24 @@ fn quoted(text: &str, quote: char) -> Opening<'_> {
         return task(last);
     }
     if quote == '"' && partners == 0 { Opening::Unclosed } else { words(text) }
+}
+
+/// The option that a task seems to have swallowed because its own quote was not closed: the option stands in it as
+/// a word, and a quote that opens there is never closed.
+pub(super) fn swallowed(task: &str, quote: char) -> Option<&'static str> {
+    let mut open = 0_usize;
+    for (offset, _) in task.match_indices(quote) {
+        let before = task[..offset].chars().next_back();
+        let after = task[offset + 1..].chars().next();
+        if before == Some('\\') {
+            continue;
+        }
+        let opens = before.is_none_or(|it| it.is_whitespace() || it == '=')
+            && after.is_some_and(|it| !it.is_whitespace());
+        open = if opens { open + 1 } else { open.saturating_sub(1) };
+    }
+    let mut words = task.split_whitespace().filter(|word| open > 0 && word.starts_with("--"));
+    words.find_map(|word| flags::find(word, Place::Terminal).ok()).map(|(flag, _)| flag.name)
 }
 
 /// Whether a quoted task can end before this: the text does, or an option follows.

@@ -85,6 +85,11 @@ pub enum UsageError {
     },
     /// A task whose double quote has no partner.
     UnclosedTask,
+    /// An option inside a task whose quotes do not balance.
+    SwallowedOption {
+        /// The option.
+        flag: &'static str,
+    },
     /// Text where the task is already complete.
     TextAfterTask {
         /// Its beginning.
@@ -173,6 +178,11 @@ impl fmt::Display for UsageError {
             Self::BadValue { flag, value, wanted, example } => {
                 write!(f, "{flag} takes {wanted}, not `{value}`: {example}")
             }
+            Self::SwallowedOption { flag } => write!(
+                f,
+                "{flag} stands inside the task, whose quotes do not balance\n\
+                 close the quote before {flag}; if it belongs to the task, put the task behind --"
+            ),
             Self::GivenTwice { flag } => write!(f, "{flag} is given twice: keep one of them"),
             Self::TextAfterTask { text } => write!(
                 f,

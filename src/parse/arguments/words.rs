@@ -27,6 +27,9 @@ pub fn run(words: &[String]) -> Result<LoopArguments, UsageError> {
         if tokens::is_option(word) && !is_text(word) {
             rest = reader.option(word, after)?;
         } else {
+            if let Some(flag) = tokens::swallowed(word, '"') {
+                return Err(UsageError::SwallowedOption { flag });
+            }
             task.push(word);
             rest = after;
         }
@@ -281,6 +284,9 @@ mod tests {
             assert_eq!(refused(given), expected, "{given:?}");
         }
         assert_eq!(read(&["x", "--verify=-x"]).verify, ["-x"]);
+        let swallowed = "Build it --verify \"cargo test";
+        assert!(refused(&[swallowed]).starts_with("--verify stands inside the task"));
+        assert_eq!(read(&["--", swallowed]).task.as_deref(), Some(swallowed));
     }
 
     #[test]

@@ -1,0 +1,176 @@
+//! Commands that the user types while the agent works: the client keeps them until its turn ends, and tells of
+//! them in the transcript.
+
+use serde_json::{Value, json};
+
+use super::usage::append;
+use super::{Answer, Door, OTHER_SESSION, SESSION};
+
+fn queue(operation: &str, content: Option<&str>) -> Value {
+    let mut line =
+        json!({ "type": "queue-operation", "operation": operation, "sessionId": SESSION });
+    if let Some(content) = content {
+        line["content"] = content.into();
+    }
+    line
+}
+
+/// A person sits before the client.
+fn attended() -> Door {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    append(&door.transcript(), &[queue("enqueue", Some("/crew:pause")), queue("dequeue", None)]);
+    door
+}
+
+impl Door {
+    fn enqueue(&self, command: &str) {
+        append(&self.transcript(), &[queue("enqueue", Some(command))]);
+    }
+
+    /// The client's turn is over, and it delivers the oldest that was queued.
+    #[track_caller]
+    fn deliver(&self, name: &str, arguments: &str) -> Answer {
+        append(&self.transcript(), &[queue("dequeue", None)]);
+        self.command(arguments).with("command_name", format!("crew:{name}")).send()
+    }
+
+    fn type_in(&self, words: &str) -> Answer {
+        self.event("UserPromptSubmit").with("prompt", words).send()
+    }
+}
+
+#[test]
+fn a_queued_status_is_answered_at_the_next_boundary_and_once() {
+    let door = attended();
+    let id = door.begin("\"Build it\" --stall 0 -n 2");
+    door.enqueue("/crew:status");
+    let answer = door.stop("one").assert_goes_on();
+    let expected = format!("crew pause, crew cancel\nloop {id}: running, iteration 2 of 2\n");
+    assert!(answer.line().contains(&expected), "{}", answer.line());
+    let page = door.stop("two").assert_lets_go();
+    assert!(!page.line().contains("running"), "{}", page.line());
+    let told = door.deliver("status", "");
+    assert_eq!(told.refusal(), "/crew:status was answered already, at iteration 1");
+    let again = door.deliver("status", "");
+    assert!(again.refusal().contains("exhausted after 2 iterations"), "{again:#?}");
+    assert_eq!(door.handoffs().len(), 1);
+}
+
+#[test]
+fn a_queued_pause_holds_the_loop_at_the_next_boundary_and_its_delivery_does_nothing() {
+    let door = attended();
+    let id = door.begin("\"Build it\" --stall 0 -n 9");
+    door.stop("one").assert_goes_on();
+    door.enqueue("hello there");
+    door.enqueue("/crew:pause");
+    let held = door.stop("two").assert_lets_go();
+    assert!(held.line().contains("paused, iteration 2 of 9"), "{}", held.line());
+    assert_eq!(door.status(&id)["status"], "paused");
+    let told = door.deliver("pause", "");
+    assert_eq!(told.refusal(), format!("loop {id} was paused already, at iteration 2"));
+    door.command(&id).with("command_name", "crew:resume").send().assert_goes_on();
+    door.stop("three").assert_goes_on();
+    assert_eq!(door.status(&id)["status"], "running");
+}
+
+#[test]
+fn a_queued_cancel_ends_the_loop_with_its_reason_and_runs_no_check() {
+    let door = attended();
+    let id = door.begin("\"Build it\" --stall 0 --gate \"touch ran\"");
+    door.enqueue("/crew:cancel-loop \"wrong branch\"");
+    let page = door.stop("one").assert_lets_go();
+    assert!(page.line().contains("cancelled by the user: wrong branch"), "{}", page.line());
+    assert!(!door.sandbox.file("ran").exists());
+    let told = door.deliver("cancel-loop", "\"wrong branch\"");
+    assert_eq!(told.refusal(), format!("loop {id} was cancelled already, at iteration 1"));
+    assert_eq!(door.handoffs().len(), 1);
+}
+
+#[test]
+fn a_queued_handoff_is_written_at_the_next_boundary_and_once() {
+    let door = attended();
+    door.begin("\"Build it\" --stall 0 -n 9");
+    door.enqueue("/crew:handoff review \"the parser is done\"");
+    door.enqueue("/crew:handoff");
+    let answer = door.stop("one").assert_goes_on();
+    assert!(answer.line().contains("handoff: ") && answer.line().contains("/review-"));
+    assert!(answer.line().contains("a handoff needs a description"), "{}", answer.line());
+    let page = std::fs::read_to_string(&door.handoffs()[0]).unwrap();
+    assert!(page.contains("the parser is done"), "{page}");
+    door.deliver("handoff", "review \"the parser is done\"");
+    assert_eq!(door.handoffs().len(), 1);
+}
+
+#[test]
+fn what_is_typed_while_a_check_runs_is_obeyed_at_its_boundary() {
+    let door = attended();
+    let line = queue("enqueue", Some("/crew:pause"));
+    let gate = format!("printf '%s\\n' '{line}' >> '{}'", door.transcript().display());
+    let id = door.begin(&format!("--stall 0 --gate=\"{}\" -- Build it", gate.replace('"', "\\\"")));
+    door.stop("one").assert_lets_go();
+    assert_eq!(door.status(&id)["status"], "paused");
+}
+
+#[test]
+fn what_is_no_command_in_this_sessions_queue_now_is_not_obeyed() {
+    let pause = || queue("enqueue", Some("/crew:pause"));
+    let table: [Vec<Value>; 6] = [
+        vec![pause(), queue("popAll", Some("/crew:pause"))],
+        vec![pause(), queue("remove", Some("/crew:pause"))],
+        vec![pause(), queue("dequeue", None)],
+        vec![json!({ "type": "user", "message": { "content": [{
+            "type": "tool_result", "content": format!("{}\n", pause()) }] } })],
+        vec![json!({ "type": "user", "toolUseResult": pause() })],
+        vec![json!({ "type": "queue-operation", "operation": "enqueue", "content": "/crew:pause",
+            "sessionId": OTHER_SESSION })],
+    ];
+    let door = attended();
+    let id = door.begin("\"Build it\" --stall 0 -n 0");
+    for (number, lines) in table.iter().enumerate() {
+        append(&door.transcript(), lines);
+        door.stop(&format!("words {number}")).assert_goes_on();
+        assert_eq!(door.status(&id)["status"], "running", "{lines:#?}");
+    }
+}
+
+#[test]
+fn prompts_that_a_program_queues_keep_their_order() {
+    let door = Door::new();
+    let id = door.begin("\"Build it\" --stall 0 -n 9");
+    door.enqueue("/crew:pause");
+    door.stop("one").assert_goes_on();
+    assert_eq!(door.status(&id)["status"], "running");
+}
+
+#[test]
+fn an_order_typed_when_the_loop_is_over_never_reaches_the_model() {
+    let door = Door::new();
+    for order in ["crew status", "crew pause", "crew cancel wrong branch"] {
+        door.type_in(order).assert_silent();
+    }
+    let id = door.begin("\"Build it\" --stall 0 -n 1");
+    door.stop("one").assert_lets_go();
+    for order in ["crew status", "crew pause", "crew cancel", "crew pausecrew status"] {
+        let expected = format!(
+            "crew: loop {id} is over: exhausted after 1 iteration (Ctrl-U clears the line)"
+        );
+        assert_eq!(door.type_in(order).refusal(), expected);
+    }
+    assert_eq!(door.status(&id)["outcome"], "exhausted");
+    door.type_in("crew status please").assert_silent();
+    let other = door.event("UserPromptSubmit").with("session_id", OTHER_SESSION);
+    other.with("prompt", "crew status").send().assert_silent();
+}
+
+#[test]
+fn an_order_glued_to_one_that_was_obeyed_is_obeyed_too() {
+    let door = Door::new();
+    door.type_in("crew cancel/crew:cancel-loop").assert_silent();
+    let id = door.begin("\"Build it\" --stall 0");
+    let told = door.type_in("crew pausecrew status");
+    assert!(told.refusal().contains("running, iteration 1 of 10"), "{told:#?}");
+    let told = door.type_in("crew status/crew:cancel-loop wrong branch");
+    assert!(told.refusal().contains("cancelled by the user: wrong branch"), "{told:#?}");
+    assert_eq!(door.status(&id)["outcome"], "cancelled");
+}

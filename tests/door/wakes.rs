@@ -1,0 +1,35 @@
+//! The end of a wait for the model's service: what the agent is told, and what the checkout shows.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::Door;
+use crate::sandbox::{DEADLINE, poll_until};
+
+#[test]
+fn a_wake_says_why_it_comes_and_shows_the_loop_as_running() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    door.stop("one").assert_goes_on();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let refused = format!("API Error: usage limit reached|{}", now + 2);
+    let failed = door.event("StopFailure").with("error", "rate_limit");
+    let waiter = failed.with("last_assistant_message", refused).start();
+    poll_until("the loop waits", || door.status(&id)["status"] == "waiting");
+    assert_eq!(door.view()["loop"]["status"], "waiting");
+    let told = door.event("StopFailure").with("error", "rate_limit").companion();
+    let told: Value = serde_json::from_str(&told.wait(DEADLINE).success()).unwrap();
+    let sequence = told["terminalSequence"].as_str().unwrap();
+    let expected = format!("\u{1b}]9;crew: loop {id}: waiting until 20");
+    assert!(sequence.starts_with(&expected), "{sequence:?}");
+    assert!(sequence.ends_with(" then iteration 2 of 10 again\u{7}"), "{sequence:?}");
+    let woken = waiter.wait(DEADLINE);
+    assert_eq!(woken.code(), 2, "{woken:#?}");
+    let expected = "iteration 2 of 10.\nThis is no error of yours. The model's service refused a request and crew waited ";
+    assert!(woken.stderr.contains(expected), "{}", woken.stderr);
+    assert_eq!(door.view()["loop"]["status"], "running");
+    door.stop("two").assert_goes_on();
+    assert!(!door.remarks(&id).contains("state.json"), "{}", door.remarks(&id));
+}
