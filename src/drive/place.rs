@@ -21,6 +21,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
             folder,
             branch: None,
             branch_dir: "no-branch".to_owned(),
+            repository: None,
             head: None,
             apart: None,
         });
@@ -35,7 +36,8 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         (None, Some(head)) => head.chars().take(12).collect(),
         (None, None) => "no-branch".to_owned(),
     };
-    Ok(Place { checkout, folder, branch, branch_dir, head, apart: None })
+    let repository = git::pin::repository(&checkout);
+    Ok(Place { checkout, folder, branch, branch_dir, repository, head, apart: None })
 }
 
 /// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.

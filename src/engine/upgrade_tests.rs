@@ -111,8 +111,8 @@ fn every_field() -> Value {
         "version": VERSION, "id": "k3v9abcd", "made_by": THIS,
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
         "place": {
-            "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b", "head": "h",
-            "apart": "/a",
+            "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b",
+            "repository": "/r/.git", "head": "h", "apart": "/a",
         },
         "elapsed_ms": [1], "trusted": [{ "name": "n", "value": "v" }],
         "environment": environment(), "protected": protected(), "state": state(),

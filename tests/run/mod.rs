@@ -14,6 +14,7 @@ mod owners;
 mod prompts;
 mod protection;
 mod reactions;
+mod repository;
 mod resumed;
 mod signals;
 mod state;

@@ -8,6 +8,7 @@ mod prompt;
 mod rest;
 mod round;
 pub mod start;
+mod steps;
 mod watch;
 
 use std::cell::RefCell;

@@ -16,6 +16,7 @@ use crate::drive::{agent, gather, place, procedures, settings, start, terms};
 use crate::engine::agent::Agent;
 use crate::engine::contract::{Contract, Place, Role};
 use crate::engine::facts::Verdict;
+use crate::engine::git::{Step, Trouble};
 use crate::engine::journal::Event;
 use crate::engine::looped::{CheckMemory, Loop, LoopId, State, VERSION};
 use crate::engine::news::{Listener, News};
@@ -30,6 +31,7 @@ use crate::parse::fragment::fragment as read_fragment;
 use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::fingerprint::fingerprint;
+use crate::world::git::pin;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{client, clock, disk, env, git, store, view};
@@ -337,6 +339,7 @@ fn baseline(
 /// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
 /// be started is tried before anything is recorded.
 pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
+    same_repository(&record.place)?;
     let folder = record.place.folder.clone();
     let options = &arguments.run;
     let settings = |procedure: Option<&str>| -> Result<Settings> {
@@ -357,6 +360,15 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
     };
     record.contract.run = Some(run);
     try_launch(home, record).map(drop)
+}
+
+/// Refuses a checkout whose repository is not the one that the loop began in.
+fn same_repository(place: &Place) -> Result<()> {
+    let lost = place.repository.as_ref().and_then(|_| pin::stand(place, Step::Commit).err());
+    match lost.filter(|fault| fault.trouble == Trouble::Repository) {
+        Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
+        None => Ok(()),
+    }
 }
 
 /// What a run had, with what was typed now in its place.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::git;
-use super::steps::{Said, Steps, Terms, said};
+use super::steps::{Said, Steps, Terms};
 use crate::engine::git::{GitFault, Pushed, Step, Trouble};
 use crate::parse::git_push::{trouble, was_up_to_date};
 use crate::world::env;
@@ -37,8 +37,14 @@ pub(super) fn push(steps: &Steps<'_>) -> Result<Pushed, GitFault> {
     }
     arguments.extend(["--", &way.remote, &refspec]);
     let variables = ssh(steps);
-    let terms = Terms { variables: &variables, online: true, within: WITHIN, stop: steps.stop };
-    let said = said(steps.checkout, &arguments, &terms);
+    let terms = Terms {
+        variables: &variables,
+        online: true,
+        within: WITHIN,
+        stop: steps.stop,
+        ..Terms::default()
+    };
+    let said = steps.run_with(&arguments, &terms);
     if said.exit != Some(0) {
         return Err(failed(&said, &way));
     }
@@ -62,7 +68,7 @@ fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
 /// The branch of the same name at the remote, because a branch that was made from `origin/main` has that for
 /// an upstream and must not end up in it.
 fn way(steps: &Steps<'_>) -> Result<Way, GitFault> {
-    let branch = git(steps.checkout, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    let branch = git(steps.checkout(), &["symbolic-ref", "--quiet", "--short", "HEAD"]);
     let Some(branch) = branch.map(|name| name.trim_end().to_owned()) else {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
         return Err(fault(Trouble::Other, "no branch is checked out".to_owned(), cure));
@@ -85,7 +91,7 @@ fn way(steps: &Steps<'_>) -> Result<Way, GitFault> {
 
 /// Where no setting names one: the only remote, else `origin`.
 fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
-    let remotes = git(steps.checkout, &["remote"]).unwrap_or_default();
+    let remotes = git(steps.checkout(), &["remote"]).unwrap_or_default();
     let remotes: Vec<&str> = remotes.lines().collect();
     let (cause, cure) = match remotes[..] {
         [only] => return Ok(only.to_owned()),
@@ -103,7 +109,7 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
 }
 
 fn setting(steps: &Steps<'_>, name: &str) -> Option<String> {
-    let value = git(steps.checkout, &["config", "--get", name])?;
+    let value = git(steps.checkout(), &["config", "--get", name])?;
     Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
 }
 

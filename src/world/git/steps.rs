@@ -3,13 +3,16 @@
 //! planted in the repository's configuration since the run began. A step that fails leaves the working
 //! tree as it was.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
+use super::pin::{repository, stand};
 use super::{git, look};
+use crate::engine::contract::Place;
 use crate::engine::git::{GitFault, Pushed, Rebased, Scoped, Step, Trouble, Trusted};
-use crate::parse::git::{complaint, scoped};
+use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::disk;
 use crate::world::home::hash;
 use crate::world::process::End;
@@ -59,15 +62,35 @@ pub fn following(trusted: &Trusted, branch: &str, remote: &str) -> Trusted {
 
 /// A checkout whose steps are taken.
 pub struct Steps<'a> {
-    /// The working tree's root.
-    pub checkout: &'a Path,
+    pub place: &'a Place,
     /// As it was when the loop began.
-    pub trusted: &'a Trusted,
+    trusted: &'a Trusted,
     /// Ends a running step early.
     pub stop: &'a dyn Fn() -> bool,
+    hooks: OnceCell<Vec<Setting>>,
 }
 
-impl Steps<'_> {
+impl<'a> Steps<'a> {
+    /// Steps at a loop's place, held to the repository and the settings that it began with.
+    pub fn new(place: &'a Place, trusted: &'a Trusted, stop: &'a dyn Fn() -> bool) -> Self {
+        Self { place, trusted, stop, hooks: OnceCell::new() }
+    }
+
+    /// The same, not to be ended early.
+    pub(super) fn to_the_end(&self) -> Self {
+        Self::new(self.place, self.trusted, &|| false)
+    }
+
+    /// The working tree's root.
+    pub(super) fn checkout(&self) -> &'a Path {
+        &self.place.checkout
+    }
+
+    /// What is checked out, if it is what the loop began in.
+    pub fn stand(&self, step: Step) -> Result<Stand, GitFault> {
+        stand(self.place, step)
+    }
+
     /// Commits all that differs, staged before or not, but for crew's own files, and gives the commit's short
     /// id; `None` where there is nothing to commit.
     pub fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
@@ -86,7 +109,8 @@ impl Steps<'_> {
     /// Pushes the branch that is checked out. Without an upstream it goes to the branch of its name at the
     /// only remote, or at `origin`, and follows that one from now on.
     pub fn push(&self) -> Result<Pushed, GitFault> {
-        self.unchanged(Step::Push)?;
+        let stand = self.stand(Step::Push)?;
+        self.unchanged(Step::Push, &stand)?;
         super::push::push(self)
     }
 
@@ -98,43 +122,48 @@ impl Steps<'_> {
     }
 
     /// Nothing may be under way, and no program may have been planted.
-    fn begin(&self, step: Step) -> Result<(), GitFault> {
-        self.unchanged(step)?;
+    fn begin(&self, step: Step) -> Result<Stand, GitFault> {
+        let stand = self.stand(step)?;
+        self.unchanged(step, &stand)?;
         let fault = |cause: String, cure: &str| GitFault {
             step,
             trouble: Trouble::Unfinished,
             cause,
             cure: cure.to_owned(),
         };
-        // A linked working tree has a folder of its own in git's.
-        let folder = git(self.checkout, &["rev-parse", "--absolute-git-dir"]);
-        let folder = PathBuf::from(folder.unwrap_or_default().trim_end_matches('\n'));
+        let folder = self.folder();
         for (file, what) in UNFINISHED {
             if disk::exists(&folder.join(file)) {
                 let cure = format!("finish it, or git {what} --abort");
                 return Err(fault(format!("a {what} is under way"), &cure));
             }
         }
-        let status = look(self.checkout).unwrap_or_default();
+        let status = look(self.checkout()).unwrap_or_default();
         let unmerged = status.entries.iter().find(|entry| entry.line.starts_with("u "));
         match unmerged {
             Some(entry) => {
                 let cause = format!("{} has an unsettled conflict", entry.path);
                 Err(fault(cause, "settle it, then git add the file"))
             }
-            None => Ok(()),
+            None => Ok(stand),
         }
     }
 
+    /// git's own folder: a linked working tree has one of its own in the repository's.
+    pub(super) fn folder(&self) -> PathBuf {
+        let found = || repository(self.checkout()).unwrap_or_default();
+        self.place.repository.clone().unwrap_or_else(found)
+    }
+
     /// Where a push goes concerns the push alone.
-    fn unchanged(&self, step: Step) -> Result<(), GitFault> {
-        let now = trusted(self.checkout).map(|trusted| trusted.0).unwrap_or_default();
+    fn unchanged(&self, step: Step, stand: &Stand) -> Result<(), GitFault> {
+        let now = trusted(self.checkout()).map(|trusted| trusted.0).unwrap_or_default();
         let before = &self.trusted.0;
         let new = now.iter().filter(|setting| !before.contains(setting));
         let gone = before.iter().filter(|setting| !now.contains(setting));
-        let branch = super::head(self.checkout).0.unwrap_or_default();
+        let branch = stand.branch.as_deref().unwrap_or_default();
         let concerns = |setting: &&Scoped| {
-            let is_used = step == Step::Push && !setting.is_of_another_branch(&branch);
+            let is_used = step == Step::Push && !setting.is_of_another_branch(branch);
             is_used || setting.names_a_program()
         };
         let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
@@ -145,7 +174,13 @@ impl Steps<'_> {
 
     /// Runs git to its end, whatever that is.
     pub(super) fn run(&self, arguments: &[&str]) -> Said {
-        said(self.checkout, arguments, &Terms { stop: self.stop, ..Terms::default() })
+        self.run_with(arguments, &Terms { stop: self.stop, ..Terms::default() })
+    }
+
+    /// The same, on other terms.
+    pub(super) fn run_with(&self, arguments: &[&str], terms: &Terms<'_>) -> Said {
+        let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
+        said(self.checkout(), arguments, &Terms { hooks, ..*terms })
     }
 
     /// What git printed, if all went well.
@@ -167,6 +202,9 @@ const UNFINISHED: [(&str, &str); 5] = [
 /// What differs between the starts of git here.
 pub(super) struct Terms<'a> {
     pub variables: &'a [(&'static str, String)],
+    /// What switches the hooks of the configuration off, where it is known already.
+    pub hooks: Option<&'a [Setting]>,
+    pub input: &'a [u8],
     pub online: bool,
     pub within: Duration,
     pub stop: &'a dyn Fn() -> bool,
@@ -174,7 +212,14 @@ pub(super) struct Terms<'a> {
 
 impl Default for Terms<'_> {
     fn default() -> Self {
-        Self { variables: &[], online: false, within: WITHIN, stop: &|| false }
+        Self {
+            variables: &[],
+            hooks: None,
+            input: &[],
+            online: false,
+            within: WITHIN,
+            stop: &|| false,
+        }
     }
 }
 
@@ -186,23 +231,28 @@ pub(super) struct Said {
     pub text: String,
 }
 
+/// Switches off the hooks that the configuration itself names, as it can since git 2.54.
+fn hooks(folder: &Path) -> Vec<Setting> {
+    let named =
+        git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
+    let named = named.unwrap_or_default();
+    let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
+    names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
+}
+
 /// Runs git with the settings of all steps.
 pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
-    // Since git 2.54 the configuration itself can name hooks.
-    let hooks =
-        git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
-    let hooks = hooks.unwrap_or_default();
-    for name in hooks.split('\0').filter_map(|name| name.strip_suffix(".command")) {
-        settings.push((format!("{name}.enabled"), "false".to_owned()));
-    }
+    settings.extend(terms.hooks.map_or_else(|| hooks(folder), <[Setting]>::to_vec));
     let command = Command {
         folder,
         arguments,
         settings: &settings,
         without: &[],
         variables: terms.variables,
+        climbs: false,
+        input: terms.input,
         online: terms.online,
         with_errors: true,
         within: terms.within,

@@ -228,7 +228,10 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
     yard.commit_file("repo", "file", "two\n");
     yard.script("repo/.git/hooks/pre-push", "#!/bin/sh\nexit 1\n");
     let trusted = yard.trusted();
-    assert_eq!(yard.steps(&trusted).push(), Ok(pushed("origin", "main")));
+    assert_eq!(
+        super::Steps::new(&yard.place(), &trusted, &|| false).push(),
+        Ok(pushed("origin", "main"))
+    );
     for (name, value) in [
         ("remote.origin.receivepack", "touch planted; git-receive-pack"),
         ("remote.origin.pushurl", "../elsewhere.git"),
@@ -238,11 +241,11 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         ("push.default", "upstream"),
     ] {
         yard.git("repo", &["config", name, value]);
-        let fault = yard.steps(&trusted).push().unwrap_err();
+        let fault = super::Steps::new(&yard.place(), &trusted, &|| false).push().unwrap_err();
         assert_eq!(fault.trouble, Trouble::Changed, "{name}");
         yard.git("repo", &["config", "--unset", name]);
     }
     assert!(!yard.path("repo/planted").exists());
     yard.git("repo", &["config", "branch.other.pushRemote", ".git/evil"]);
-    assert!(yard.steps(&trusted).push().is_ok());
+    assert!(super::Steps::new(&yard.place(), &trusted, &|| false).push().is_ok());
 }
