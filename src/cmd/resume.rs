@@ -44,10 +44,14 @@ pub fn resume(typed: &Words) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, changes.name.as_deref())? else { return Ok(Exit::Usage) };
     let signals = Signals::listen()?;
-    let adapted = |record: &mut _| adapt(&home, record, &arguments);
+    let mut notes = Vec::new();
+    let adapted = |record: &mut _| adapt(&home, record, &arguments).map(|told| notes = told);
     let options = &arguments.run;
     let Resumed { record, .. } = take(&home, &record.id, &changes, Taker::process()?, adapted)?;
     let mut voice = Voice::new(manner(options));
     voice.hear(&News::Resumed(&record));
+    for note in &notes {
+        voice.hear(&News::Noted(note));
+    }
     go(&home, record, options, &signals, &mut voice)
 }

@@ -187,6 +187,8 @@ pub struct Pushed {
     pub was_up_to_date: bool,
     /// Whether the branch follows it from now on.
     pub upstream_was_set: bool,
+    /// What the branch there is at now.
+    pub commit: String,
 }
 
 /// What a rebase came to.

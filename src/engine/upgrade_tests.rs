@@ -50,7 +50,9 @@ fn contract() -> Value {
             },
             "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
             "max_turns": 1, "token_budget": 2,
-            "git": { "commit": true, "push": true, "rebase": "main" },
+            "git": {
+                "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
+            },
             "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
         },
     })
@@ -90,7 +92,12 @@ fn state() -> Value {
             "failure": "f", "errors": "e", "skipped": "s", "progress": "made", "mended": 3,
             "usage": usage(), "words": ["w"], "cut": true,
         },
-        "usage": usage(), "words": ["w"], "told": 1, "session": session(),
+        "usage": usage(), "words": ["w"], "told": 1,
+        "git": {
+            "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
+            "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
+        },
+        "session": session(),
     })
 }
 

@@ -37,6 +37,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "agent": run.map(|run| &run.agent.name),
         "permissions": run.map(|run| run.permissions),
         "git": run.map(|run| &run.git),
+        "git_undone": state.git.undone(),
         "procedure": run.and_then(|run| run.procedure.as_ref()),
         "task": subject.contract.task,
         "promise": subject.contract.promise,

@@ -1,9 +1,11 @@
 //! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
 //! test has written down for it, and keeps what it was asked.
 
+mod branches;
 mod children;
 mod claude;
 mod client;
+mod commits;
 mod examples;
 mod exits;
 mod git;

@@ -135,10 +135,10 @@ fn linked_working_trees_and_submodules_are_checkouts_like_any_other() {
 }
 
 /// A row of numbers that is the same each time.
-struct Row(u64);
+pub(super) struct Row(pub(super) u64);
 
 impl Row {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end

@@ -5,6 +5,7 @@
 mod attempt;
 pub mod handover;
 mod prompt;
+mod repository;
 mod rest;
 mod round;
 pub mod start;
@@ -12,6 +13,7 @@ mod steps;
 mod watch;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Error;
@@ -57,6 +59,8 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
         refused: None,
         handoff: None,
         is_first: true,
+        nested: BTreeSet::new(),
+        elsewhere: None,
     };
     runner.go()
 }
@@ -84,11 +88,16 @@ struct Runner<'a> {
     /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
     handoff: Option<PathBuf>,
     is_first: bool,
+    /// The repositories in the working tree that were told of.
+    nested: BTreeSet<PathBuf>,
+    /// The branch, not the loop's, that was told of; empty for none.
+    elsewhere: Option<String>,
 }
 
 impl Runner<'_> {
     fn go(&mut self) -> End {
         self.handoff = view::newest_handoff(&self.record);
+        self.list_drafts();
         loop {
             if !self.look() {
                 return End::Taken(self.record.id.clone());

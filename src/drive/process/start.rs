@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, bail};
 
 use super::prompt::{self, Prompt};
+use super::repository::{same_repository, some_commit, without_git};
+use super::steps::{NO_BRANCH, drafts_of, on_another_branch};
 use super::watch::Cancels;
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
@@ -16,7 +18,6 @@ use crate::drive::{agent, gather, place, procedures, settings, start, terms};
 use crate::engine::agent::Agent;
 use crate::engine::contract::{Contract, Place, Role};
 use crate::engine::facts::Verdict;
-use crate::engine::git::{Step, Trouble};
 use crate::engine::journal::Event;
 use crate::engine::looped::{CheckMemory, Loop, LoopId, State, VERSION};
 use crate::engine::news::{Listener, News};
@@ -31,7 +32,6 @@ use crate::parse::fragment::fragment as read_fragment;
 use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::fingerprint::fingerprint;
-use crate::world::git::pin;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{client, clock, disk, env, git, store, view};
@@ -61,6 +61,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     let run = run(&arguments.run, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(&arguments.run, &run.git, folder)?;
+    some_commit(&run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
     Ok(Prepared {
@@ -84,24 +85,6 @@ fn worktree(options: &RunOptions, folder: &Path) -> Result<(PathBuf, Option<Stri
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
     Ok((made.path, Some(note)))
-}
-
-/// Refuses typed steps of git where there is no git, and notes those of the settings.
-fn without_git(options: &RunOptions, steps: &GitSteps, folder: &Path) -> Result<Option<String>> {
-    if *steps == GitSteps::default() || git::top(folder).is_some() {
-        return Ok(None);
-    }
-    let typed = [
-        ("--commit", options.commit),
-        ("--push", options.push),
-        ("--rebase", options.rebase.is_some()),
-    ];
-    if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
-        bail!(
-            "{option} needs a git repository, and there is none here\nhint: git init, or leave it out"
-        );
-    }
-    Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
 }
 
 /// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.
@@ -152,7 +135,7 @@ fn run(
         pace: settings.pace(),
         max_turns: settings.max_turns(),
         token_budget: settings.token_budget(),
-        git: settings.git(),
+        git: GitSteps { all: options.commit_all, ..settings.git() },
         reactions: settings.contract_reactions(),
     })
 }
@@ -286,6 +269,11 @@ pub fn begin(
         notes.push(format!("{what}{way_out}"));
     }
     listener.hear(&News::Started(&record));
+    let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
+    if git.commit && record.place.repository.is_some() {
+        notes.extend(record.place.branch.is_none().then(|| NO_BRANCH.to_owned()));
+        notes.extend(if git.all { Vec::new() } else { drafts_of(home, &record) });
+    }
     for note in &notes {
         listener.hear(&News::Noted(note));
     }
@@ -337,8 +325,9 @@ fn baseline(
 
 /// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
 /// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
-/// be started is tried before anything is recorded.
-pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
+/// be started is tried before anything is recorded. Gives what the user should know.
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
     same_repository(&record.place)?;
     let folder = record.place.folder.clone();
     let options = &arguments.run;
@@ -348,7 +337,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         type_run(&mut typed, options);
         Ok(settings::for_run(home, known, typed, procedure)?.0)
     };
-    let run = match record.contract.run.clone() {
+    let mut run = match record.contract.run.clone() {
         None => run(options, &settings(None)?, None, &folder)?,
         Some(had) => {
             let agent = match (&options.agent_cmd, &options.agent) {
@@ -358,17 +347,17 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
             still(had, agent, options)
         }
     };
-    record.contract.run = Some(run);
-    try_launch(home, record).map(drop)
-}
-
-/// Refuses a checkout whose repository is not the one that the loop began in.
-fn same_repository(place: &Place) -> Result<()> {
-    let lost = place.repository.as_ref().and_then(|_| pin::stand(place, Step::Commit).err());
-    match lost.filter(|fault| fault.trouble == Trouble::Repository) {
-        Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
-        None => Ok(()),
+    some_commit(&run.git, &record.place.checkout)?;
+    let now = git::head(&record.place.checkout).0;
+    if options.push {
+        run.git.branch = now.clone();
     }
+    record.contract.run = Some(run);
+    if record.place.repository.is_some() && record.branch() != now.as_deref() {
+        notes.push(on_another_branch(record.branch(), now.as_deref()));
+    }
+    try_launch(home, record).map(drop)?;
+    Ok(notes)
 }
 
 /// What a run had, with what was typed now in its place.
@@ -386,6 +375,8 @@ fn still(had: Run, agent: Agent, options: &RunOptions) -> Run {
             commit: had.git.commit || options.commit,
             push: had.git.push || options.push,
             rebase: options.rebase.clone().or(had.git.rebase),
+            all: had.git.all || options.commit_all,
+            branch: had.git.branch,
         },
         ..had
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::flags::{Flag, once, repeated, switch};
+use super::flags::{Flag, Role, once, repeated, switch};
 use super::usage::UsageError;
 use super::values::Value;
 use crate::engine::agent::Permissions;
@@ -33,6 +33,8 @@ pub struct RunOptions {
     pub max_turns: Option<u32>,
     /// `--commit`, `--push`.
     pub commit: bool,
+    /// `--commit=all`.
+    pub commit_all: bool,
     pub push: bool,
     /// `--rebase`: a branch.
     pub rebase: Option<String>,
@@ -78,7 +80,14 @@ pub(super) static FLAGS: [&Flag; 22] = [
     &once("--max-turns", "--max-turns 50", |typed, value| {
         value.count().map(|count| typed.run.max_turns = Some(count))
     }),
-    &switch("--commit", |typed| typed.run.commit = true),
+    &Flag {
+        name: "--commit",
+        example: "--commit=all",
+        role: Role::SwitchOr("all", |typed, all| {
+            typed.run.commit = true;
+            typed.run.commit_all = all;
+        }),
+    },
     &switch("--push", |typed| typed.run.push = true),
     &once("--rebase", "--rebase main", |typed, value| {
         typed.run.rebase = Some(value.text);

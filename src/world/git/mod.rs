@@ -3,6 +3,8 @@
 //! changes a repository is in `steps`.
 
 mod command;
+pub mod commit;
+pub mod drafts;
 pub mod pin;
 mod push;
 mod rebase;
@@ -45,6 +47,13 @@ pub fn head(top: &Path) -> (Option<String>, Option<String>) {
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
     let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
+}
+
+/// Whether a name is a commit's: a branch, a tag, an id.
+pub fn is_a_commit(folder: &Path, name: &str) -> bool {
+    let name = format!("{name}^{{commit}}");
+    let look = Git { climbs: true, ..Git::here(folder) };
+    !name.starts_with('-') && look.run(&["rev-parse", "--verify", "--quiet", &name]).is_some()
 }
 
 /// What differs from the commit, every untracked file named; `None` outside git, or when it took too

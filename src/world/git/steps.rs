@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
+use super::commit::Kept;
+use super::drafts::Drafts;
 use super::pin::{repository, stand};
 use super::{git, look};
 use crate::engine::contract::Place;
 use crate::engine::git::{GitFault, Pushed, Rebased, Scoped, Step, Trouble, Trusted};
+use crate::engine::git_memory::Sent;
 use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::disk;
 use crate::world::home::hash;
-use crate::world::process::End;
+use crate::world::process::{End, Ended};
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -91,38 +94,34 @@ impl<'a> Steps<'a> {
         stand(self.place, step)
     }
 
-    /// Commits all that differs, staged before or not, but for crew's own files, and gives the commit's short
-    /// id; `None` where there is nothing to commit.
-    pub fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        self.begin(Step::Commit)?;
-        self.well(Step::Commit, &["add", "--all"])?;
-        // Not left out above: where they are ignored, naming them at all is an error of `add`.
-        self.well(Step::Commit, &["reset", "-q", "--", ".claude/branches"])?;
-        if self.run(&["diff", "--cached", "--quiet", "--no-ext-diff"]).exit == Some(0) {
-            return Ok(None);
-        }
-        let commit = ["commit", "-q", "--no-verify", "--cleanup=whitespace", "-m", message];
-        self.well(Step::Commit, &commit)?;
-        Ok(Some(self.well(Step::Commit, &["rev-parse", "--short", "HEAD"])?.trim().to_owned()))
+    /// Commits what differs, staged before or not, but for crew's own files and for `drafts` that are as they were;
+    /// `None` takes those in.
+    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<Kept, GitFault> {
+        super::commit::commit(self, message, drafts)
     }
 
-    /// Pushes the branch that is checked out. Without an upstream it goes to the branch of its name at the
-    /// only remote, or at `origin`, and follows that one from now on.
-    pub fn push(&self) -> Result<Pushed, GitFault> {
+    /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the branch of its
+    /// name at the only remote, or at `origin`, and follows that one from now on. What crew `sent` before and has
+    /// rebased since is replaced there, unless somebody else has pushed.
+    pub fn push(&self, branch: Option<&str>, sent: Option<&Sent>) -> Result<Pushed, GitFault> {
         let stand = self.stand(Step::Push)?;
         self.unchanged(Step::Push, &stand)?;
-        super::push::push(self)
+        super::push::push(self, &stand, branch, sent)
     }
 
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
     /// lacks. Nothing is fetched. What is not committed is set aside meanwhile. A conflict undoes it all.
     pub fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
         self.begin(Step::Rebase)?;
-        super::rebase::rebase(self, onto)
+        let status = look(self.checkout()).unwrap_or_default();
+        match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
+            Some(entry) => Err(unmerged(Step::Rebase, &entry.path)),
+            None => super::rebase::rebase(self, onto),
+        }
     }
 
     /// Nothing may be under way, and no program may have been planted.
-    fn begin(&self, step: Step) -> Result<Stand, GitFault> {
+    pub(super) fn begin(&self, step: Step) -> Result<Stand, GitFault> {
         let stand = self.stand(step)?;
         self.unchanged(step, &stand)?;
         let fault = |cause: String, cure: &str| GitFault {
@@ -138,15 +137,7 @@ impl<'a> Steps<'a> {
                 return Err(fault(format!("a {what} is under way"), &cure));
             }
         }
-        let status = look(self.checkout()).unwrap_or_default();
-        let unmerged = status.entries.iter().find(|entry| entry.line.starts_with("u "));
-        match unmerged {
-            Some(entry) => {
-                let cause = format!("{} has an unsettled conflict", entry.path);
-                Err(fault(cause, "settle it, then git add the file"))
-            }
-            None => Ok(stand),
-        }
+        Ok(stand)
     }
 
     /// git's own folder: a linked working tree has one of its own in the repository's.
@@ -185,8 +176,29 @@ impl<'a> Steps<'a> {
 
     /// What git printed, if all went well.
     pub(super) fn well(&self, step: Step, arguments: &[&str]) -> Result<String, GitFault> {
-        let said = self.run(arguments);
-        if said.exit == Some(0) { Ok(said.text) } else { Err(said.fault(step)) }
+        self.run(arguments).well(step)
+    }
+
+    /// The same of a commit's, with something to read.
+    pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
+        let terms = Terms { input, stop: self.stop, ..Terms::default() };
+        self.run_with(arguments, &terms).well(Step::Commit)
+    }
+
+    /// All that git printed, byte for byte.
+    pub(super) fn printed(&self, step: Step, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
+        let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
+        let terms = Terms { stop: self.stop, hooks, ..Terms::default() };
+        match command(self.checkout(), arguments, &terms, false) {
+            Ok(Ended { end: End::Exit(0), output, cut: false, .. }) => Ok(output),
+            // Its complaint is read from a second try, whose output is kept in part.
+            _ => Err(self.run(arguments).fault(step)),
+        }
+    }
+
+    /// Whether one commit is another one's ancestor, or is that one.
+    pub fn holds(&self, older: &str, newer: &str) -> bool {
+        self.run(&["merge-base", "--is-ancestor", older, newer]).exit == Some(0)
     }
 }
 
@@ -242,22 +254,7 @@ fn hooks(folder: &Path) -> Vec<Setting> {
 
 /// Runs git with the settings of all steps.
 pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
-    settings.extend(terms.hooks.map_or_else(|| hooks(folder), <[Setting]>::to_vec));
-    let command = Command {
-        folder,
-        arguments,
-        settings: &settings,
-        without: &[],
-        variables: terms.variables,
-        climbs: false,
-        input: terms.input,
-        online: terms.online,
-        with_errors: true,
-        within: terms.within,
-    };
-    match command.run(terms.stop) {
+    match command(folder, arguments, terms, true) {
         Err(error) => Said { exit: None, text: format!("git cannot be started: {error}") },
         Ok(ended) => match ended.end {
             End::Exit(code) => {
@@ -275,7 +272,46 @@ pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said
     }
 }
 
+fn command(
+    folder: &Path,
+    arguments: &[&str],
+    terms: &Terms<'_>,
+    with_errors: bool,
+) -> std::io::Result<Ended> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
+    settings.extend(terms.hooks.map_or_else(|| hooks(folder), <[Setting]>::to_vec));
+    let command = Command {
+        folder,
+        arguments,
+        settings: &settings,
+        without: &[],
+        variables: terms.variables,
+        climbs: false,
+        input: terms.input,
+        online: terms.online,
+        with_errors,
+        within: terms.within,
+    };
+    command.run(terms.stop)
+}
+
+/// A conflict that somebody left.
+pub(super) fn unmerged(step: Step, path: &str) -> GitFault {
+    GitFault {
+        step,
+        trouble: Trouble::Unfinished,
+        cause: format!("{path} has an unsettled conflict"),
+        cure: "settle it, then git add the file".to_owned(),
+    }
+}
+
 impl Said {
+    /// What it printed, if all went well.
+    pub fn well(self, step: Step) -> Result<String, GitFault> {
+        if self.exit == Some(0) { Ok(self.text) } else { Err(self.fault(step)) }
+    }
+
     /// What went wrong on this machine.
     pub fn fault(&self, step: Step) -> GitFault {
         let has = |words: &str| self.text.contains(words);

@@ -137,7 +137,9 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     let trusted = yard.trusted();
     yard.write("repo/a.big", "content\n");
     let place = yard.place();
-    let commit = |message: &str| Steps::new(&place, &trusted, &|| false).commit(message);
+    let commit = |message: &str| {
+        Steps::new(&place, &trusted, &|| false).commit(message, None).map(|kept| kept.commit)
+    };
     assert!(commit("with the filter").unwrap().is_some());
     assert_eq!(yard.git("repo", &["show", "HEAD:a.big"]), "pointer\n");
 
@@ -178,6 +180,8 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     let tree = yard.path("tree");
     let trusted = super::trusted(&tree).unwrap();
     let place = super::place_of(&tree);
-    assert!(Steps::new(&place, &trusted, &|| false).commit("message").unwrap().is_some());
+    assert!(
+        Steps::new(&place, &trusted, &|| false).commit("message", None).unwrap().commit.is_some()
+    );
     assert_eq!(yard.git("repo", &["log", "--format=%s", "main..other"]), "message\n");
 }

@@ -98,12 +98,17 @@ impl Yard {
         place_of(&self.checkout)
     }
 
+    /// Of everything that differs.
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        Steps::new(&self.place(), &self.trusted(), &|| false).commit(message)
+        let kept = Steps::new(&self.place(), &self.trusted(), &|| false).commit(message, None);
+        kept.map(|kept| kept.commit)
     }
 
     fn push(&self) -> Result<Pushed, GitFault> {
-        Steps::new(&self.place(), &self.trusted(), &|| false).push()
+        let place = self.place();
+        Steps::new(&place, &self.trusted(), &|| false)
+            .push(place.branch.as_deref(), None)
+            .map(|pushed| Pushed { commit: String::new(), ..pushed })
     }
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
