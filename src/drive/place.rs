@@ -36,8 +36,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         (None, Some(head)) => head.chars().take(12).collect(),
         (None, None) => "no-branch".to_owned(),
     };
-    let repository = git::pin::repository(&checkout);
-    Ok(Place { checkout, folder, branch, branch_dir, repository, head, apart: None })
+    Ok(Place { checkout, folder, branch, branch_dir, repository: None, head, apart: None })
 }
 
 /// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.

@@ -2,6 +2,7 @@
 //! user's and not committed before. The user's index stays as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use insta::assert_snapshot;
 use regex::Regex;
@@ -173,6 +174,7 @@ fn a_commit_that_failed_is_on_the_pages_until_one_works() {
 }
 
 /// A file of the user's: what is committed, staged and written of it.
+#[expect(clippy::struct_excessive_bools, reason = "each may be true of a file beside the others")]
 #[derive(Debug, Default)]
 struct Theirs {
     committed: bool,
@@ -212,7 +214,7 @@ fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed
         write("written", &|file| file.dirty);
         let mut agent = String::from("echo x >> work.txt; mkdir -p d\n");
         for (name, _) in files.iter().filter(|(_, file)| file.edited) {
-            agent.push_str(&format!("echo agent >> './{name}'\n"));
+            let _ = writeln!(agent, "echo agent >> './{name}'");
         }
         world.steps(&[&agent, "git add -A; echo x >> work.txt"]);
         let index = |name: &str| {

@@ -350,10 +350,10 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
     some_commit(&run.git, &record.place.checkout)?;
     let now = git::head(&record.place.checkout).0;
     if options.push {
-        run.git.branch = now.clone();
+        run.git.branch.clone_from(&now);
     }
     record.contract.run = Some(run);
-    if record.place.repository.is_some() && record.branch() != now.as_deref() {
+    if record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
     try_launch(home, record).map(drop)?;

@@ -1,6 +1,7 @@
 //! Whether git still finds in a checkout the repository that the loop began in, and what is checked out there.
 //! What cannot be told for sure is refused, never guessed: a step in the wrong repository is not undone.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::command::Command;
@@ -77,7 +78,7 @@ const BACK: &str = "put it back as it was, then crew resume";
 fn pinned(place: &Place) -> String {
     let mut text = format!("{}\n", place.checkout.display());
     if let Some(repository) = &place.repository {
-        text.push_str(&format!("{}\n", repository.display()));
+        let _ = writeln!(text, "{}", repository.display());
     }
     text
 }
