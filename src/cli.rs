@@ -37,7 +37,8 @@ pub enum Verb {
     History(History),
     /// Tell the whole story of a loop
     #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
-                      crew show --log -f\n  crew show --html story.html")]
+                      crew show --log -f\n  crew show --before notes.txt\n  \
+                      crew show --html story.html")]
     Show(Show),
     /// Show how a loop stands, again and again, until it ends
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
@@ -145,6 +146,9 @@ pub struct Show {
     /// With `--log`: and what it prints from now on, until the loop is over
     #[arg(short, long, requires = "log")]
     pub follow: bool,
+    /// Print a file as it stood, not committed, when a run with `--commit` began
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "html", "json", "iteration"])]
+    pub before: Option<PathBuf>,
     /// Write the story as one page that needs nothing else
     #[arg(long, value_name = "FILE", conflicts_with = "iteration")]
     pub html: Option<PathBuf>,

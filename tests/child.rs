@@ -90,6 +90,11 @@ impl Running {
         waitid(WaitId::Pid(self.pid()), options).is_ok_and(|ended| ended.is_some())
     }
 
+    /// What it has written to its standard error so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
     /// Sends a signal to the child alone, not to its group.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();

@@ -2,7 +2,7 @@
 //! cleaned on its way, and the only codes are those written here. A reader that went away is a quiet end, not
 //! an error.
 
-use std::io::{Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 
 use serde_json::Value;
 
@@ -17,6 +17,16 @@ pub fn out(text: &str) {
 /// The text without a line break of its own; `false` when nobody reads any more.
 pub fn offer(text: &str) -> bool {
     write(&text::clean(text))
+}
+
+/// A file's content: byte for byte, but for a terminal cleaned like any text.
+pub fn bytes(content: &[u8]) {
+    if stdout().is_terminal() {
+        write(&text::clean(&String::from_utf8_lossy(content)));
+    } else {
+        let mut stream = stdout().lock();
+        let _ = stream.write_all(content).and_then(|()| stream.flush());
+    }
 }
 
 /// For programs: the value as it is, on a line.

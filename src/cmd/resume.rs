@@ -53,14 +53,15 @@ pub fn resume(typed: &Words) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     let signals = Signals::listen()?;
-    let adapted = |record: &mut _| adapt(&home, record, &arguments);
+    let mut notes = Vec::new();
+    let adapted = |record: &mut _| adapt(&home, record, &arguments).map(|told| notes = told);
     let options = &arguments.run;
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, Taker::process()?, adapted)?;
     let mut voice = Voice::new(manner(options));
     voice.hear(&News::Resumed(&record));
-    if let Some(left) = &unproved {
-        voice.hear(&News::Noted(left));
+    for note in unproved.iter().chain(&notes) {
+        voice.hear(&News::Noted(note));
     }
     go(&home, record, options, &signals, &mut voice)
 }

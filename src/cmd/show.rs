@@ -13,8 +13,9 @@ use crate::engine::story::Story;
 use crate::exit::Exit;
 use crate::report::show::{self as words, Known};
 use crate::world::disk::{self, Durability};
+use crate::world::git::drafts;
 use crate::world::home::Home;
-use crate::world::{clock, journal, logs};
+use crate::world::{clock, env, journal, logs};
 
 /// Shows the loop that is meant, one iteration of it, or what its agent printed.
 pub fn show(arguments: &Show) -> Result<Exit> {
@@ -23,6 +24,9 @@ pub fn show(arguments: &Show) -> Result<Exit> {
     if arguments.log {
         follow::log(&home, record, arguments.iteration, arguments.follow)?;
         return Ok(Exit::Success);
+    }
+    if let Some(file) = &arguments.before {
+        return before(&home, &record, file);
     }
     let story = read(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
@@ -46,6 +50,27 @@ pub fn show(arguments: &Show) -> Result<Exit> {
     } else {
         print::out(&words::page(&known));
     }
+    Ok(Exit::Success)
+}
+
+/// Prints the copy of a file that the run keeps; a path counts from this folder, or from the checkout's root.
+fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
+    let here = env::current_folder()?;
+    let here = disk::real_path(&here).unwrap_or(here).join(file);
+    let inside = here.strip_prefix(&record.place.checkout).unwrap_or(file);
+    let kept = match drafts::before(home, &record.id, inside)? {
+        None => drafts::before(home, &record.id, file)?,
+        kept => kept,
+    };
+    let Some(kept) = kept else {
+        bail!(
+            "loop {} keeps no copy of {}: it was committed when the loop began, or was too large\n\
+             hint: git show HEAD:FILE for what is committed",
+            record.id,
+            file.display()
+        );
+    };
+    print::bytes(&kept);
     Ok(Exit::Success)
 }
 

@@ -53,9 +53,10 @@ pub fn establish(
     let id = LoopId::from_random(env::random());
     let now = clock::now();
     disk::make_private_folder(&home.loop_folder(&id))?;
-    let trusted = match beginning.owner.driver {
-        Driver::Process => git::steps::trusted(&beginning.place.checkout),
-        Driver::Session => None,
+    let checkout = &beginning.place.checkout;
+    let (trusted, repository) = match beginning.owner.driver {
+        Driver::Process => (git::steps::trusted(checkout), git::pin::repository(checkout)),
+        Driver::Session => (None, None),
     };
     let environment = match beginning.owner.driver {
         Driver::Session => Some(environment::of_session(&beginning.place)),
@@ -67,7 +68,7 @@ pub fn establish(
         made_by: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: now.wall,
         contract: beginning.contract,
-        place: beginning.place,
+        place: Place { repository, ..beginning.place },
         elapsed_ms: Vec::new(),
         earlier: Earlier::default(),
         trusted,

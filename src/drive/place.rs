@@ -22,6 +22,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
             folder,
             branch: None,
             branch_dir: "no-branch".to_owned(),
+            repository: None,
             head: None,
             apart: None,
         });
@@ -36,7 +37,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
         (None, Some(head)) => head.chars().take(12).collect(),
         (None, None) => "no-branch".to_owned(),
     };
-    Ok(Place { checkout, folder, branch, branch_dir, head, apart: None })
+    Ok(Place { checkout, folder, branch, branch_dir, repository: None, head, apart: None })
 }
 
 /// What of a loop's place is no longer there, with the way out; no agent can work in it then. Nothing is made

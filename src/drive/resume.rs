@@ -173,6 +173,9 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     if taker.owner.driver == Driver::Process && record.trusted.is_none() {
         record.trusted = git::steps::trusted(&record.place.checkout);
     }
+    if taker.owner.driver == Driver::Process && record.place.repository.is_none() {
+        record.place.repository = git::pin::repository(&record.place.checkout);
+    }
     record.environment = match taker.owner.driver {
         Driver::Session => Some(environment::of_session(&record.place)),
         Driver::Process => None,

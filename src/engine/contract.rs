@@ -110,6 +110,9 @@ pub struct Place {
     pub branch: Option<String>,
     /// The folder under `.claude/branches/` that holds the view, the task and the handoffs.
     pub branch_dir: String,
+    /// git's own folder, as git named it when fresh processes first had the loop; `None` until then, and without git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<PathBuf>,
     /// `HEAD` at the start, for "since the start"; `None` without git or without a commit.
     pub head: Option<String>,
     /// Where the task and the handoffs are, if the branch folder cannot be written; `None` where it can.

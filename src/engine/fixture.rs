@@ -50,6 +50,7 @@ pub fn a_loop() -> Loop {
             folder: "/repo".into(),
             branch: Some("main".to_owned()),
             branch_dir: "main".to_owned(),
+            repository: None,
             head: None,
             apart: None,
         },

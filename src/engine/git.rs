@@ -116,6 +116,10 @@ pub enum Trouble {
     Unfinished,
     /// The repository's configuration names other programs than when the run began.
     Changed,
+    /// The repository the loop began in is gone, broken or another one, or its branch has lost every commit.
+    Repository,
+    /// Another branch is checked out than the loop's.
+    Branch,
     /// Anything else, in git's own words.
     Other,
 }
@@ -133,6 +137,8 @@ impl Trouble {
             Self::NoIdentity => "no-identity",
             Self::Unfinished => "unfinished",
             Self::Changed => "changed",
+            Self::Repository => "repository",
+            Self::Branch => "branch",
             Self::Other => "other",
         }
     }
@@ -181,6 +187,8 @@ pub struct Pushed {
     pub was_up_to_date: bool,
     /// Whether the branch follows it from now on.
     pub upstream_was_set: bool,
+    /// What the branch there is at now.
+    pub commit: String,
 }
 
 /// What a rebase came to.

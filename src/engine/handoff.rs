@@ -137,6 +137,9 @@ fn next_steps(subject: &Loop) -> String {
     {
         let _ = writeln!(text, "The last claim was refused: {because}.");
     }
+    if let Some(undone) = subject.state.git.undone() {
+        let _ = writeln!(text, "git: {undone}.");
+    }
     text
 }
 

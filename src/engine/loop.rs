@@ -14,6 +14,7 @@ use super::environment::Environment;
 use super::evidence::Evidence;
 use super::facts::{CheckResult, Moment, Verdict};
 use super::git::Trusted;
+use super::git_memory::GitMemory;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
 use super::protect::{Marks, Protected};
@@ -181,6 +182,9 @@ pub struct State {
     /// iteration comes again.
     #[serde(default)]
     pub told: usize,
+    /// What steps of git came to so far.
+    #[serde(default, skip_serializing_if = "GitMemory::is_empty")]
+    pub git: GitMemory,
     pub session: SessionMemory,
 }
 
@@ -211,6 +215,7 @@ impl State {
             usage: Usage::default(),
             words: Vec::new(),
             told: 0,
+            git: GitMemory::default(),
             session: SessionMemory::default(),
         }
     }
@@ -312,6 +317,12 @@ impl Loop {
     /// The procedure it runs; `None` for a task of its own.
     pub fn procedure(&self) -> Option<&str> {
         self.contract.run.as_ref()?.procedure.as_deref()
+    }
+
+    /// The branch it pushes: that of the start, unless a person went on with another; `None` where it was none.
+    pub fn branch(&self) -> Option<&str> {
+        let named = self.contract.run.as_ref().and_then(|run| run.git.branch.as_deref());
+        named.or(self.place.branch.as_deref())
     }
 
     /// The outcome of a finished loop.

@@ -13,6 +13,7 @@ pub mod environment;
 pub mod evidence;
 pub mod facts;
 pub mod git;
+pub mod git_memory;
 pub mod handoff;
 pub mod health;
 pub mod journal;

@@ -62,6 +62,8 @@ pub enum News<'a> {
     },
     Committed {
         commit: &'a str,
+        /// `None` on a detached head.
+        branch: Option<&'a str>,
         subject: &'a str,
     },
     CommitFailed {

@@ -92,10 +92,16 @@ impl Default for Pace {
 pub struct GitSteps {
     /// Commit what an iteration changed.
     pub commit: bool,
+    /// What the user had not committed before the loop began, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
     /// Push after an iteration.
     pub push: bool,
     /// The branch to rebase onto before an iteration, when it moved.
     pub rebase: Option<String>,
+    /// The branch to push, where a person resumed with another than that of the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
 }
 
 /// A user's command at a moment of a loop.

@@ -51,7 +51,9 @@ fn contract() -> Value {
             },
             "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
             "max_turns": 1, "token_budget": 2,
-            "git": { "commit": true, "push": true, "rebase": "main" },
+            "git": {
+                "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
+            },
             "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
             "awake": true,
         },
@@ -98,7 +100,12 @@ fn state() -> Value {
             "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
             "usage": usage(), "words": ["w"], "cut": true,
         },
-        "usage": usage(), "words": ["w"], "told": 1, "session": session(),
+        "usage": usage(), "words": ["w"], "told": 1,
+        "git": {
+            "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
+            "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
+        },
+        "session": session(),
     })
 }
 
@@ -119,8 +126,8 @@ fn every_field() -> Value {
         "version": VERSION, "id": "k3v9abcd", "made_by": THIS,
         "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
         "place": {
-            "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b", "head": "h",
-            "apart": "/a",
+            "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b",
+            "repository": "/r/.git", "head": "h", "apart": "/a",
         },
         "elapsed_ms": [1],
         "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4, "squares": 5 }, "trusted": [{ "name": "n", "value": "v" }],

@@ -90,6 +90,25 @@ pub fn files(text: &str) -> BTreeMap<String, String> {
     text.split('\0').filter_map(record).collect()
 }
 
+/// What is checked out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stand {
+    /// `None` on a detached head.
+    pub branch: Option<String>,
+    /// The commit; `None` before the first one.
+    pub head: Option<String>,
+    /// The tree of that commit.
+    pub tree: Option<String>,
+}
+
+/// Reads `git rev-parse HEAD HEAD^{tree} --symbolic-full-name HEAD`.
+pub fn stand<'a>(mut lines: impl Iterator<Item = &'a str>) -> Stand {
+    let mut line = || lines.next().map(str::to_owned);
+    let (head, tree) = (line(), line());
+    let branch = line().and_then(|name| Some(name.strip_prefix("refs/heads/")?.to_owned()));
+    Stand { branch, head, tree }
+}
+
 /// A working tree of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {

@@ -9,6 +9,7 @@ pub mod changes;
 pub mod duration;
 pub mod fragment;
 pub mod git;
+pub mod git_changes;
 pub mod git_push;
 pub mod handoff_words;
 pub mod ignore;

@@ -14,6 +14,7 @@ use super::parts::{Parts, Phase, Piece};
 use super::values::{self, Known, values};
 use crate::engine::looped::Loop;
 use crate::engine::prompt::{Reader, ahead, clip, rules, seen};
+use crate::engine::text::clean;
 
 /// The most UTF-16 units of what crew saw: room for the tails of every check that is shown.
 const SEEN_UNITS_MAX: usize = 200_000;
@@ -94,9 +95,25 @@ fn preamble(subject: &Loop, parts: &Parts) -> String {
         "# {ooda}Loop Iteration\n\n\
          This is iteration {}{of}{procedure}. crew starts a fresh process for each: you know nothing of the \
          iterations before, and the next will know nothing of yours but what is in files and commits. Nobody \
-         answers questions while you work.\n\n",
+         answers questions while you work.\n\n{}",
         subject.iteration(),
+        branch(subject),
     )
+}
+
+/// Where crew commits or pushes, the agent must not move it elsewhere.
+fn branch(subject: &Loop) -> String {
+    let steps = subject.contract.run.as_ref().map(|run| &run.git);
+    let Some(steps) = steps.filter(|it| it.commit || it.push || it.rebase.is_some()) else {
+        return String::new();
+    };
+    let commits =
+        if steps.commit { " crew commits what you change, after the iteration." } else { "" };
+    match subject.branch() {
+        Some(branch) => format!("Stay on the branch `{}`.{commits}\n\n", clean(branch)),
+        None if steps.commit => format!("Stay where you are in git.{commits}\n\n"),
+        None => String::new(),
+    }
 }
 
 fn evidence(subject: &Loop, known: &Known<'_>) -> String {

@@ -12,7 +12,7 @@
 //! | `iteration_skipped` | a reaction kept the agent from being started: `why` |
 //! | `wait`, `delay` | nothing happens `until` then; a wait says `why` |
 //! | `pause` | no iteration begins until the loop is resumed |
-//! | `commit`, `push`, `rebase` | git: `commit` and `subject`; `branch` and `remote`; `onto` |
+//! | `commit`, `push`, `rebase` | git: `commit`, `branch` and `subject`; `branch` and `remote`; `onto` |
 //! | `commit_failed`, `push_failed`, `state_unwritable` | `why`; none of them ends the run |
 //! | `reaction_failed` | a user's command failed: `on`, `run`, `why` |
 //! | `prompt_over_budget` | `tokens` of a `budget`; it is sent all the same |
@@ -103,8 +103,8 @@ fn told(news: &News<'_>) -> (&'static str, Value) {
         News::ReactionFailed { on, run, why } => {
             ("reaction_failed", json!({ "on": on, "run": run, "why": why }))
         }
-        News::Committed { commit, subject } => {
-            ("commit", json!({ "commit": commit, "subject": subject }))
+        News::Committed { commit, branch, subject } => {
+            ("commit", json!({ "commit": commit, "branch": branch, "subject": subject }))
         }
         News::CommitFailed { why } => ("commit_failed", json!({ "why": why })),
         News::Pushed { branch, remote } => ("push", json!({ "branch": branch, "remote": remote })),

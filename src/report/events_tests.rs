@@ -28,7 +28,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     tell(&News::CheckStarted("cargo test"));
     tell(&News::ReactionFailed { on: On::IterationEnd, run: "make", why: "exited with status 2" });
     tell(&News::IterationEnded { after: &after, exit: Some(0), ends: None });
-    tell(&News::Committed { commit: "1a2b3c4", subject: "Mend" });
+    tell(&News::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
     after.state.ending = Some(Ending {
         outcome: Outcome::Completed,
         proof: Some(Proof::Claimed),
@@ -42,7 +42,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     {"at":"2026-11-18T11:06:40.000Z","event":"check_start","iteration":1,"loop":"haaaaaaa","run":"cargo test","schema":1}
     {"at":"2026-11-18T11:06:40.000Z","event":"reaction_failed","iteration":1,"loop":"haaaaaaa","on":"iteration_end","run":"make","schema":1,"why":"exited with status 2"}
     {"at":"2026-11-18T11:06:40.000Z","checks":[],"claim":{"is":"accepted"},"consecutive_failures":0,"elapsed_ms":60000,"ends":null,"event":"iteration_end","exit":0,"failure":null,"iteration":1,"loop":"haaaaaaa","progress":"made","schema":1,"usage":null}
-    {"at":"2026-11-18T11:06:40.000Z","commit":"1a2b3c4","event":"commit","iteration":1,"loop":"haaaaaaa","schema":1,"subject":"Mend"}
+    {"at":"2026-11-18T11:06:40.000Z","branch":"main","commit":"1a2b3c4","event":"commit","iteration":1,"loop":"haaaaaaa","schema":1,"subject":"Mend"}
     {"at":"2026-11-18T11:06:40.000Z","awake_ms":60000,"commits":[],"completed_iterations":1,"event":"finish","handoff":null,"iteration":1,"iterations_ms":[60000],"loop":"haaaaaaa","next":null,"outcome":"completed","proof":"claimed","saved":true,"schema":1,"spread_ms":null,"usage":{"cost_usd":0.0,"cost_usd_at_most":0.0,"is_lower_bound":false,"tokens":{"cache_read":0,"cache_write":0,"cache_write_hour":0,"input":0,"output":0},"total_tokens":0,"unpriced_models":[]},"why":"nothing was checked"}
     "#);
 }
@@ -67,7 +67,7 @@ fn the_table_in_the_module_names_every_event() {
         News::Waiting(&record),
         News::Paused(&record),
         News::ReactionFailed { on: On::Wait, run: "", why: "" },
-        News::Committed { commit: "", subject: "" },
+        News::Committed { commit: "", branch: None, subject: "" },
         News::CommitFailed { why: "" },
         News::Pushed { branch: "", remote: "" },
         News::PushFailed { why: "" },

@@ -85,7 +85,8 @@ To whom:
       --delay D                   between two iterations (0)
 
 Around it:
-      --commit                    commit what an iteration changed
+      --commit                    commit what an iteration changed; what you had not committed before
+                                  stays out until the agent changes it (--commit=all takes it in)
       --push                      push after an iteration
       --rebase BRANCH             rebase onto BRANCH before an iteration, when it moved
       --worktree NAME             work in <repo>.worktrees/NAME on branch NAME

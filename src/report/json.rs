@@ -39,6 +39,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "agent_words": run.map(|run| &run.words),
         "permissions": run.map(|run| run.permissions),
         "git": run.map(|run| &run.git),
+        "git_undone": state.git.undone(),
         "procedure": run.and_then(|run| run.procedure.as_ref()),
         "task": subject.contract.task,
         "require": subject.contract.require,

@@ -34,6 +34,7 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
         };
         row(&mut text, "changes", &format!("{commits} · {summary}{untracked}"));
     }
+    undone(&mut text, subject);
     checks(&mut text, subject);
     errors(&mut text, subject);
     if let Some(handoff) = handoff {
@@ -72,6 +73,13 @@ fn each(text: &mut String, subject: &Loop) {
 fn cost(text: &mut String, subject: &Loop) {
     if let Some(spent) = subject.spent() {
         row(text, "cost", &spent);
+    }
+}
+
+/// What steps of git left undone.
+fn undone(text: &mut String, subject: &Loop) {
+    if let Some(undone) = subject.state.git.undone() {
+        row(text, "git", &clip(&undone, 500));
     }
 }
 
@@ -158,6 +166,7 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     cost(&mut text, subject);
     row(&mut text, "limits", &line::limits(subject));
     row(&mut text, "folder", &subject.place.folder.display().to_string());
+    undone(&mut text, subject);
     checks(&mut text, subject);
     let next = match subject.state.status {
         Status::Paused => going_on(subject),

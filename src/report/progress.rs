@@ -255,8 +255,10 @@ fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
 
 fn git(news: &News<'_>) -> Said {
     match *news {
-        News::Committed { commit, subject } => {
-            plain(format!("Committed {}: {}", commit.get(..12).unwrap_or(commit), short(subject)))
+        News::Committed { commit, branch, subject } => {
+            let commit = commit.get(..12).unwrap_or(commit);
+            let branch = branch.unwrap_or("no branch");
+            plain(format!("Committed {commit} on {branch}: {}", short(subject)))
         }
         News::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
         News::Rebased { onto } => plain(format!("Rebased onto {onto}")),

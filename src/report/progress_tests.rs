@@ -273,7 +273,11 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
             run: "notify-send done",
             why: "exited with status 1",
         },
-        News::Committed { commit: "1a2b3c4d5e6f7a8b9c0d", subject: "Mend the parser" },
+        News::Committed {
+            commit: "1a2b3c4d5e6f7a8b9c0d",
+            branch: Some("main"),
+            subject: "Mend the parser",
+        },
         News::CommitFailed { why: "commit failed (unfinished): a merge is under way; finish it" },
         News::Pushed { branch: "feat/auth", remote: "origin" },
         News::PushFailed { why: "push failed (auth): no key; add one" },
@@ -291,7 +295,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
     [10:00:00] Iteration 1 starts at 13:07:10
     [10:00:00] Paused before iteration 1/10. Resume with: crew resume build
     [10:00:00] WARNING: Reaction to finish failed: `notify-send done`: exited with status 1
-    [10:00:00] Committed 1a2b3c4d5e6f: Mend the parser
+    [10:00:00] Committed 1a2b3c4d5e6f on main: Mend the parser
     [10:00:00] WARNING: Commit failed (unfinished): a merge is under way; finish it
     [10:00:00] Pushed feat/auth to origin
     [10:00:00] WARNING: Push failed (auth): no key; add one

@@ -39,7 +39,11 @@ pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
 fn git(steps: &GitSteps) -> Option<String> {
     let named = |is_on: bool, name: &str| is_on.then(|| name.to_owned());
     let rebase = steps.rebase.as_ref().map(|branch| format!("rebase onto {branch}"));
-    let steps = [named(steps.commit, "commit"), named(steps.push, "push"), rebase];
+    let steps = [
+        named(steps.commit, if steps.all { "commit all" } else { "commit" }),
+        named(steps.push, "push"),
+        rebase,
+    ];
     let steps: Vec<String> = steps.into_iter().flatten().collect();
     (!steps.is_empty()).then(|| steps.join(", "))
 }
@@ -54,7 +58,12 @@ mod tests {
         let mut run = a_run(Some("build")).contract.run.unwrap();
         let agent = "claude, procedure build, permissions accept-edits".to_owned();
         assert_eq!(rows(&run), [("agent", agent.clone())]);
-        run.git = GitSteps { commit: true, push: true, rebase: Some("main".to_owned()) };
+        run.git = GitSteps {
+            commit: true,
+            push: true,
+            rebase: Some("main".to_owned()),
+            ..GitSteps::default()
+        };
         run.max_turns = 7;
         let git = "commit, push, rebase onto main".to_owned();
         assert_eq!(rows(&run), [("agent", format!("{agent}, at most 7 turns")), ("git", git)]);

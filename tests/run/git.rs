@@ -11,7 +11,7 @@ const IDLE: &str = "echo Thinking.";
 
 impl World {
     /// Gives the repository a remote `origin`, to which `main` was pushed.
-    fn with_origin(self) -> Self {
+    pub(super) fn with_origin(self) -> Self {
         let path = self.sandbox.root().join("origin.git").display().to_string();
         self.sandbox.git(&["init", "--quiet", "--bare", "--initial-branch=main", &path]);
         self.sandbox.git(&["remote", "add", "origin", &path]);
@@ -21,7 +21,7 @@ impl World {
 
     /// The subjects of a branch of the remote's, the newest first.
     #[track_caller]
-    fn there(&self, branch: &str) -> String {
+    pub(super) fn there(&self, branch: &str) -> String {
         let path = self.sandbox.root().join("origin.git").display().to_string();
         self.sandbox.git(&["--git-dir", &path, "log", "--format=%s", branch])
     }

@@ -4,10 +4,12 @@
 mod agent;
 #[cfg(target_os = "linux")]
 mod awake;
+mod branches;
 mod children;
 mod claude;
 mod client;
 mod closing;
+mod commits;
 mod crashes;
 #[cfg(target_os = "linux")]
 mod cycles;
@@ -27,6 +29,7 @@ mod owners;
 mod prompts;
 mod protection;
 mod reactions;
+mod repository;
 mod resumed;
 mod signals;
 mod state;

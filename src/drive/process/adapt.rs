@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
+use super::repository::{same_repository, some_commit};
 use super::start::{has_program, model, run, the_agent, try_launch, type_run};
+use super::steps::on_another_branch;
 use crate::drive::settings;
 use crate::drive::steer::tellable;
 use crate::engine::looped::Loop;
@@ -11,12 +13,14 @@ use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{LoopArguments, RunOptions};
 use crate::parse::duration::whole_seconds;
+use crate::world::git;
 use crate::world::home::Home;
 
 /// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
 /// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
-/// be started is tried before anything is recorded.
-pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<()> {
+/// be started is tried before anything is recorded. Gives what the user should know.
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<Vec<String>> {
+    same_repository(&record.place)?;
     let folder = record.place.folder.clone();
     let options = &arguments.run;
     let settings = |procedure: Option<&str>| -> Result<Settings> {
@@ -25,7 +29,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         type_run(&mut typed, options);
         Ok(settings::for_run(home, known, typed, procedure)?.0)
     };
-    let run = match record.contract.run.clone() {
+    let mut run = match record.contract.run.clone() {
         None => run(options, &settings(None)?, None, &folder)?,
         Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
             has_program(&had.agent, &folder)?;
@@ -46,11 +50,21 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
             }
         }
     };
+    some_commit(&run.git, &record.place.checkout)?;
+    let now = git::head(&record.place.checkout).0;
+    if options.push {
+        run.git.branch.clone_from(&now);
+    }
     record.contract.run = Some(run);
+    let mut notes = Vec::new();
+    if record.place.head.is_some() && record.branch() != now.as_deref() {
+        notes.push(on_another_branch(record.branch(), now.as_deref()));
+    }
     if let Some(words) = &options.tell {
         record.state.words.push(tellable(words)?);
     }
-    try_launch(home, record).map(drop)
+    try_launch(home, record)?;
+    Ok(notes)
 }
 
 /// What a run had, with what was typed now in its place.
@@ -68,6 +82,8 @@ fn still(had: Run, options: &RunOptions) -> Run {
             commit: had.git.commit || options.commit,
             push: had.git.push || options.push,
             rebase: options.rebase.clone().or(had.git.rebase),
+            all: had.git.all || options.commit_all,
+            branch: had.git.branch,
         },
         ..had
     }

@@ -10,18 +10,15 @@ use crate::agents::{self, Ask, Launch, Report};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::{TAIL_CHARS, tail_of};
 use crate::engine::facts::{AgentEnd, ProcessEnd};
-use crate::engine::git::Rebased;
 use crate::engine::limits::time_left_ms;
 use crate::engine::news::News;
-use crate::engine::outcome::Outcome;
-use crate::engine::protect;
 use crate::engine::run::{On, Run};
 use crate::engine::size::Size;
 use crate::engine::text::plain;
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
-use crate::world::{clock, logs, protected};
+use crate::world::{clock, logs};
 
 /// What a try came to.
 #[derive(Debug)]
@@ -178,34 +175,5 @@ impl Runner<'_> {
     /// Where the agent works: the folder the loop was started from.
     fn folder(&self) -> &Path {
         &self.record.place.folder
-    }
-
-    /// What stands at the protected paths; `None` where nothing is protected.
-    fn protected(&self) -> Option<protect::Marks> {
-        self.record.protected.as_ref()?;
-        protected::look(&self.record).ok()
-    }
-
-    /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
-    fn rebase(&mut self, onto: &str) -> bool {
-        let before = self.protected();
-        match self.steps(|steps| steps.rebase(onto)) {
-            None | Some(Ok(Rebased::NothingNew)) => true,
-            Some(Ok(Rebased::Onto(_))) => {
-                self.tell(&News::Rebased { onto });
-                let after = self.protected();
-                if let (Some(began), Some(before), Some(after)) =
-                    (&mut self.record.protected, before, after)
-                {
-                    began.marks = protect::moved(&began.marks, &before, after);
-                }
-                self.look_at_the_tree(&format!("rebased onto {onto}"));
-                true
-            }
-            Some(Err(fault)) => {
-                self.end(Outcome::Blocked, &fault.line());
-                false
-            }
-        }
     }
 }

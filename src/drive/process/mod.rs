@@ -7,12 +7,15 @@ mod attempt;
 mod baseline;
 pub mod handover;
 mod prompt;
+mod repository;
 mod rest;
 mod round;
 pub mod start;
+mod steps;
 mod watch;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Error;
@@ -66,6 +69,8 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
         refused: None,
         handoff: None,
         is_rested: true,
+        nested: BTreeSet::new(),
+        elsewhere: None,
     };
     runner.go()
 }
@@ -94,11 +99,16 @@ struct Runner<'a> {
     handoff: Option<PathBuf>,
     /// Whether the next iteration waits for no delay: the first here, and one that a wait stood before.
     is_rested: bool,
+    /// The repositories in the working tree that were told of.
+    nested: BTreeSet<PathBuf>,
+    /// The branch, not the loop's, that was told of; empty for none.
+    elsewhere: Option<String>,
 }
 
 impl Runner<'_> {
     fn go(&mut self) -> End {
         self.handoff = view::newest_handoff(&self.record);
+        self.list_drafts();
         loop {
             if !self.look() {
                 return End::Taken(self.record.id.clone());

@@ -11,7 +11,6 @@ use crate::drive::reactions::react;
 use crate::drive::{ending, place};
 use crate::engine::decide::{Decision, spent_at_rest};
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::git::{Pushed, commit_message};
 use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::news::News;
@@ -19,7 +18,6 @@ use crate::engine::outcome::Outcome;
 use crate::engine::run::On;
 use crate::engine::usage::Usage;
 use crate::world::fingerprint::fingerprint;
-use crate::world::git::steps::{Steps, following};
 use crate::world::{env, store, view};
 
 impl Runner<'_> {
@@ -109,6 +107,7 @@ impl Runner<'_> {
         if let Some(note) = note {
             self.tell(&News::Noted(&note));
         }
+        let mut lost = None;
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
         let _ = view::write(&self.record);
@@ -128,10 +127,7 @@ impl Runner<'_> {
                 }
                 _ => self.tell(&News::IterationEnded { after: &self.record, exit, ends }),
             }
-            self.commit();
-            if self.signals.times() == 0 {
-                self.push();
-            }
+            lost = self.keep_work();
         }
         if self.stalls_by_half(&began) {
             self.react(On::Stall);
@@ -144,6 +140,9 @@ impl Runner<'_> {
                 ending::wind_up(self.home, self.record.clone());
             }
             Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
+        }
+        if let Some(fault) = lost {
+            self.end_without_a_repository(&fault);
         }
     }
 
@@ -168,57 +167,6 @@ impl Runner<'_> {
         first
     }
 
-    /// Commits what the iteration changed. The commit is no progress of the next one.
-    fn commit(&mut self) {
-        if !self.run().git.commit {
-            return;
-        }
-        let message = commit_message(&self.record);
-        let subject = message.lines().next().unwrap_or_default().to_owned();
-        match self.steps(|steps| steps.commit(&message)) {
-            None | Some(Ok(None)) => {}
-            Some(Ok(Some(commit))) => {
-                self.tell(&News::Committed { commit: &commit, subject: &subject });
-                self.look_at_the_tree(&format!("committed {commit}"));
-            }
-            Some(Err(fault)) => self.tell(&News::CommitFailed { why: &fault.line() }),
-        }
-    }
-
-    fn push(&mut self) {
-        if !self.run().git.push {
-            return;
-        }
-        match self.steps(|steps| steps.push()) {
-            None => self.tell(&News::PushFailed {
-                why: "push failed (no-remote): this is no git repository; git init",
-            }),
-            Some(Ok(pushed)) => {
-                let Pushed { branch, remote, .. } = &pushed;
-                if !pushed.was_up_to_date {
-                    self.tell(&News::Pushed { branch, remote });
-                }
-                if pushed.upstream_was_set {
-                    self.trusted =
-                        self.trusted.take().map(|before| following(&before, branch, remote));
-                    let trusted = self.trusted.clone();
-                    self.amend(&format!("{branch} follows {remote}"), |record| {
-                        record.trusted.clone_from(&trusted);
-                    });
-                }
-            }
-            Some(Err(fault)) => self.tell(&News::PushFailed { why: &fault.line() }),
-        }
-    }
-
-    /// Takes steps of git; `None` outside git.
-    pub(super) fn steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
-        let trusted = self.trusted.as_ref()?;
-        let stop = || self.signals.times() > 1;
-        let checkout = &self.record.place.checkout;
-        Some(take(Steps { checkout, trusted, stop: &stop }))
-    }
-
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let is_watched = self.record.watches_the_tree();
@@ -239,7 +187,7 @@ impl Runner<'_> {
     }
 
     /// Changes the record as it is by now; not one that another owner has taken.
-    fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
+    pub(super) fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
         if self.is_unsaved() {
             return change(&mut self.record);
         }

@@ -8,6 +8,8 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::baseline;
 use super::prompt::{self, Prompt};
+use super::repository::{some_commit, without_git};
+use super::steps::{NO_BRANCH, drafts_of};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
@@ -61,6 +63,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     let run = run(&arguments.run, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(&arguments.run, &run.git, folder)?;
+    some_commit(&run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
     let not_allowed = not_allowed(&contract);
@@ -93,24 +96,6 @@ fn worktree(options: &RunOptions, folder: &Path) -> Result<(PathBuf, Option<Stri
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
     Ok((made.path, Some(note)))
-}
-
-/// Refuses typed steps of git where there is no git, and notes those of the settings.
-fn without_git(options: &RunOptions, steps: &GitSteps, folder: &Path) -> Result<Option<String>> {
-    if *steps == GitSteps::default() || git::top(folder).is_some() {
-        return Ok(None);
-    }
-    let typed = [
-        ("--commit", options.commit),
-        ("--push", options.push),
-        ("--rebase", options.rebase.is_some()),
-    ];
-    if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
-        bail!(
-            "{option} needs a git repository, and there is none here\nhint: git init, or leave it out"
-        );
-    }
-    Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
 }
 
 /// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.
@@ -166,7 +151,7 @@ pub(super) fn run(
         pace: settings.pace(),
         max_turns: settings.max_turns(),
         token_budget: settings.token_budget(),
-        git: settings.git(),
+        git: GitSteps { all: options.commit_all, ..settings.git() },
         reactions: settings.contract_reactions(),
         awake: settings.awake.value,
     })
@@ -336,6 +321,11 @@ pub fn begin(
         notes.push(format!("{what}{way_out}"));
     }
     listener.hear(&News::Started(&record));
+    let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
+    if git.commit && record.place.repository.is_some() {
+        notes.extend(record.place.branch.is_none().then(|| NO_BRANCH.to_owned()));
+        notes.extend(if git.all { Vec::new() } else { drafts_of(home, &record) });
+    }
     for note in &notes {
         listener.hear(&News::Noted(note));
     }

@@ -37,6 +37,7 @@ impl Settings {
             commit: self.commit.value,
             push: self.push.value,
             rebase: self.rebase.value.clone(),
+            ..GitSteps::default()
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Flag {
 pub(super) enum Role {
     /// Takes no value.
     Switch(fn(&mut LoopArguments)),
+    /// Takes no value, or this word after a `=`; the function is told whether it did.
+    SwitchOr(&'static str, fn(&mut LoopArguments, bool)),
     /// Takes one value, once.
     Once(fn(&mut LoopArguments, Value) -> Result<(), UsageError>),
     /// Takes one value each time.

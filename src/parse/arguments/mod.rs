@@ -148,11 +148,15 @@ impl<'raw> Reader<'raw> {
         }
         self.given.push(flag.name);
         match flag.role {
-            Role::Switch(_) if attached.is_some() => {
+            Role::Switch(_) | Role::SwitchOr(..) if attached.is_some() => {
                 return Err(UsageError::UnexpectedValue { flag: flag.name });
             }
             Role::Switch(set) => {
                 set(&mut self.arguments);
+                self.rest = &self.rest[token.len()..];
+            }
+            Role::SwitchOr(_, set) => {
+                set(&mut self.arguments, false);
                 self.rest = &self.rest[token.len()..];
             }
             Role::Once(set) => {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::flags::{Flag, once, repeated, switch};
+use super::flags::{Flag, Role, once, repeated, switch};
 use super::usage::UsageError;
 use super::values::Value;
 use crate::engine::agent::Permissions;
@@ -39,6 +39,8 @@ pub struct RunOptions {
     pub tell: Option<String>,
     /// `--commit`, `--push`.
     pub commit: bool,
+    /// `--commit=all`.
+    pub commit_all: bool,
     pub push: bool,
     /// `--rebase`: a branch.
     pub rebase: Option<String>,
@@ -94,7 +96,14 @@ pub(super) static FLAGS: [&Flag; 25] = [
         typed.run.tell = Some(value.text);
         Ok(())
     }),
-    &switch("--commit", |typed| typed.run.commit = true),
+    &Flag {
+        name: "--commit",
+        example: "--commit=all",
+        role: Role::SwitchOr("all", |typed, all| {
+            typed.run.commit = true;
+            typed.run.commit_all = all;
+        }),
+    },
     &switch("--push", |typed| typed.run.push = true),
     &once("--rebase", "--rebase main", |typed, value| {
         typed.run.rebase = Some(value.text);

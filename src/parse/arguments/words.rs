@@ -106,6 +106,12 @@ impl Reader {
                 return Err(UsageError::UnexpectedValue { flag: flag.name });
             }
             Role::Switch(set) => set(&mut self.typed),
+            Role::SwitchOr(other, set) => match attached.map(|start| &word[start..]) {
+                Some(text) if text != other => {
+                    return Err(UsageError::UnexpectedValue { flag: flag.name });
+                }
+                text => set(&mut self.typed, text.is_some()),
+            },
             Role::Once(set) => set(&mut self.typed, value()?)?,
             Role::Repeated(values) => {
                 let value = value()?;

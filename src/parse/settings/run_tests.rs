@@ -88,7 +88,7 @@ fn every_key_of_a_run_becomes_a_value() {
     ), @r#"
     Pace { timeout_s: 2700, idle_timeout_s: 0, delay_s: 90 }
     50 turns, 80000 tokens
-    GitSteps { commit: true, push: false, rebase: Some("main") }
+    GitSteps { commit: true, all: false, push: false, rebase: Some("main"), branch: None }
     ["tests/**", "Cargo.lock"]
     codex None auto
     like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
@@ -393,6 +393,6 @@ fn planted_variables_narrow_and_the_users_own_are_obeyed() {
         assert_eq!(settings.notes, [""; 0], "none of these is anything to a session");
         format!("{pace:?} {git:?} {words:?}")
     };
-    assert_snapshot!(told(Environment::OnlyNarrows), @r#"Pace { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, push: false, rebase: None } ["claude", "auto"]"#);
-    assert_snapshot!(told(Environment::IsTheUsers), @r#"Pace { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, push: false, rebase: None } ["codex", "bypass"]"#);
+    assert_snapshot!(told(Environment::OnlyNarrows), @r#"Pace { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
+    assert_snapshot!(told(Environment::IsTheUsers), @r#"Pace { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
 }

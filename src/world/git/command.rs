@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::world::env;
-use crate::world::process::{End, Ended, FOR_PARSING, FOR_READING, Order, run};
+use crate::world::process::{End, Ended, FOR_PARSING, FOR_READING, Order, run, run_fed};
 
 /// A setting of git for one command: name and value.
 pub type Setting = (String, String);
@@ -22,6 +22,10 @@ pub struct Command<'a> {
     /// Variables of this process's that git is not given.
     pub without: &'a [OsString],
     pub variables: &'a [(&'a str, String)],
+    /// Whether a repository above the folder will do where there is none.
+    pub climbs: bool,
+    /// What it reads.
+    pub input: &'a [u8],
     /// Whether it may reach a remote.
     pub online: bool,
     /// Whether its words to a person are kept, among the rest.
@@ -47,6 +51,9 @@ impl Command<'_> {
             ("LC_ALL", "C".to_owned()),
             ("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()),
         ]);
+        if let (false, Some(above)) = (self.climbs, self.folder.parent()) {
+            variables.push(("GIT_CEILING_DIRECTORIES", above.display().to_string()));
+        }
         if !self.online {
             // An object that is missing would be asked for by a program that the configuration names.
             variables.push(("GIT_NO_LAZY_FETCH", "1".to_owned()));
@@ -63,7 +70,10 @@ impl Command<'_> {
             keep: if self.with_errors { FOR_READING } else { FOR_PARSING },
             with_errors: self.with_errors,
         };
-        run(&order, None, stop)
+        if self.input.is_empty() {
+            return run(&order, None, stop);
+        }
+        run_fed(&order, self.input, None, stop)
     }
 
     /// How many settings the environment that git gets names already.

@@ -3,6 +3,9 @@
 //! changes a repository is in `steps`.
 
 mod command;
+pub mod commit;
+pub mod drafts;
+pub mod pin;
 mod push;
 mod rebase;
 pub mod steps;
@@ -33,7 +36,7 @@ pub fn answers(folder: &Path) -> bool {
 
 /// The working tree's root, with every link resolved; `None` outside git.
 pub fn top(folder: &Path) -> Option<PathBuf> {
-    let text = git(folder, &["rev-parse", "--show-toplevel"])?;
+    let text = Git { climbs: true, ..Git::here(folder) }.run(&["rev-parse", "--show-toplevel"])?;
     disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
 }
 
@@ -44,6 +47,13 @@ pub fn head(top: &Path) -> (Option<String>, Option<String>) {
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
     let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
+}
+
+/// Whether a name is a commit's: a branch, a tag, an id.
+pub fn is_a_commit(folder: &Path, name: &str) -> bool {
+    let name = format!("{name}^{{commit}}");
+    let look = Git { climbs: true, ..Git::here(folder) };
+    !name.starts_with('-') && look.run(&["rev-parse", "--verify", "--quiet", &name]).is_some()
 }
 
 /// What differs from the commit, every untracked file named; `None` outside git, or when it took too
@@ -137,22 +147,23 @@ pub fn log_text(top: &Path) -> Option<String> {
     git(top, &["log", "--no-show-signature", "--oneline", "-10"])
 }
 
-/// Which git runs, and where.
+/// Which git runs, and where: with a working tree's root it never takes a repository above for that tree's.
 #[derive(Debug, Clone, Copy)]
 struct Git<'a> {
     folder: &'a Path,
+    climbs: bool,
     /// Whose environment it gets; `None` is this process's own.
     subject: Option<&'a Loop>,
 }
 
 impl<'a> Git<'a> {
     fn here(folder: &'a Path) -> Self {
-        Self { folder, subject: None }
+        Self { folder, climbs: false, subject: None }
     }
 
     /// In the environment the loop began with, as its checks: a hook's may have been set by the agent.
     fn of(subject: &'a Loop) -> Self {
-        Self { folder: &subject.place.checkout, subject: Some(subject) }
+        Self { folder: &subject.place.checkout, climbs: false, subject: Some(subject) }
     }
 
     fn run(self, arguments: &[&str]) -> Option<String> {
@@ -189,6 +200,8 @@ impl<'a> Git<'a> {
             settings: &settings.collect::<Vec<_>>(),
             without: &plan.dropped,
             variables: &variables,
+            climbs: self.climbs,
+            input: &[],
             online: false,
             with_errors: false,
             within: LOOK,

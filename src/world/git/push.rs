@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use super::git;
-use super::steps::{Said, Steps, Terms, said};
+use super::steps::{Said, Steps, Terms};
 use crate::engine::git::{GitFault, Pushed, Step, Trouble};
+use crate::engine::git_memory::Sent;
+use crate::parse::git::Stand;
 use crate::parse::git_push::{trouble, was_up_to_date};
 use crate::world::env;
 
@@ -20,9 +22,18 @@ struct Way {
     has_upstream: bool,
 }
 
-/// Pushes the branch that is checked out.
-pub(super) fn push(steps: &Steps<'_>) -> Result<Pushed, GitFault> {
-    let way = way(steps)?;
+/// Pushes the branch that is checked out, if it is `own`.
+pub(super) fn push(
+    steps: &Steps<'_>,
+    stand: &Stand,
+    own: Option<&str>,
+    sent: Option<&Sent>,
+) -> Result<Pushed, GitFault> {
+    if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
+        return Err(another(branch, own));
+    }
+    let way = way(steps, stand)?;
+    let commit = stand.head.clone().unwrap_or_default();
     let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
     let mut arguments = vec![
         "push",
@@ -35,19 +46,45 @@ pub(super) fn push(steps: &Steps<'_>) -> Result<Pushed, GitFault> {
     if !way.has_upstream {
         arguments.push("--set-upstream");
     }
+    let lease = lease(steps, &way, &commit, sent);
+    arguments.extend(lease.as_deref());
     arguments.extend(["--", &way.remote, &refspec]);
     let variables = ssh(steps);
-    let terms = Terms { variables: &variables, online: true, within: WITHIN, stop: steps.stop };
-    let said = said(steps.checkout, &arguments, &terms);
+    let terms = Terms {
+        variables: &variables,
+        online: true,
+        within: WITHIN,
+        stop: steps.stop,
+        ..Terms::default()
+    };
+    let said = steps.run_with(&arguments, &terms);
     if said.exit != Some(0) {
-        return Err(failed(&said, &way));
+        return Err(failed(&said, &way, lease.is_some()));
     }
     Ok(Pushed {
         was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
         upstream_was_set: !way.has_upstream,
         remote: way.remote,
         branch: way.target,
+        commit,
     })
+}
+
+fn another(branch: &str, own: Option<&str>) -> GitFault {
+    let (own, back) = match own {
+        Some(own) => (format!("the loop's is {own}"), format!("git switch {own}, or ")),
+        None => ("the loop began on none".to_owned(), String::new()),
+    };
+    let cause = format!("{branch} is checked out, and {own}");
+    fault(Trouble::Branch, cause, format!("{back}crew resume --push goes on with {branch}"))
+}
+
+/// Replaces what crew itself pushed and has rebased since, and nothing that anybody else did.
+fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Option<String> {
+    let sent = sent.filter(|sent| (&sent.remote, &sent.branch) == (&way.remote, &way.target))?;
+    let is_ours = steps.holds(sent.rebased.as_ref()?, commit);
+    let is_new = is_ours && !steps.holds(&sent.commit, commit);
+    is_new.then(|| format!("--force-with-lease={}:{}", way.target, sent.commit))
 }
 
 /// An ssh that asks nothing, where the user has not said which to take.
@@ -61,9 +98,8 @@ fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
 
 /// The branch of the same name at the remote, because a branch that was made from `origin/main` has that for
 /// an upstream and must not end up in it.
-fn way(steps: &Steps<'_>) -> Result<Way, GitFault> {
-    let branch = git(steps.checkout, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
-    let Some(branch) = branch.map(|name| name.trim_end().to_owned()) else {
+fn way(steps: &Steps<'_>, stand: &Stand) -> Result<Way, GitFault> {
+    let Some(branch) = stand.branch.clone() else {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
         return Err(fault(Trouble::Other, "no branch is checked out".to_owned(), cure));
     };
@@ -85,7 +121,7 @@ fn way(steps: &Steps<'_>) -> Result<Way, GitFault> {
 
 /// Where no setting names one: the only remote, else `origin`.
 fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
-    let remotes = git(steps.checkout, &["remote"]).unwrap_or_default();
+    let remotes = git(steps.checkout(), &["remote"]).unwrap_or_default();
     let remotes: Vec<&str> = remotes.lines().collect();
     let (cause, cure) = match remotes[..] {
         [only] => return Ok(only.to_owned()),
@@ -103,11 +139,11 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
 }
 
 fn setting(steps: &Steps<'_>, name: &str) -> Option<String> {
-    let value = git(steps.checkout, &["config", "--get", name])?;
+    let value = git(steps.checkout(), &["config", "--get", name])?;
     Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
 }
 
-fn failed(said: &Said, way: &Way) -> GitFault {
+fn failed(said: &Said, way: &Way, leased: bool) -> GitFault {
     let Way { remote, branch, target, .. } = way;
     let (trouble, cause) = match said.exit {
         Some(_) => trouble(&said.text),
@@ -119,6 +155,9 @@ fn failed(said: &Said, way: &Way) -> GitFault {
              the right to push"
         ),
         Trouble::Network => format!("the next push brings it; by hand: git push {remote} {branch}"),
+        Trouble::NonFastForward if leased => format!(
+            "somebody else pushed to {target}: git fetch {remote}, then git log HEAD..{remote}/{target} shows it"
+        ),
         Trouble::NonFastForward => {
             format!("git pull --rebase {remote} {target}, then git push {remote} {branch}")
         }

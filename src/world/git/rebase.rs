@@ -1,7 +1,7 @@
 //! The rebase: onto another branch that moved, or not at all. What cannot be settled without a person is
 //! undone, so that the working tree is as it was.
 
-use super::steps::{Said, Steps, Terms, said};
+use super::steps::{Said, Steps, Terms};
 use super::{git, look};
 use crate::engine::git::{GitFault, Rebased, Step, Trouble, named};
 use crate::parse::git::in_the_way;
@@ -16,7 +16,7 @@ pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault>
         let cure = "git branch --all lists them".to_owned();
         return Err(GitFault { step: Step::Rebase, trouble: Trouble::Other, cause, cure });
     };
-    let lacking = git(steps.checkout, &["rev-list", "--count", &tip, "^HEAD"]);
+    let lacking = git(steps.checkout(), &["rev-list", "--count", &tip, "^HEAD"]);
     let lacking = lacking.and_then(|count| count.trim().parse::<u64>().ok());
     let (Some(lacking), Some(head)) = (lacking, commit(steps, "HEAD")) else {
         let cause = "there is no commit here yet".to_owned();
@@ -37,7 +37,7 @@ pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault>
     ];
     // A partial clone fetches the files it lacks.
     let terms = Terms { online: true, stop: steps.stop, ..Terms::default() };
-    let said = said(steps.checkout, &arguments, &terms);
+    let said = steps.run_with(&arguments, &terms);
     if said.exit == Some(0) && !said.text.contains(UNFIT) {
         return Ok(Rebased::Onto(lacking));
     }
@@ -49,7 +49,7 @@ pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault>
 fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
     let name = format!("{name}^{{commit}}");
     let plain = !name.starts_with('-');
-    let id = plain.then(|| git(steps.checkout, &["rev-parse", "--verify", "--quiet", &name]));
+    let id = plain.then(|| git(steps.checkout(), &["rev-parse", "--verify", "--quiet", &name]));
     Some(id??.trim_end().to_owned())
 }
 
@@ -58,7 +58,7 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
         return said.fault(Step::Rebase);
     }
-    let entries = look(steps.checkout).unwrap_or_default().entries;
+    let entries = look(steps.checkout()).unwrap_or_default().entries;
     let unmerged = entries.into_iter().filter(|entry| entry.line.starts_with("u "));
     let files: Vec<String> = unmerged.map(|entry| entry.path).collect();
     let in_the_way = in_the_way(&said.text);
@@ -90,7 +90,7 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
 /// Brings branch, files and what was not committed back.
 fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault> {
     // Not to be ended early: this is what puts things right.
-    let steps = &Steps { stop: &|| false, ..*steps };
+    let steps = &steps.to_the_end();
     if !is_finished {
         // None is in progress where it never began.
         steps.run(&["rebase", "--abort"]);
@@ -113,7 +113,7 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
 /// What git kept of the uncommitted changes on top of `head`: its place in the list, and the commit. The
 /// list is shared by all working trees of a repository, so another's may lie above.
 fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
-    let list = git(steps.checkout, &["stash", "list", "--format=%H %P"])?;
+    let list = git(steps.checkout(), &["stash", "list", "--format=%H %P"])?;
     list.lines().enumerate().find_map(|(place, line)| {
         let (stash, parents) = line.split_once(' ')?;
         parents.starts_with(head).then(|| (place, stash.to_owned()))

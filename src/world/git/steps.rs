@@ -3,16 +3,22 @@
 //! planted in the repository's configuration since the run began. A step that fails leaves the working
 //! tree as it was.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
+use super::commit::Kept;
+use super::drafts::Drafts;
+use super::pin::{repository, stand};
 use super::{git, look};
+use crate::engine::contract::Place;
 use crate::engine::git::{GitFault, Pushed, Rebased, Scoped, Step, Trouble, Trusted};
-use crate::parse::git::{complaint, scoped};
+use crate::engine::git_memory::Sent;
+use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::disk;
 use crate::world::home::hash;
-use crate::world::process::End;
+use crate::world::process::{End, Ended};
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -59,82 +65,96 @@ pub fn following(trusted: &Trusted, branch: &str, remote: &str) -> Trusted {
 
 /// A checkout whose steps are taken.
 pub struct Steps<'a> {
-    /// The working tree's root.
-    pub checkout: &'a Path,
+    pub place: &'a Place,
     /// As it was when the loop began.
-    pub trusted: &'a Trusted,
+    trusted: &'a Trusted,
     /// Ends a running step early.
     pub stop: &'a dyn Fn() -> bool,
+    hooks: OnceCell<Vec<Setting>>,
 }
 
-impl Steps<'_> {
-    /// Commits all that differs, staged before or not, but for crew's own files, and gives the commit's short
-    /// id; `None` where there is nothing to commit.
-    pub fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        self.begin(Step::Commit)?;
-        self.well(Step::Commit, &["add", "--all"])?;
-        // Not left out above: where they are ignored, naming them at all is an error of `add`.
-        self.well(Step::Commit, &["reset", "-q", "--", ".claude/branches"])?;
-        if self.run(&["diff", "--cached", "--quiet", "--no-ext-diff"]).exit == Some(0) {
-            return Ok(None);
-        }
-        let commit = ["commit", "-q", "--no-verify", "--cleanup=whitespace", "-m", message];
-        self.well(Step::Commit, &commit)?;
-        Ok(Some(self.well(Step::Commit, &["rev-parse", "--short", "HEAD"])?.trim().to_owned()))
+impl<'a> Steps<'a> {
+    /// Steps at a loop's place, held to the repository and the settings that it began with.
+    pub fn new(place: &'a Place, trusted: &'a Trusted, stop: &'a dyn Fn() -> bool) -> Self {
+        Self { place, trusted, stop, hooks: OnceCell::new() }
     }
 
-    /// Pushes the branch that is checked out. Without an upstream it goes to the branch of its name at the
-    /// only remote, or at `origin`, and follows that one from now on.
-    pub fn push(&self) -> Result<Pushed, GitFault> {
-        self.unchanged(Step::Push)?;
-        super::push::push(self)
+    /// The same, not to be ended early.
+    pub(super) fn to_the_end(&self) -> Self {
+        Self::new(self.place, self.trusted, &|| false)
+    }
+
+    /// The working tree's root.
+    pub(super) fn checkout(&self) -> &'a Path {
+        &self.place.checkout
+    }
+
+    /// What is checked out, if it is what the loop began in.
+    pub fn stand(&self, step: Step) -> Result<Stand, GitFault> {
+        stand(self.place, step)
+    }
+
+    /// Commits what differs, staged before or not, but for crew's own files and for `drafts` that are as they were;
+    /// `None` takes those in.
+    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<Kept, GitFault> {
+        super::commit::commit(self, message, drafts)
+    }
+
+    /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the branch of its
+    /// name at the only remote, or at `origin`, and follows that one from now on. What crew `sent` before and has
+    /// rebased since is replaced there, unless somebody else has pushed.
+    pub fn push(&self, branch: Option<&str>, sent: Option<&Sent>) -> Result<Pushed, GitFault> {
+        let stand = self.stand(Step::Push)?;
+        self.unchanged(Step::Push, &stand)?;
+        super::push::push(self, &stand, branch, sent)
     }
 
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
     /// lacks. Nothing is fetched. What is not committed is set aside meanwhile. A conflict undoes it all.
     pub fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
         self.begin(Step::Rebase)?;
-        super::rebase::rebase(self, onto)
+        let status = look(self.checkout()).unwrap_or_default();
+        match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
+            Some(entry) => Err(unmerged(Step::Rebase, &entry.path)),
+            None => super::rebase::rebase(self, onto),
+        }
     }
 
     /// Nothing may be under way, and no program may have been planted.
-    fn begin(&self, step: Step) -> Result<(), GitFault> {
-        self.unchanged(step)?;
+    pub(super) fn begin(&self, step: Step) -> Result<Stand, GitFault> {
+        let stand = self.stand(step)?;
+        self.unchanged(step, &stand)?;
         let fault = |cause: String, cure: &str| GitFault {
             step,
             trouble: Trouble::Unfinished,
             cause,
             cure: cure.to_owned(),
         };
-        // A linked working tree has a folder of its own in git's.
-        let folder = git(self.checkout, &["rev-parse", "--absolute-git-dir"]);
-        let folder = PathBuf::from(folder.unwrap_or_default().trim_end_matches('\n'));
+        let folder = self.folder();
         for (file, what) in UNFINISHED {
             if disk::exists(&folder.join(file)) {
                 let cure = format!("finish it, or git {what} --abort");
                 return Err(fault(format!("a {what} is under way"), &cure));
             }
         }
-        let status = look(self.checkout).unwrap_or_default();
-        let unmerged = status.entries.iter().find(|entry| entry.line.starts_with("u "));
-        match unmerged {
-            Some(entry) => {
-                let cause = format!("{} has an unsettled conflict", entry.path);
-                Err(fault(cause, "settle it, then git add the file"))
-            }
-            None => Ok(()),
-        }
+        Ok(stand)
+    }
+
+    /// git's own folder: a linked working tree has one of its own in the repository's.
+    pub(super) fn folder(&self) -> PathBuf {
+        let found = || repository(self.checkout()).unwrap_or_default();
+        self.place.repository.clone().unwrap_or_else(found)
     }
 
     /// Where a push goes concerns the push alone.
-    fn unchanged(&self, step: Step) -> Result<(), GitFault> {
-        let now = trusted(self.checkout).map(|trusted| trusted.0).unwrap_or_default();
+    fn unchanged(&self, step: Step, stand: &Stand) -> Result<(), GitFault> {
+        let now = trusted(self.checkout()).map(|trusted| trusted.0).unwrap_or_default();
         let before = &self.trusted.0;
         let new = now.iter().filter(|setting| !before.contains(setting));
         let gone = before.iter().filter(|setting| !now.contains(setting));
-        let branch = super::head(self.checkout).0.unwrap_or_default();
+        let branch = stand.branch.as_deref().unwrap_or_default();
         let concerns = |setting: &&Scoped| {
-            let is_used = step == Step::Push && !setting.is_of_another_branch(&branch);
+            let is_used = step == Step::Push && !setting.is_of_another_branch(branch);
             is_used || setting.names_a_program()
         };
         let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
@@ -145,13 +165,40 @@ impl Steps<'_> {
 
     /// Runs git to its end, whatever that is.
     pub(super) fn run(&self, arguments: &[&str]) -> Said {
-        said(self.checkout, arguments, &Terms { stop: self.stop, ..Terms::default() })
+        self.run_with(arguments, &Terms { stop: self.stop, ..Terms::default() })
+    }
+
+    /// The same, on other terms.
+    pub(super) fn run_with(&self, arguments: &[&str], terms: &Terms<'_>) -> Said {
+        let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
+        said(self.checkout(), arguments, &Terms { hooks, ..*terms })
     }
 
     /// What git printed, if all went well.
     pub(super) fn well(&self, step: Step, arguments: &[&str]) -> Result<String, GitFault> {
-        let said = self.run(arguments);
-        if said.exit == Some(0) { Ok(said.text) } else { Err(said.fault(step)) }
+        self.run(arguments).well(step)
+    }
+
+    /// The same of a commit's, with something to read.
+    pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
+        let terms = Terms { input, stop: self.stop, ..Terms::default() };
+        self.run_with(arguments, &terms).well(Step::Commit)
+    }
+
+    /// All that git printed, byte for byte.
+    pub(super) fn printed(&self, step: Step, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
+        let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
+        let terms = Terms { stop: self.stop, hooks, ..Terms::default() };
+        match command(self.checkout(), arguments, &terms, false) {
+            Ok(Ended { end: End::Exit(0), output, cut: false, .. }) => Ok(output),
+            // Its complaint is read from a second try, whose output is kept in part.
+            _ => Err(self.run(arguments).fault(step)),
+        }
+    }
+
+    /// Whether one commit is another one's ancestor, or is that one.
+    pub fn holds(&self, older: &str, newer: &str) -> bool {
+        self.run(&["merge-base", "--is-ancestor", older, newer]).exit == Some(0)
     }
 }
 
@@ -167,6 +214,9 @@ const UNFINISHED: [(&str, &str); 5] = [
 /// What differs between the starts of git here.
 pub(super) struct Terms<'a> {
     pub variables: &'a [(&'static str, String)],
+    /// What switches the hooks of the configuration off, where it is known already.
+    pub hooks: Option<&'a [Setting]>,
+    pub input: &'a [u8],
     pub online: bool,
     pub within: Duration,
     pub stop: &'a dyn Fn() -> bool,
@@ -174,7 +224,14 @@ pub(super) struct Terms<'a> {
 
 impl Default for Terms<'_> {
     fn default() -> Self {
-        Self { variables: &[], online: false, within: WITHIN, stop: &|| false }
+        Self {
+            variables: &[],
+            hooks: None,
+            input: &[],
+            online: false,
+            within: WITHIN,
+            stop: &|| false,
+        }
     }
 }
 
@@ -186,28 +243,18 @@ pub(super) struct Said {
     pub text: String,
 }
 
+/// Switches off the hooks that the configuration itself names, as it can since git 2.54.
+fn hooks(folder: &Path) -> Vec<Setting> {
+    let named =
+        git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
+    let named = named.unwrap_or_default();
+    let names = named.split('\0').filter_map(|name| name.strip_suffix(".command"));
+    names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
+}
+
 /// Runs git with the settings of all steps.
 pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
-    // Since git 2.54 the configuration itself can name hooks.
-    let hooks =
-        git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
-    let hooks = hooks.unwrap_or_default();
-    for name in hooks.split('\0').filter_map(|name| name.strip_suffix(".command")) {
-        settings.push((format!("{name}.enabled"), "false".to_owned()));
-    }
-    let command = Command {
-        folder,
-        arguments,
-        settings: &settings,
-        without: &[],
-        variables: terms.variables,
-        online: terms.online,
-        with_errors: true,
-        within: terms.within,
-    };
-    match command.run(terms.stop) {
+    match command(folder, arguments, terms, true) {
         Err(error) => Said { exit: None, text: format!("git cannot be started: {error}") },
         Ok(ended) => match ended.end {
             End::Exit(code) => {
@@ -225,7 +272,46 @@ pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said
     }
 }
 
+fn command(
+    folder: &Path,
+    arguments: &[&str],
+    terms: &Terms<'_>,
+    with_errors: bool,
+) -> std::io::Result<Ended> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
+    settings.extend(terms.hooks.map_or_else(|| hooks(folder), <[Setting]>::to_vec));
+    let command = Command {
+        folder,
+        arguments,
+        settings: &settings,
+        without: &[],
+        variables: terms.variables,
+        climbs: false,
+        input: terms.input,
+        online: terms.online,
+        with_errors,
+        within: terms.within,
+    };
+    command.run(terms.stop)
+}
+
+/// A conflict that somebody left.
+pub(super) fn unmerged(step: Step, path: &str) -> GitFault {
+    GitFault {
+        step,
+        trouble: Trouble::Unfinished,
+        cause: format!("{path} has an unsettled conflict"),
+        cure: "settle it, then git add the file".to_owned(),
+    }
+}
+
 impl Said {
+    /// What it printed, if all went well.
+    pub fn well(self, step: Step) -> Result<String, GitFault> {
+        if self.exit == Some(0) { Ok(self.text) } else { Err(self.fault(step)) }
+    }
+
     /// What went wrong on this machine.
     pub fn fault(&self, step: Step) -> GitFault {
         let has = |words: &str| self.text.contains(words);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::Yard;
+use super::{Steps, Yard};
 use crate::engine::git::Trouble;
 
 #[test]
@@ -136,7 +136,10 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
     let trusted = yard.trusted();
     yard.write("repo/a.big", "content\n");
-    let commit = |message: &str| yard.steps(&trusted).commit(message);
+    let place = yard.place();
+    let commit = |message: &str| {
+        Steps::new(&place, &trusted, &|| false).commit(message, None).map(|kept| kept.commit)
+    };
     assert!(commit("with the filter").unwrap().is_some());
     assert_eq!(yard.git("repo", &["show", "HEAD:a.big"]), "pointer\n");
 
@@ -176,7 +179,9 @@ fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     yard.write("tree/file", "two\n");
     let tree = yard.path("tree");
     let trusted = super::trusted(&tree).unwrap();
-    let steps = super::Steps { checkout: &tree, trusted: &trusted, stop: &|| false };
-    assert!(steps.commit("message").unwrap().is_some());
+    let place = super::place_of(&tree);
+    assert!(
+        Steps::new(&place, &trusted, &|| false).commit("message", None).unwrap().commit.is_some()
+    );
     assert_eq!(yard.git("repo", &["log", "--format=%s", "main..other"]), "message\n");
 }

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::pin;
 use super::steps::{Steps, trusted};
+use crate::engine::contract::Place;
+use crate::engine::fixture::a_loop;
 use crate::engine::git::{GitFault, Pushed, Rebased, Trusted};
 use crate::world::disk::{self, Durability};
 use crate::world::process::{End, FOR_READING, Order, run};
@@ -91,20 +94,25 @@ impl Yard {
         trusted(&self.checkout).unwrap()
     }
 
-    fn steps<'a>(&'a self, trusted: &'a Trusted) -> Steps<'a> {
-        Steps { checkout: &self.checkout, trusted, stop: &|| false }
+    fn place(&self) -> Place {
+        place_of(&self.checkout)
     }
 
+    /// Of everything that differs.
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
-        self.steps(&self.trusted()).commit(message)
+        let kept = Steps::new(&self.place(), &self.trusted(), &|| false).commit(message, None);
+        kept.map(|kept| kept.commit)
     }
 
     fn push(&self) -> Result<Pushed, GitFault> {
-        self.steps(&self.trusted()).push()
+        let place = self.place();
+        Steps::new(&place, &self.trusted(), &|| false)
+            .push(place.branch.as_deref(), None)
+            .map(|pushed| Pushed { commit: String::new(), ..pushed })
     }
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
-        self.steps(&self.trusted()).rebase(onto)
+        Steps::new(&self.place(), &self.trusted(), &|| false).rebase(onto)
     }
 
     /// Branch, commit, state of every file, and the changes: all that a step could leave different.
@@ -119,6 +127,13 @@ impl Yard {
         .map(|words| self.git("repo", &words.split(' ').collect::<Vec<_>>()))
         .join("--\n")
     }
+}
+
+/// A loop's place that begins in this checkout now.
+fn place_of(checkout: &Path) -> Place {
+    let (branch, head) = super::head(checkout);
+    let repository = pin::repository(checkout);
+    Place { checkout: checkout.to_owned(), branch, head, repository, ..a_loop().place }
 }
 
 /// Runs a program to its good end, with no configuration but the repository's.

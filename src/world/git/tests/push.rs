@@ -15,6 +15,7 @@ fn pushed(remote: &str, branch: &str) -> Pushed {
         branch: branch.to_owned(),
         was_up_to_date: false,
         upstream_was_set: false,
+        commit: String::new(),
     }
 }
 
@@ -217,8 +218,8 @@ fn a_push_that_gets_no_answer_is_ended() {
     let trusted = yard.trusted();
     let asked = yard.path("repo/asked");
     let stop = || asked.exists();
-    let checkout = yard.path("repo");
-    let fault = super::Steps { checkout: &checkout, trusted: &trusted, stop: &stop }.push();
+    let place = yard.place();
+    let fault = super::Steps::new(&place, &trusted, &stop).push(Some("main"), None);
     assert_eq!(fault.unwrap_err().trouble, Trouble::Network);
 }
 
@@ -228,7 +229,12 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
     yard.commit_file("repo", "file", "two\n");
     yard.script("repo/.git/hooks/pre-push", "#!/bin/sh\nexit 1\n");
     let trusted = yard.trusted();
-    assert_eq!(yard.steps(&trusted).push(), Ok(pushed("origin", "main")));
+    assert_eq!(
+        super::Steps::new(&yard.place(), &trusted, &|| false)
+            .push(Some("main"), None)
+            .map(|pushed| pushed.remote),
+        Ok("origin".to_owned())
+    );
     for (name, value) in [
         ("remote.origin.receivepack", "touch planted; git-receive-pack"),
         ("remote.origin.pushurl", "../elsewhere.git"),
@@ -238,11 +244,13 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         ("push.default", "upstream"),
     ] {
         yard.git("repo", &["config", name, value]);
-        let fault = yard.steps(&trusted).push().unwrap_err();
+        let fault = super::Steps::new(&yard.place(), &trusted, &|| false)
+            .push(Some("main"), None)
+            .unwrap_err();
         assert_eq!(fault.trouble, Trouble::Changed, "{name}");
         yard.git("repo", &["config", "--unset", name]);
     }
     assert!(!yard.path("repo/planted").exists());
     yard.git("repo", &["config", "branch.other.pushRemote", ".git/evil"]);
-    assert!(yard.steps(&trusted).push().is_ok());
+    assert!(super::Steps::new(&yard.place(), &trusted, &|| false).push(Some("main"), None).is_ok());
 }

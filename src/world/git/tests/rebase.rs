@@ -142,7 +142,8 @@ fn a_rebase_that_is_ended_early_is_undone() {
     let before = yard.shape();
     let (trusted, begun) = (yard.trusted(), yard.path("repo/.git/begun"));
     let stop = || begun.exists();
-    let steps = super::Steps { stop: &stop, ..yard.steps(&trusted) };
+    let place = yard.place();
+    let steps = super::Steps::new(&place, &trusted, &stop);
     assert_snapshot!(steps.rebase("main").unwrap_err(), @"
     rebase failed: git was ended before it was done
     hint: run the same with git by hand to see all of it

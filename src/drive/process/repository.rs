@@ -1,0 +1,55 @@
+//! What a run's steps of git ask of the repository before anything is started.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::engine::contract::Place;
+use crate::engine::git::{Step, Trouble};
+use crate::engine::run::GitSteps;
+use crate::parse::arguments::RunOptions;
+use crate::world::git;
+use crate::world::git::pin;
+
+/// Refuses typed steps of git where there is no git, and notes those of the settings.
+pub(super) fn without_git(
+    options: &RunOptions,
+    steps: &GitSteps,
+    folder: &Path,
+) -> Result<Option<String>> {
+    if *steps == GitSteps::default() || git::top(folder).is_some() {
+        return Ok(None);
+    }
+    let typed = [
+        ("--commit", options.commit),
+        ("--push", options.push),
+        ("--rebase", options.rebase.is_some()),
+    ];
+    if let Some((option, _)) = typed.iter().find(|(_, is_typed)| *is_typed) {
+        bail!(
+            "{option} needs a git repository, and there is none here\nhint: git init, or leave it out"
+        );
+    }
+    Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
+}
+
+/// Refuses to rebase onto what names no commit.
+pub(super) fn some_commit(steps: &GitSteps, folder: &Path) -> Result<()> {
+    match &steps.rebase {
+        Some(onto) if git::top(folder).is_some() && !git::is_a_commit(folder, onto) => {
+            bail!(
+                "--rebase {onto}: there is no branch {onto} here\nhint: git branch --all lists them"
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a checkout whose repository is not the one that the loop began in.
+pub(super) fn same_repository(place: &Place) -> Result<()> {
+    let lost = place.repository.as_ref().and_then(|_| pin::stand(place, Step::Commit).err());
+    match lost.filter(|fault| fault.trouble == Trouble::Repository) {
+        Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,318 @@
+//! The steps of git around an iteration: the rebase before it, the commit and the push after it. They are taken in
+//! the repository that the loop began in or not at all. One that does not work is told; only what a person must
+//! settle ends the loop.
+
+use std::cell::Cell;
+
+use super::Runner;
+use super::watch::Cancels;
+use crate::engine::git::{GitFault, Pushed, Rebased, Step, Trouble, commit_message, named};
+use crate::engine::git_memory::{Failures, GitMemory, Sent};
+use crate::engine::looped::Loop;
+use crate::engine::news::News;
+use crate::engine::outcome::Outcome;
+use crate::engine::protect;
+use crate::world::git::commit::Kept;
+use crate::world::git::drafts::{self, Drafts};
+use crate::world::git::pin;
+use crate::world::git::steps::{Steps, following};
+use crate::world::home::Home;
+use crate::world::protected;
+
+impl Runner<'_> {
+    /// Commits and pushes what an iteration changed. Gives the fault of a repository that is lost.
+    pub(super) fn keep_work(&mut self) -> Option<GitFault> {
+        let run = self.run().git;
+        let fault = if run.commit {
+            self.commit()
+        } else if run.push || pin::seems_there(&self.record.place) {
+            None
+        } else {
+            pin::stand(&self.record.place, Step::Commit).err()
+        };
+        let pushes = run.push && fault.is_none() && self.signals.times() == 0;
+        let fault = if pushes { self.push() } else { fault };
+        fault.filter(|fault| fault.trouble == Trouble::Repository)
+    }
+
+    /// Without its repository a loop cannot go on. Where it ends anyway, its last work is in no commit.
+    pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
+        if self.record.is_live() {
+            self.end(Outcome::Blocked, &reason(fault));
+        } else if self.run().git.commit {
+            self.tell(&News::CommitFailed { why: &fault.line() });
+            self.remember_of_git(|git| git.commits.add(reason(fault)));
+        }
+    }
+
+    /// Lists what is the user's before the first commit, if nobody has yet, and says so.
+    pub(super) fn list_drafts(&self) {
+        let git = self.run().git;
+        if git.commit && !git.all {
+            for note in drafts_of(self.home, &self.record) {
+                self.tell(&News::Noted(&note));
+            }
+        }
+    }
+
+    /// Commits what the iteration changed. The commit is no progress of the next one.
+    fn commit(&mut self) -> Option<GitFault> {
+        self.trusted.as_ref()?;
+        let message = commit_message(&self.record);
+        let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
+        let kept = drafts.and_then(|drafts| {
+            let kept = self.steps(|steps| steps.commit(&message, drafts.as_ref()));
+            kept.unwrap_or_else(|| Ok(Kept::default())).map(|kept| (kept, drafts))
+        });
+        match kept {
+            Ok((kept, drafts)) => {
+                self.committed(&message, kept, drafts);
+                None
+            }
+            Err(fault) => {
+                if fault.trouble != Trouble::Repository {
+                    self.tell(&News::CommitFailed { why: &fault.line() });
+                    self.remember_of_git(|git| git.commits.add(reason(&fault)));
+                }
+                Some(fault)
+            }
+        }
+    }
+
+    /// Tells of a commit, and of what is not in it.
+    fn committed(&mut self, message: &str, kept: Kept, drafts: Option<Drafts>) {
+        let Kept { commit, branch, taken, nested } = kept;
+        for path in nested {
+            if self.nested.insert(path.clone()) {
+                self.tell(&News::Noted(&format!(
+                    "{} is a repository of its own: what is in it is in no commit of this loop (git submodule \
+                     add takes it in, or remove the .git in it)",
+                    path.display()
+                )));
+            }
+        }
+        if self.record.state.git.commits != Failures::default() {
+            self.remember_of_git(|git| git.commits = Failures::default());
+        }
+        let Some(commit) = commit else { return };
+        let subject = message.lines().next().unwrap_or_default();
+        let branch = branch.as_deref();
+        self.tell(&News::Committed { commit: &commit, branch, subject });
+        if let (Some(mut drafts), false) = (drafts, taken.is_empty()) {
+            self.tell(&News::Noted(&format!(
+                "the agent changed what you had not committed, so it is in {commit} whole: {} (crew show --before \
+                 FILE prints yours)",
+                drafts::told(&taken)
+            )));
+            let _ = drafts.forget(self.home, &self.record.id, &taken);
+        }
+        self.tell_of_another_branch(branch);
+        self.look_at_the_tree(&format!("committed {commit}"));
+    }
+
+    /// Says once that the commits go to another branch than the loop's.
+    fn tell_of_another_branch(&mut self, branch: Option<&str>) {
+        let own = self.record.branch();
+        if branch == own {
+            self.elsewhere = None;
+        } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
+            self.tell(&News::Noted(&on_another_branch(own, branch)));
+            self.elsewhere = Some(branch.unwrap_or_default().to_owned());
+        }
+    }
+
+    fn drafts(&self) -> Result<Drafts, GitFault> {
+        let cause = match Drafts::read(self.home, &self.record.id) {
+            Ok(Some(drafts)) => return Ok(drafts),
+            Ok(None) => "the list of what was yours at the start is gone".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let cure = "crew resume --commit=all takes everything in".to_owned();
+        Err(GitFault { step: Step::Commit, trouble: Trouble::Other, cause, cure })
+    }
+
+    /// Pushes. The first Ctrl-C lets it end, a second or a cancel ends it.
+    fn push(&mut self) -> Option<GitFault> {
+        let is_told = Cell::new(false);
+        let cancels = Cancels::new(self.home, &self.record.id);
+        let stop = || {
+            if self.tick() && !is_told.replace(true) {
+                self.tell(&News::Noted(
+                    "a push is under way and is let end, two minutes at most; Ctrl-C again ends it at once",
+                ));
+            }
+            self.signals.times() > 1 || cancels.any()
+        };
+        let sent = self.record.state.git.pushed.as_ref();
+        let pushed = self.steps_until(&stop, |steps| steps.push(self.record.branch(), sent));
+        let pushed = pushed.unwrap_or_else(|| Err(without_git()));
+        match pushed {
+            Ok(pushed) => {
+                self.pushed(&pushed);
+                None
+            }
+            Err(fault) => {
+                self.tell(&News::PushFailed { why: &fault.line() });
+                self.remember_of_git(|git| git.pushes.add(reason(&fault)));
+                Some(fault)
+            }
+        }
+    }
+
+    fn pushed(&mut self, pushed: &Pushed) {
+        let Pushed { branch, remote, commit, .. } = pushed;
+        if !pushed.was_up_to_date {
+            self.tell(&News::Pushed { branch, remote });
+        }
+        if pushed.upstream_was_set {
+            self.trusted = self.trusted.take().map(|before| following(&before, branch, remote));
+        }
+        let trusted = self.trusted.clone();
+        let sent = Sent {
+            remote: remote.clone(),
+            branch: branch.clone(),
+            commit: commit.clone(),
+            rebased: None,
+        };
+        let known = &self.record.state.git;
+        if pushed.upstream_was_set
+            || known.pushed.as_ref() != Some(&sent)
+            || known.pushes != Failures::default()
+        {
+            self.amend(&format!("pushed {branch} to {remote}"), |record| {
+                record.trusted.clone_from(&trusted);
+                record.state.git.pushed = Some(sent.clone());
+                record.state.git.pushes = Failures::default();
+            });
+        }
+    }
+
+    fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
+        self.amend("a step of git", |record| change(&mut record.state.git));
+    }
+
+    /// Takes steps of git; `None` outside git.
+    fn steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
+        self.steps_until(&|| self.signals.times() > 1, take)
+    }
+
+    fn steps_until<T>(
+        &self,
+        stop: &dyn Fn() -> bool,
+        take: impl FnOnce(Steps<'_>) -> T,
+    ) -> Option<T> {
+        Some(take(Steps::new(&self.record.place, self.trusted.as_ref()?, stop)))
+    }
+
+    /// What stands at the protected paths; `None` where nothing is protected.
+    fn protected(&self) -> Option<protect::Marks> {
+        self.record.protected.as_ref()?;
+        protected::look(&self.record).ok()
+    }
+
+    /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
+    pub(super) fn rebase(&mut self, onto: &str) -> bool {
+        let before = self.protected();
+        let checkout = self.record.place.checkout.clone();
+        let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
+        let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
+        let carried = self.sent_commit_below();
+        match self.steps(|steps| steps.rebase(onto)) {
+            None | Some(Ok(Rebased::NothingNew)) => true,
+            Some(Ok(Rebased::Onto(_))) => {
+                self.tell(&News::Rebased { onto });
+                let after = self.protected();
+                if let (Some(began), Some(before), Some(after)) =
+                    (&mut self.record.protected, before, after)
+                {
+                    began.marks = protect::moved(&began.marks, &before, after);
+                }
+                if let Some((untouched, mut drafts)) = drafts {
+                    let _ = drafts.mark_again(self.home, &self.record.id, &checkout, untouched);
+                }
+                self.carry(carried);
+                self.look_at_the_tree(&format!("rebased onto {onto}"));
+                true
+            }
+            Some(Err(fault)) => {
+                self.end(Outcome::Blocked, &fault.line());
+                false
+            }
+        }
+    }
+
+    /// What crew pushed last, if it is below what is checked out: a rebase then makes another commit of it.
+    fn sent_commit_below(&self) -> Option<Sent> {
+        let sent = self.record.state.git.pushed.clone()?;
+        let head = pin::stand(&self.record.place, Step::Rebase).ok()?.head?;
+        let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
+        self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
+    }
+
+    /// Remembers what a rebase made of it.
+    fn carry(&mut self, sent: Option<Sent>) {
+        let Some(sent) = sent else { return };
+        let head = pin::stand(&self.record.place, Step::Rebase).ok().and_then(|stand| stand.head);
+        let sent = Sent { rebased: head, ..sent };
+        self.remember_of_git(|git| git.pushed = Some(sent.clone()));
+    }
+}
+
+/// Cause and way out.
+fn reason(fault: &GitFault) -> String {
+    format!("{}; {}", fault.cause, fault.cure)
+}
+
+fn without_git() -> GitFault {
+    GitFault {
+        step: Step::Push,
+        trouble: Trouble::NoRemote,
+        cause: "this is no git repository".to_owned(),
+        cure: "git init".to_owned(),
+    }
+}
+
+/// What is said where another branch than the loop's is checked out.
+pub(super) fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
+    match (own, branch) {
+        (Some(own), Some(branch)) => format!(
+            "{branch} is checked out, and the loop's branch is {own}: commits go to {branch}, and nothing is pushed \
+             from it (git switch {own}, or crew resume --push goes on with {branch})"
+        ),
+        (Some(own), None) => format!(
+            "no branch is checked out, and the loop's is {own}: no branch holds the commits (git switch {own})"
+        ),
+        (None, Some(branch)) => {
+            format!("the loop began on no branch, and {branch} is checked out: commits go to it")
+        }
+        (None, None) => NO_BRANCH.to_owned(),
+    }
+}
+
+/// What is said where commits would be on no branch.
+pub(super) const NO_BRANCH: &str =
+    "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
+
+/// Lists what is the user's, if nobody has yet; gives what to say of it.
+pub(super) fn drafts_of(home: &Home, record: &Loop) -> Vec<String> {
+    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
+    else {
+        return Vec::new();
+    };
+    let steps = Steps::new(&record.place, trusted, &|| false);
+    match drafts::list(home, &record.id, &steps) {
+        Err(fault) => vec![fault.line()],
+        Ok(listed) => {
+            let one = |files: &[String], before: &str, after: &str| {
+                (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
+            };
+            let left_out = one(
+                &listed.drafts,
+                "not committed here, and left out of crew's commits until the agent changes it: ",
+                " (--commit=all takes it in)",
+            );
+            let not_kept = one(&listed.not_kept, "too large to keep a copy of: ", "");
+            left_out.into_iter().chain(not_kept).collect()
+        }
+    }
+}

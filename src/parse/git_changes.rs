@@ -1,0 +1,98 @@
+//! What `git status` says differs from the commit, path by path: in bytes, because the name of a file need be no
+//! text.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// A path that differs from the commit. One may come twice: gone from the index, and there again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub path: PathBuf,
+    pub kind: Kind,
+}
+
+/// How it differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It is in the working tree.
+    There,
+    /// It was tracked, and is in the working tree no more.
+    Gone,
+    /// A repository of its own, which nobody added.
+    Repository,
+    /// A repository of its own that was added, and is not in the commit.
+    Added,
+    /// Two sides of a merge or the like.
+    Unmerged,
+}
+
+const LINK: &[u8] = b"160000";
+
+/// Reads `git status --porcelain=v2 -z --no-renames --untracked-files=all`.
+pub fn changes(text: &[u8]) -> Vec<Change> {
+    text.split(|byte| *byte == 0).filter_map(change).collect()
+}
+
+/// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
+fn change(record: &[u8]) -> Option<Change> {
+    let before_the_path = match record.first()? {
+        b'1' => 8,
+        b'u' => 10,
+        b'?' => 1,
+        _ => return None,
+    };
+    let mut fields = record.splitn(before_the_path + 1, |byte| *byte == b' ');
+    let fields: Vec<&[u8]> = fields.by_ref().collect();
+    let (path, fields) = fields.split_last()?;
+    if fields.len() < before_the_path {
+        return None;
+    }
+    let kind = match record[0] {
+        b'u' => Kind::Unmerged,
+        b'?' if path.ends_with(b"/") => Kind::Repository,
+        b'?' => Kind::There,
+        _ if fields[1].contains(&b'D') => Kind::Gone,
+        _ if fields[4] == LINK && fields[3] != LINK => Kind::Added,
+        _ => Kind::There,
+    };
+    Some(Change { path: OsString::from_vec(path.to_vec()).into(), kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn each_path_is_told_in_its_bytes_with_how_it_differs() {
+        let text = b"# branch.head main\0\
+            1 .M N... 100644 100644 100644 aa bb a file\0\
+            1 AD N... 000000 100644 000000 00 bb staged, then removed\0\
+            1 D. N... 100644 000000 000000 aa 00 back\0? back\0? sub/\0? :(top)-\xff\n\0\
+            1 A. S... 000000 160000 160000 00 cc module\0\
+            1 .M SC.. 160000 160000 160000 aa aa old module\0\
+            u UU N... 100644 100644 100644 100644 aa bb cc both\0";
+        let told: Vec<String> = changes(text)
+            .iter()
+            .map(|change| {
+                format!("{:?} {}", change.kind, change.path.as_os_str().as_bytes().escape_ascii())
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "There a file",
+                "Gone staged, then removed",
+                "Gone back",
+                "There back",
+                "Repository sub/",
+                "There :(top)-\\xff\\n",
+                "Added module",
+                "There old module",
+                "Unmerged both",
+            ]
+        );
+    }
+}

@@ -1,0 +1,183 @@
+//! The commit: of what differs, path by path, less what was the user's before the loop began and is as it was. The
+//! index that the user staged to is touched at those paths alone; the commit is made beside it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::drafts::Drafts;
+use super::steps::{Steps, Terms, unmerged};
+use crate::engine::git::{GitFault, Step};
+use crate::parse::git_changes::{Change, Kind, changes as read};
+use crate::world::disk;
+
+/// What a commit came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// `None` where there was nothing to commit.
+    pub commit: Option<String>,
+    /// The branch that it is on; `None` on a detached head.
+    pub branch: Option<String>,
+    /// Files that the user had changed before the loop began and the agent has changed since: they are in it whole.
+    pub taken: Vec<PathBuf>,
+    /// Repositories of their own in the working tree, which it leaves out.
+    pub nested: Vec<PathBuf>,
+}
+
+/// The file that stands in for the index, in git's own folder.
+const INDEX: &str = "crew.index";
+/// Where crew writes in a checkout.
+const OURS: &str = ".claude/branches";
+/// The most that is read of a file of submodules, in bytes.
+const MODULES_BYTES: u64 = 1 << 20;
+const STATUS: [&str; 6] = [
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--no-renames",
+    "--untracked-files=all",
+    "--ignore-submodules=dirty",
+];
+
+/// What differs from the commit in a working tree, less what crew itself writes there.
+pub(super) fn changes(steps: &Steps<'_>, step: Step) -> Result<Vec<Change>, GitFault> {
+    let printed = steps.printed(step, &STATUS)?;
+    let mut changes = read(&printed);
+    changes.retain(|change| !change.path.starts_with(OURS));
+    Ok(changes)
+}
+
+/// Commits what differs. `drafts` are the user's; `None` takes them in.
+pub(super) fn commit(
+    steps: &Steps<'_>,
+    message: &str,
+    drafts: Option<&Drafts>,
+) -> Result<Kept, GitFault> {
+    let stand = steps.begin(Step::Commit)?;
+    let mut kept = Kept { branch: stand.branch.clone(), ..Kept::default() };
+    let mut paths = Paths::default();
+    for change in changes(steps, Step::Commit)? {
+        if change.kind == Kind::Unmerged {
+            return Err(unmerged(Step::Commit, &change.path.display().to_string()));
+        }
+        let is_draft = drafts.is_some_and(|drafts| drafts.hold(&change.path));
+        if is_draft && drafts.is_some_and(|it| it.are_untouched(steps.checkout(), &change.path)) {
+            continue;
+        }
+        let is_nested = match change.kind {
+            Kind::Repository => true,
+            Kind::Added => !is_submodule(steps.checkout(), &change.path),
+            _ => false,
+        };
+        if is_nested {
+            kept.nested.push(change.path);
+            continue;
+        }
+        paths.add(&change);
+        if is_draft && !kept.taken.contains(&change.path) {
+            kept.taken.push(change.path);
+        }
+    }
+    if paths.gone.is_empty() && paths.there.is_empty() {
+        return Ok(kept);
+    }
+    let beside = Beside::new(steps);
+    beside.well(&["read-tree", stand.head.as_deref().unwrap_or("--empty")])?;
+    paths.update(|arguments, input| beside.fed(arguments, input))?;
+    let tree = id(&beside.well(&["write-tree"])?);
+    if stand.tree.as_deref() == Some(&*tree) {
+        kept.taken.clear();
+        return Ok(kept);
+    }
+    let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
+    arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
+    let commit = id(&beside.fed(&arguments, message.as_bytes())?);
+    paths.update(|arguments, input| steps.fed(arguments, input))?;
+    let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
+    let before = stand.head.as_deref().unwrap_or_default();
+    steps.well(Step::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
+    kept.commit =
+        Some(steps.well(Step::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
+    Ok(kept)
+}
+
+/// The object that git names, among what it warned of.
+fn id(text: &str) -> String {
+    let is_id = |line: &&str| line.len() >= 40 && line.bytes().all(|it| it.is_ascii_hexdigit());
+    text.lines().find(is_id).unwrap_or_default().to_owned()
+}
+
+/// Whether the file of submodules names a path.
+fn is_submodule(checkout: &Path, path: &Path) -> bool {
+    let modules = disk::read_text(&checkout.join(".gitmodules"), MODULES_BYTES);
+    let named = |line: &str| line.trim().strip_prefix("path = ").map(Path::new) == Some(path);
+    modules.ok().flatten().is_some_and(|text| text.lines().any(named))
+}
+
+/// The paths of a commit, each with a zero byte after it.
+#[derive(Default)]
+struct Paths {
+    gone: Vec<u8>,
+    there: Vec<u8>,
+}
+
+impl Paths {
+    fn add(&mut self, change: &Change) {
+        let list = if change.kind == Kind::Gone { &mut self.gone } else { &mut self.there };
+        list.extend(change.path.as_os_str().as_bytes());
+        list.push(0);
+    }
+
+    /// Has an index say of these paths what the working tree does. What is gone goes first: a folder may be where
+    /// a file was.
+    fn update(
+        &self,
+        git: impl Fn(&[&str], &[u8]) -> Result<String, GitFault>,
+    ) -> Result<(), GitFault> {
+        for (list, how) in
+            [(&self.gone, &["--force-remove"][..]), (&self.there, &["--add", "--replace"])]
+        {
+            if !list.is_empty() {
+                git(&[&["update-index"], how, &["-z", "--stdin"]].concat(), list)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Steps with an index of crew's own.
+struct Beside<'a> {
+    steps: &'a Steps<'a>,
+    index: PathBuf,
+}
+
+impl<'a> Beside<'a> {
+    fn new(steps: &'a Steps<'a>) -> Self {
+        let beside = Self { steps, index: steps.folder().join(INDEX) };
+        beside.clear();
+        beside
+    }
+
+    /// A crew that was killed may have left one.
+    fn clear(&self) {
+        for name in [self.index.clone(), self.index.with_extension("index.lock")] {
+            let _ = disk::remove(&name);
+        }
+    }
+
+    fn well(&self, arguments: &[&str]) -> Result<String, GitFault> {
+        self.fed(arguments, &[])
+    }
+
+    fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
+        let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
+        let terms =
+            Terms { variables: &variables, input, stop: self.steps.stop, ..Terms::default() };
+        self.steps.run_with(arguments, &terms).well(Step::Commit)
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,221 @@
+//! What the user had not committed when a loop began, their *drafts*: which paths, how they stood, and, within
+//! bounds, a copy of each. No commit of crew's has one in it until somebody changes it after that.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::commit::changes;
+use super::git;
+use super::steps::Steps;
+use crate::engine::git::{GitFault, Step, Trouble, named};
+use crate::engine::looped::LoopId;
+use crate::parse::git_changes::Kind;
+use crate::world::disk::{self, Durability};
+use crate::world::home::{Home, hash};
+
+/// The list, in the loop's folder: what stood there and the path, each with a zero byte after it.
+const LIST: &str = "drafts";
+/// The folder of the copies, beside it.
+const COPIES: &str = "before";
+/// The most that the list is read of, in bytes.
+const LIST_BYTES: u64 = 256 << 20;
+/// The largest file whose content is compared; of a larger one, size and time are. In bytes.
+const COMPARED_BYTES: u64 = 16 << 20;
+/// The largest file that is copied, and the most of all copies, in bytes and in files.
+const COPY_BYTES: u64 = 10 << 20;
+const COPIES_BYTES: u64 = 100 << 20;
+const COPIES_MAX: usize = 10_000;
+
+/// The drafts of a loop.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Drafts(BTreeMap<PathBuf, String>);
+
+/// Drafts that were just listed.
+#[derive(Debug)]
+pub struct Listed {
+    pub drafts: Vec<String>,
+    /// Those of which no copy is kept.
+    pub not_kept: Vec<String>,
+}
+
+/// Whether a loop's drafts were listed.
+pub fn are_listed(home: &Home, id: &LoopId) -> bool {
+    disk::exists(&home.loop_file(id, LIST))
+}
+
+/// Lists what is not committed now, and copies it.
+pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFault> {
+    let mut drafts = Drafts::default();
+    let mut listed = Listed { drafts: Vec::new(), not_kept: Vec::new() };
+    let (mut bytes, mut files) = (0, 0);
+    for change in changes(steps, Step::Commit)? {
+        let file = steps.checkout().join(&change.path);
+        let mark = mark(&file);
+        let name = change.path.display().to_string();
+        if change.kind == Kind::There && !mark.starts_with("folder") && mark != "gone" {
+            let size = disk::size(&file);
+            let fits = size <= COPY_BYTES && bytes + size <= COPIES_BYTES && files < COPIES_MAX;
+            if fits && copy(&file, &home.loop_file(id, COPIES).join(&change.path)).is_ok() {
+                bytes += size;
+                files += 1;
+            } else {
+                listed.not_kept.push(name.clone());
+            }
+        }
+        if drafts.0.insert(change.path, mark).is_none() {
+            listed.drafts.push(name);
+        }
+    }
+    drafts.save(home, id).map_err(|error| unwritten(&error))?;
+    Ok(listed)
+}
+
+fn unwritten(error: &io::Error) -> GitFault {
+    GitFault {
+        step: Step::Commit,
+        trouble: Trouble::Other,
+        cause: format!("what is the user's cannot be listed: {error}"),
+        cure: "see to it, then crew resume".to_owned(),
+    }
+}
+
+/// The copy of a file from before the loop began; `None` where none is kept.
+pub fn before(home: &Home, id: &LoopId, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_plain {
+        return Ok(None);
+    }
+    disk::read(&home.loop_file(id, COPIES).join(path), COPY_BYTES)
+}
+
+/// What `named` says of files, for a message.
+pub fn told(paths: &[PathBuf]) -> String {
+    named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
+}
+
+impl Drafts {
+    /// Reads a loop's list; `None` where there is none.
+    pub fn read(home: &Home, id: &LoopId) -> io::Result<Option<Self>> {
+        let Some(bytes) = disk::read(&home.loop_file(id, LIST), LIST_BYTES)? else {
+            return Ok(None);
+        };
+        let mut parts = bytes.split(|byte| *byte == 0);
+        let mut drafts = Self::default();
+        while let (Some(mark), Some(path)) = (parts.next(), parts.next()) {
+            let mark = String::from_utf8_lossy(mark).into_owned();
+            drafts.0.insert(OsString::from_vec(path.to_vec()).into(), mark);
+        }
+        Ok(Some(drafts))
+    }
+
+    fn save(&self, home: &Home, id: &LoopId) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for (path, mark) in &self.0 {
+            bytes.extend(mark.as_bytes());
+            bytes.push(0);
+            bytes.extend(path.as_os_str().as_bytes());
+            bytes.push(0);
+        }
+        disk::write(&home.loop_file(id, LIST), &bytes, Durability::Machine)
+    }
+
+    /// Whether a path is one of them.
+    pub fn hold(&self, path: &Path) -> bool {
+        self.0.contains_key(path)
+    }
+
+    /// Whether a path is as it was.
+    pub fn are_untouched(&self, checkout: &Path, path: &Path) -> bool {
+        self.0.get(path).is_some_and(|before| is_as_marked(&checkout.join(path), before))
+    }
+
+    /// Those that are as they were: crew's own rebase may change them.
+    pub fn untouched(&self, checkout: &Path) -> Vec<PathBuf> {
+        self.0.keys().filter(|path| self.are_untouched(checkout, path)).cloned().collect()
+    }
+
+    /// Takes paths as they are now for the user's.
+    pub fn mark_again(
+        &mut self,
+        home: &Home,
+        id: &LoopId,
+        checkout: &Path,
+        paths: Vec<PathBuf>,
+    ) -> io::Result<()> {
+        for path in paths {
+            let mark = mark(&checkout.join(&path));
+            self.0.insert(path, mark);
+        }
+        self.save(home, id)
+    }
+
+    /// Leaves out those that are in a commit now.
+    pub fn forget(&mut self, home: &Home, id: &LoopId, paths: &[PathBuf]) -> io::Result<()> {
+        self.0.retain(|path, _| !paths.contains(path));
+        self.save(home, id)
+    }
+}
+
+/// Copies a file's content, or where a link leads.
+fn copy(file: &Path, to: &Path) -> io::Result<()> {
+    let bytes = match fs::read_link(file) {
+        Ok(target) => target.into_os_string().into_vec(),
+        Err(_) => disk::read(file, COPY_BYTES)?.unwrap_or_default(),
+    };
+    disk::make_private_folder(to.parent().unwrap_or(to))?;
+    disk::write(to, &bytes, Durability::Process)
+}
+
+/// What stands at a path, in one word, then its size and time, then what its content hashes to.
+fn mark(file: &Path) -> String {
+    let (kind, stamp) = kind(file);
+    let content = content(file, kind).unwrap_or_else(|| "-".to_owned());
+    match kind {
+        "gone" | "other" => kind.to_owned(),
+        _ => format!("{kind} {stamp} {content}"),
+    }
+}
+
+/// The content counts; size and time do where there is too much of it to compare.
+fn is_as_marked(file: &Path, before: &str) -> bool {
+    let (kind, stamp) = kind(file);
+    let mut words = before.splitn(3, ' ');
+    let (was, was_stamp, was_content) = (words.next(), words.next(), words.next());
+    if was != Some(kind) {
+        return false;
+    }
+    match was_content {
+        None => true,
+        Some("-") => was_stamp == Some(&*stamp),
+        Some(was) => content(file, kind).as_deref() == Some(was),
+    }
+}
+
+fn kind(file: &Path) -> (&'static str, String) {
+    let Ok(found) = fs::symlink_metadata(file) else { return ("gone", String::new()) };
+    let kind = match (found.is_file(), found.permissions().mode() & 0o100) {
+        (true, 0) => "file",
+        (true, _) => "program",
+        (false, _) if found.is_symlink() => "link",
+        (false, _) if found.is_dir() => "folder",
+        (false, _) => "other",
+    };
+    let (size, time) = disk::stamp(file).unwrap_or_default();
+    (kind, format!("{size}@{time}"))
+}
+
+/// `None` where there is too much of it.
+fn content(file: &Path, kind: &str) -> Option<String> {
+    match kind {
+        "link" => Some(hash(fs::read_link(file).ok()?.as_os_str().as_bytes())),
+        // A repository of its own: what is checked out there.
+        "folder" => Some(git(file, &["rev-parse", "HEAD"])?.trim().to_owned()),
+        "file" | "program" => Some(hash(&disk::read(file, COMPARED_BYTES).ok().flatten()?)),
+        _ => None,
+    }
+}

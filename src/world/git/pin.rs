@@ -1,0 +1,122 @@
+//! Whether git still finds in a checkout the repository that the loop began in, and what is checked out there.
+//! What cannot be told for sure is refused, never guessed: a step in the wrong repository is not undone.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::command::Command;
+use super::{LOOK, git};
+use crate::engine::contract::Place;
+use crate::engine::git::{GitFault, Step, Trouble};
+use crate::parse::git::{Stand, complaint, stand as read};
+use crate::world::disk;
+use crate::world::process::{End, Ended};
+
+/// git's own folder of a working tree, as git names it.
+pub fn repository(top: &Path) -> Option<PathBuf> {
+    let named = git(top, &["rev-parse", "--absolute-git-dir"])?;
+    Some(named.trim_end_matches('\n').into())
+}
+
+/// Whether the repository seems to be there, without starting git: for rounds in which it changes nothing.
+pub fn seems_there(place: &Place) -> bool {
+    let Some(repository) = &place.repository else { return true };
+    disk::exists(&place.checkout.join(".git")) && disk::size(&repository.join("HEAD")) > 0
+}
+
+/// What is checked out, if the repository is the one that the loop began in.
+pub fn stand(place: &Place, step: Step) -> Result<Stand, GitFault> {
+    let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
+    let mut arguments = vec!["rev-parse", "--show-toplevel"];
+    arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
+    arguments.extend(start.as_deref());
+    arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
+    let ended = started(place, &arguments, false);
+    let fault = |trouble, cause: String, cure: &str| GitFault {
+        step,
+        trouble,
+        cause,
+        cure: cure.to_owned(),
+    };
+    let (end, text) = match ended {
+        Ok(Ended { end, output, .. }) => (end, String::from_utf8_lossy(&output).into_owned()),
+        Err(error) => {
+            let cause = format!("git cannot be started: {error}");
+            return Err(fault(Trouble::Other, cause, "look whether git is on PATH"));
+        }
+    };
+    let End::Exit(code) = end else {
+        return Err(fault(Trouble::Other, "git gave no answer".to_owned(), "try git status here"));
+    };
+    let lost = |cause: String| fault(Trouble::Repository, cause, BACK);
+    let Some(rest) = text.strip_prefix(&pinned(place)) else {
+        return Err(lost(other(place, &text)));
+    };
+    let mut lines = rest.lines();
+    if let Some(start) = &place.head
+        && lines.next() != Some(start)
+    {
+        let start = start.get(..12).unwrap_or(start);
+        let cause = format!("{} does not hold {start}, where this loop began", named(place));
+        return Err(lost(cause));
+    }
+    if code == 0 {
+        return Ok(read(lines));
+    }
+    let branch = super::head(&place.checkout).0;
+    if place.head.is_none() {
+        return Ok(Stand { branch, ..Stand::default() });
+    }
+    let branch = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch {branch}"));
+    Err(lost(format!("{branch} has no commit any more")))
+}
+
+/// The way out where a repository is lost.
+const BACK: &str = "put it back as it was, then crew resume";
+
+/// What git says first of the repository that the loop began in.
+fn pinned(place: &Place) -> String {
+    let mut text = format!("{}\n", place.checkout.display());
+    if let Some(repository) = &place.repository {
+        let _ = writeln!(text, "{}", repository.display());
+    }
+    text
+}
+
+fn named(place: &Place) -> String {
+    let usual = place.checkout.join(".git");
+    place.repository.as_ref().unwrap_or(&usual).display().to_string()
+}
+
+/// Why git does not find it.
+fn other(place: &Place, found: &str) -> String {
+    let link = place.checkout.join(".git");
+    if disk::is_missing(&link) {
+        return format!("{} is gone", link.display());
+    }
+    if let Some(found) = found.lines().nth(1) {
+        return format!("git finds another repository here, {found}, not {}", named(place));
+    }
+    let said = started(place, &["rev-parse", "--git-dir"], true);
+    let said = said.map_or_else(
+        |error| error.to_string(),
+        |ended| complaint(&String::from_utf8_lossy(&ended.output)),
+    );
+    format!("{} cannot be read: {said}", named(place))
+}
+
+fn started(place: &Place, arguments: &[&str], with_errors: bool) -> std::io::Result<Ended> {
+    let command = Command {
+        folder: &place.checkout,
+        arguments,
+        settings: &[],
+        without: &[],
+        variables: &[],
+        climbs: false,
+        input: &[],
+        online: false,
+        with_errors,
+        within: LOOK,
+    };
+    command.run(|| false)
+}

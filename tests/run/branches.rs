@@ -1,0 +1,128 @@
+//! Which branch a run commits to and pushes: the one it began on, unless a person says otherwise.
+
+use insta::assert_snapshot;
+
+use super::{HANG, WORK, World};
+use crate::sandbox::{DEADLINE, poll_until, write_executable};
+use rustix::process::Signal;
+
+impl World {
+    fn rebasing(steps: &[&str]) -> Self {
+        let world = Self::new(steps).with_origin();
+        world.sandbox.git(&["switch", "--quiet", "--create", "feat"]);
+        world
+    }
+}
+
+/// A commit on `main`, without leaving the branch.
+const MAIN_MOVES: &str = "tree=$(git rev-parse main^{tree}); \
+    git update-ref refs/heads/main $(git commit-tree $tree -p main -m Moved); echo \"call $call\" >> work.txt";
+
+#[test]
+fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
+    let world = World::rebasing(&[WORK, "git switch -q main; echo x >> other.txt"]);
+    let ran = world.crew(&["run", "write lines", "-n", "3", "--commit", "--push"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(ran.stdout.contains(" on feat: crew: iteration 1"), "{ran:#?}");
+    assert!(ran.stdout.contains(" on main: crew: iteration 2"), "{ran:#?}");
+    assert_snapshot!(world.told(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push goes on with main)");
+    assert_eq!(world.there("main"), "Begin");
+    let pushes = "Push failed (branch): main is checked out, and the loop's is feat; git switch feat, or crew resume \
+                  --push goes on with main";
+    assert_eq!(ran.stdout.matches(pushes).count(), 2, "{ran:#?}");
+    let ran = world.crew(&["resume", "-n", "+1"]);
+    assert!(
+        world.told(&ran).contains("main is checked out, and the loop's branch is feat"),
+        "{ran:#?}"
+    );
+    assert_eq!(world.there("main"), "Begin");
+    let ran = world.crew(&["resume", "-n", "+1", "--push"]);
+    assert!(ran.stdout.contains("Pushed main to origin"), "{ran:#?}");
+    assert!(!world.told(&ran).contains("loop's branch"), "{ran:#?}");
+    assert!(!ran.stdout.contains("not pushed"), "{ran:#?}");
+    assert!(world.prompt(1).contains("Stay on the branch `feat`."), "{}", world.prompt(1));
+}
+
+#[test]
+fn commits_on_no_branch_are_told() {
+    let world = World::new(&[WORK]);
+    world.sandbox.git(&["switch", "--quiet", "--detach"]);
+    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(world.told(&ran).contains("no branch holds the commits"), "{ran:#?}");
+    assert!(ran.stdout.contains(" on no branch: crew: iteration 1"), "{ran:#?}");
+}
+
+#[test]
+fn what_crew_pushed_and_rebased_is_replaced_and_what_others_pushed_is_not() {
+    let world = World::rebasing(&[WORK, MAIN_MOVES, WORK]);
+    let options = ["run", "write lines", "-n", "4", "--commit", "--push", "--rebase", "main"];
+    let ran = world.crew(&options);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_eq!(ran.stdout.matches("] Pushed feat to origin").count(), 4, "{ran:#?}");
+    assert_eq!(world.there("feat"), world.sandbox.git(&["log", "--format=%s", "feat"]));
+
+    let world = World::rebasing(&[WORK, MAIN_MOVES, WORK]);
+    let others = "o=\"$notes/../origin.git\"; git --git-dir \"$o\" update-ref refs/heads/feat \
+                  $(git --git-dir \"$o\" commit-tree main^{tree} -p feat -m Theirs); ";
+    world.steps(&[WORK, &format!("{others}{MAIN_MOVES}"), WORK]);
+    let ran = world.crew(&options);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(world.there("feat").starts_with("Theirs\ncrew: iteration 1"), "{ran:#?}");
+    assert!(ran.stdout.contains("somebody else pushed to feat: git fetch origin"), "{ran:#?}");
+    assert!(ran.stdout.contains("\n  git      not pushed, "), "{ran:#?}");
+}
+
+#[test]
+fn an_agent_that_rewrites_what_was_pushed_is_not_followed() {
+    let world = World::rebasing(&[WORK, "git reset -q --hard main; echo x > other.txt"]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(ran.stdout.contains("Push failed (non-fast-forward)"), "{ran:#?}");
+    assert!(world.there("feat").contains("iteration 1"), "{ran:#?}");
+}
+
+#[test]
+fn a_branch_to_rebase_onto_that_is_not_there_is_an_error_of_the_start() {
+    let world = World::new(&[WORK]);
+    for words in
+        [&["run", "write lines", "--rebase", "nosuch"][..], &["run", "write lines", "--rebase=-x"]]
+    {
+        let ran = world.crew(words);
+        assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+        assert!(ran.stderr.contains("there is no branch"), "{ran:#?}");
+    }
+    assert_eq!(world.loops().len(), 0);
+}
+
+#[test]
+fn a_push_under_way_is_let_end_at_the_first_ctrl_c_and_ended_by_a_cancel() {
+    for is_cancelled in [false, true] {
+        let world = World::new(&[WORK, HANG]).with_origin();
+        let hook = world.sandbox.root().join("origin.git/hooks/pre-receive");
+        let arrived = world.note("arrived");
+        let go = world.note("go");
+        let wait = format!(
+            "#!/bin/sh\n: > '{}'\nwhile ! test -e '{}'; do sleep 0.05; done\n",
+            arrived.display(),
+            go.display()
+        );
+        write_executable(&hook, &wait);
+        let running =
+            world.sandbox.start_crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);
+        poll_until("the push", || arrived.exists());
+        if is_cancelled {
+            world.crew(&["cancel"]);
+        } else {
+            running.signal(Signal::INT);
+            poll_until("a word", || {
+                running.stderr().contains("a push is under way and is let end")
+            });
+            std::fs::write(&go, "").unwrap();
+        }
+        let ran = running.wait(DEADLINE);
+        std::fs::write(&go, "").unwrap();
+        assert_eq!(ran.code(), if is_cancelled { 14 } else { 130 }, "{ran:#?}");
+        assert_eq!(ran.stdout.contains("] Pushed main"), !is_cancelled, "{ran:#?}");
+    }
+}

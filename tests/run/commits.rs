@@ -1,0 +1,255 @@
+//! What a commit of a run's holds: what the agent changed, whatever its name and kind, and nothing that was the
+//! user's and not committed before. The user's index stays as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use insta::assert_snapshot;
+use regex::Regex;
+
+use super::repository::Row;
+use super::{WORK, World};
+use crate::child::Ran;
+
+impl World {
+    /// The files in all commits but the first.
+    #[track_caller]
+    pub(super) fn committed(&self) -> Vec<String> {
+        let names = self.sandbox.git(&[
+            "log",
+            "-z",
+            "--no-renames",
+            "--format=",
+            "--name-only",
+            "HEAD~1..HEAD",
+        ]);
+        let names: BTreeSet<String> =
+            names.split(['\0', '\n']).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        names.into_iter().collect()
+    }
+
+    /// What a run says to its user beside its lines, made the same.
+    pub(super) fn told(&self, ran: &Ran) -> String {
+        let usual = "crew: nothing is checked";
+        let told: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with(usual)).collect();
+        let told = self.same(&told.join("\n"));
+        Regex::new("in [0-9a-f]{7,} whole").unwrap().replace_all(&told, "in ID whole").into_owned()
+    }
+}
+
+#[test]
+fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
+    let world = World::new(&["echo x > sub/new; echo agent >> mine", "echo agent >> theirs"]);
+    world.sandbox.write("theirs", "one\n");
+    world.sandbox.write("staged", "one\n");
+    world.sandbox.write("sub/file", "one\n");
+    world.sandbox.git(&["add", "."]);
+    world.sandbox.git(&["commit", "--quiet", "--amend", "--no-edit"]);
+    world.sandbox.write("staged", "two\n");
+    world.sandbox.git(&["add", "staged"]);
+    world.sandbox.write("staged", "three\n");
+    world.sandbox.write("theirs", "mine\n");
+    world.sandbox.write("mine", "key\n");
+    world.sandbox.write("secret", "key\n");
+    let staged = world.sandbox.git(&["ls-files", "--stage", "staged"]);
+    let mut command = world.sandbox.command(world.sandbox.build().path());
+    command
+        .args(["run", "write lines", "-n", "2", "--commit"])
+        .current_dir(world.sandbox.file("sub"));
+    std::fs::remove_file(world.note("step.1")).unwrap();
+    world.steps(&["echo x > new; echo agent >> ../mine", "echo agent >> ../theirs"]);
+    let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_snapshot!(world.told(&ran), @"
+    crew: not committed here, and left out of crew's commits until the agent changes it: staged, theirs, mine, secret (--commit=all takes it in)
+    crew: the agent changed what you had not committed, so it is in ID whole: mine (crew show --before FILE prints yours)
+    crew: the agent changed what you had not committed, so it is in ID whole: theirs (crew show --before FILE prints yours)
+    ");
+    assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD~"]), "mine\nsub/new");
+    assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD"]), "theirs");
+    assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "MM staged\n?? secret");
+    assert_eq!(world.sandbox.git(&["ls-files", "--stage", "staged"]), staged);
+    assert_eq!(world.crew(&["show", "--before", "mine"]).success(), "key\n");
+    assert_eq!(world.crew(&["show", "--before", "theirs"]).success(), "mine\n");
+    let ran = world.crew(&["show", "--before", "README"]);
+    assert!(ran.code() == 1 && ran.stderr.contains("keeps no copy of README"), "{ran:#?}");
+}
+
+#[test]
+fn with_all_everything_is_committed() {
+    let world = World::new(&[WORK]);
+    world.sandbox.write("mine", "key\n");
+    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit=all"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_eq!(world.committed(), ["mine", "work.txt"]);
+    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit=some"]);
+    assert_eq!(ran.code(), 2, "{ran:#?}");
+}
+
+#[test]
+fn every_kind_of_change_and_every_name_is_committed_as_it_is() {
+    let world = World::new(&["
+        rm gone; mv moved elsewhere; chmod +x program; ln -s README link
+        rm turns && mkdir turns && echo x > turns/inside
+        rm -r folder && echo x > folder
+        rm -r linked && ln -s sub linked
+        echo x > \"$(printf 'bytes\\377\\nx')\"; echo x > -dash; echo x > ':(top)x'; echo x > '*'
+        mkdir many; for i in $(seq 2000); do echo $i > many/$i; done
+    "]);
+    for file in ["gone", "moved", "program", "turns", "folder/inside", "linked/inside", "sub/x"] {
+        world.sandbox.write(file, "one\n");
+    }
+    world.sandbox.git(&["add", "."]);
+    world.sandbox.git(&["commit", "--quiet", "--amend", "--no-edit"]);
+    let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "", "{ran:#?}");
+    let told = world.sandbox.git(&["show", "--format=", "--name-status", "--no-renames", "HEAD"]);
+    let told: Vec<&str> = told.lines().filter(|line| !line.contains("many/")).collect();
+    assert_snapshot!(told.join("\n"), @r#"
+    A	*
+    A	-dash
+    A	:(top)x
+    A	"bytes\377\nx"
+    A	elsewhere
+    A	folder
+    D	folder/inside
+    D	gone
+    A	link
+    A	linked
+    D	linked/inside
+    D	moved
+    M	program
+    D	turns
+    A	turns/inside
+    "#);
+}
+
+#[test]
+fn a_repository_of_the_agents_own_is_named_and_a_submodule_goes_on_working() {
+    let world = World::new(&[
+        "git init -q empty; echo x > empty/file; git init -q full; \
+         git -C full commit -q --allow-empty -m Full; echo x > full/file; echo x >> work.txt",
+        "git add full; git -C module commit -q --allow-empty -m More; echo x >> work.txt",
+    ]);
+    let other = world.sandbox.root().join("other").display().to_string();
+    world.sandbox.git(&["init", "--quiet", &other]);
+    world.sandbox.git(&["-C", &other, "commit", "--quiet", "--allow-empty", "--message", "Other"]);
+    let allowed = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add"];
+    world.sandbox.git(&[&allowed[..], &[&other, "module"]].concat());
+    world.sandbox.git(&["commit", "--quiet", "--message", "Module"]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_snapshot!(world.told(&ran), @"
+    crew: empty/ is a repository of its own: what is in it is in no commit of this loop (git submodule add takes it in, or remove the .git in it)
+    crew: full/ is a repository of its own: what is in it is in no commit of this loop (git submodule add takes it in, or remove the .git in it)
+    ");
+    assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD~"]), "work.txt");
+    assert_eq!(
+        world.sandbox.git(&["show", "--format=", "--name-only", "HEAD"]),
+        "module\nwork.txt"
+    );
+}
+
+#[test]
+fn a_commit_that_failed_is_on_the_pages_until_one_works() {
+    let world = World::new(&["touch .git/index.lock; echo x >> work.txt"]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    let undone = "  git      not committed, 2 tries failed: another git is at work here, or died; let the other git \
+                  finish; if there is none, remove .git/index.lock\n";
+    assert!(ran.stdout.contains(undone), "{}", ran.stdout);
+    assert!(world.crew(&["status"]).success().contains(undone));
+    assert!(world.crew(&["show"]).success().contains(undone));
+    let handoffs = world.sandbox.file(".claude/branches/main/handoffs");
+    let handoff = std::fs::read_dir(handoffs).unwrap().next().unwrap().unwrap().path();
+    assert!(
+        std::fs::read_to_string(handoff).unwrap().contains("git: not committed, 2 tries failed")
+    );
+    std::fs::remove_file(world.sandbox.file(".git/index.lock")).unwrap();
+    world.steps(&[WORK]);
+    let ran = world.crew(&["resume", "-n", "+1"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert!(!ran.stdout.contains("not committed"), "{}", ran.stdout);
+}
+
+/// A file of the user's: what is committed, staged and written of it.
+#[expect(clippy::struct_excessive_bools, reason = "each may be true of a file beside the others")]
+#[derive(Debug, Default)]
+struct Theirs {
+    committed: bool,
+    staged: bool,
+    dirty: bool,
+    edited: bool,
+}
+
+#[test]
+fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed_it() {
+    let mut row = Row(7);
+    for round in 0..30 {
+        let world = World::new(&[]);
+        let sandbox = &world.sandbox;
+        let mut files: BTreeMap<String, Theirs> = BTreeMap::new();
+        for number in 0..6 {
+            let name = ["a", "b c", "d/e", "-f", ":(top)g", "h\u{e9}"][number].to_owned();
+            let one = |row: &mut Row| row.below(2) == 0;
+            let file = Theirs {
+                committed: one(&mut row),
+                staged: one(&mut row),
+                dirty: one(&mut row),
+                edited: one(&mut row),
+            };
+            files.insert(name, file);
+        }
+        let write = |what: &str, wanted: &dyn Fn(&Theirs) -> bool| {
+            for (name, _) in files.iter().filter(|(_, file)| wanted(file)) {
+                sandbox.write(name, &format!("{what} {name}\n"));
+            }
+        };
+        write("committed", &|file| file.committed);
+        sandbox.git(&["add", "--all"]);
+        sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Files"]);
+        write("staged", &|file| file.staged);
+        sandbox.git(&["add", "--all"]);
+        write("written", &|file| file.dirty);
+        let mut agent = String::from("echo x >> work.txt; mkdir -p d\n");
+        for (name, _) in files.iter().filter(|(_, file)| file.edited) {
+            let _ = writeln!(agent, "echo agent >> './{name}'");
+        }
+        world.steps(&[&agent, "git add -A; echo x >> work.txt"]);
+        let index = |name: &str| {
+            let name = format!(":(literal){name}");
+            sandbox.git(&["ls-files", "--stage", "--", &name])
+        };
+        let before: BTreeMap<&String, String> =
+            files.keys().map(|name| (name, index(name))).collect();
+        let ran = world.crew(&["run", "write lines", "-n", "1", "--commit"]);
+        assert_eq!(ran.code(), 10, "{round}: {ran:#?}");
+        let committed = world.committed();
+        let told = world.told(&ran);
+        let listed = |after: &str, name: &str| {
+            let list =
+                told.split_once(after).and_then(|(_, list)| list.split_once(" (")).map(|it| it.0);
+            list.is_some_and(|list| list.split(", ").any(|listed| listed == name))
+        };
+        for (name, file) in &files {
+            let context = format!("round {round}, {name:?}, {file:?}:\n{ran:#?}");
+            let is_users = file.staged || file.dirty;
+            assert_eq!(committed.contains(name), file.edited, "{context}");
+            if is_users && !file.edited {
+                assert_eq!(&index(name), &before[name], "{context}");
+            }
+            assert_eq!(listed("changes it: ", name), is_users, "{context}");
+            assert_eq!(listed("whole: ", name), is_users && file.edited, "{context}");
+            if is_users && file.edited {
+                let last = if file.dirty { "written" } else { "staged" };
+                let kept = world.crew(&["show", "--before", &format!("./{name}")]).success();
+                assert_eq!(kept, format!("{last} {name}\n"), "{context}");
+            }
+        }
+        // That the agent stages everything puts nothing of the user's into a commit either.
+        let ran = world.crew(&["resume", "-n", "+1"]);
+        assert_eq!(ran.code(), 10, "{round}: {ran:#?}");
+        assert_eq!(world.committed(), ["work.txt"], "round {round}, {files:?}: {ran:#?}");
+    }
+}
