@@ -58,6 +58,7 @@ fn shown(sandbox: &Sandbox, ran: &Ran) -> String {
 #[test]
 fn flags_go_before_the_projects_file_and_that_before_the_users_own() {
     let sandbox = Sandbox::new();
+    sandbox.program("mine", "true");
     user(
         &sandbox,
         "[loop]\nmax_iterations = 20\nstall = 7\nmax_duration = \"3h\"\ngate = [\"mine\"]\n\
