@@ -53,6 +53,10 @@ impl Sandbox {
             std::fs::create_dir_all(sandbox.root.join(folder)).unwrap();
         }
         std::fs::create_dir_all(sandbox.plugin_data()).unwrap();
+        // No test is to keep the machine awake, or to tell that it does.
+        for inhibitor in ["systemd-inhibit", "caffeinate"] {
+            sandbox.program(inhibitor, "exit 1");
+        }
         sandbox
     }
 

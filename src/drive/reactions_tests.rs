@@ -40,6 +40,7 @@ impl Scene {
             pace: Pace::default(),
             max_turns: 0,
             token_budget: 100_000,
+            awake: true,
             git: GitSteps::default(),
             reactions: reactions.iter().map(reaction).collect(),
         });

@@ -42,6 +42,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         pace: Pace::default(),
         max_turns: 0,
         token_budget: 100_000,
+        awake: true,
         git: GitSteps::default(),
         reactions: Vec::new(),
     }

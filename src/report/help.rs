@@ -83,6 +83,7 @@ Around it:
       --push                      push after an iteration
       --rebase BRANCH             rebase onto BRANCH before an iteration, when it moved
       --worktree NAME             work in <repo>.worktrees/NAME on branch NAME
+      --no-awake                  let this machine sleep while an agent works
       --replace                   end the loop that runs here first
       --no-project                leave .claude/crew.toml aside
       --detach                    run on in a crew of its own, whatever becomes of this terminal
@@ -111,7 +112,7 @@ session had goes on here too; /crew:resume takes one back. A limit that is spent
   --failure-threshold N, --stall N
                                   +N adds to the loop's own limit
   --agent, --agent-cmd, --permissions, --max-turns, --timeout, --idle-timeout, --delay, --commit, --push,
-  --rebase, --no-project, --detach, --json, -v, -q
+  --rebase, --no-awake, --no-project, --detach, --json, -v, -q
                                   as in crew run
 
 Examples:

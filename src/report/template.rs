@@ -80,6 +80,7 @@ const STEPS: &str = "\
 # commit = true                  # commit what an iteration changed
 # push = true                    # push after an iteration
 # rebase = \"main\"                # rebase onto this branch before an iteration, when it moved
+# awake = false                  # let this machine sleep while an agent works
 ";
 
 const CHECKS: &str = "
@@ -161,6 +162,7 @@ mod tests {
         # commit = true                  # commit what an iteration changed
         # push = true                    # push after an iteration
         # rebase = "main"                # rebase onto this branch before an iteration, when it moved
+        # awake = false                  # let this machine sleep while an agent works
 
         [wait]
         # max = "12h"                    # the longest wait for a rate limit or an outage; 0 = no limit

@@ -1,6 +1,7 @@
 //! The machine: thin, impure, bounded. Each file is the one door to one noun, bounded in time and in
 //! bytes; none of them decides anything or understands foreign text (that is `parse`).
 
+pub mod awake;
 pub mod client;
 pub mod clock;
 pub mod descendants;

@@ -1,6 +1,8 @@
 //! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
 //! test has written down for it, and keeps what it was asked.
 
+#[cfg(target_os = "linux")]
+mod awake;
 mod children;
 mod claude;
 mod client;

@@ -238,6 +238,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.commit              false         built-in
     loop.push                false         built-in
     loop.rebase              none          built-in
+    loop.awake               true          built-in
     verify                   cargo test    /repo/.claude/crew.toml:3
     gate                     none          built-in
     until                    none          built-in

@@ -26,7 +26,7 @@ use crate::engine::run::{On, Run};
 use crate::world::home::Home;
 use crate::world::store::{self, StoreError};
 use crate::world::unix::Signals;
-use crate::world::{descendants, git, room, view};
+use crate::world::{awake, descendants, git, room, view};
 
 /// What became of a loop in this process.
 #[derive(Debug)]
@@ -42,6 +42,14 @@ pub enum End {
 /// Drives a loop that this process owns until it is over or paused. Nothing that fails on the way loses it: what
 /// cannot be recorded is remembered.
 pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Listener) -> End {
+    // Before orphans are adopted: what keeps the machine awake is to be none of theirs.
+    let is_wanted = record.contract.run.as_ref().is_some_and(|run| run.awake);
+    let awake = is_wanted.then(awake::keep).flatten();
+    if let Some(awake) = &awake {
+        let by = awake.by;
+        let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
+        listener.hear(&News::Noted(&told));
+    }
     // Without it an agent's orphans outlive their iteration; only a system without the call has none.
     let _ = descendants::adopt();
     let trusted = record.trusted.clone();

@@ -53,6 +53,7 @@ pub struct Settings {
     pub commit: Sourced<bool>,
     pub push: Sourced<bool>,
     pub rebase: Sourced<Option<String>>,
+    pub awake: Sourced<bool>,
     pub protect: Vec<Sourced<String>>,
     /// In the order of a loop's life; at a moment in the order given.
     pub reactions: Vec<Sourced<Reaction>>,
@@ -103,6 +104,7 @@ pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>)
         commit: laid.commit.unwrap_or_else(|| Sourced::built_in(false)),
         push: laid.push.unwrap_or_else(|| Sourced::built_in(false)),
         rebase: laid.rebase.unwrap_or_else(|| Sourced::built_in(None)),
+        awake: laid.awake.unwrap_or_else(|| Sourced::built_in(true)),
         protect: laid.protect,
         reactions: laid.reactions,
         agents: laid.agents,
@@ -145,6 +147,7 @@ impl Layer {
             commit: self.commit.clone().or_else(|| lower.commit.clone()),
             push: self.push.clone().or_else(|| lower.push.clone()),
             rebase: self.rebase.clone().or_else(|| lower.rebase.clone()),
+            awake: self.awake.clone().or_else(|| lower.awake.clone()),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by(&On::ALL, &self.reactions, &lower.reactions, |reaction| reaction.on),
             agents: with(&lower.agents, &self.agents),
@@ -193,6 +196,7 @@ fn narrowing(planted: &Layer, laid: &Layer) -> Layer {
         commit: planted.commit.clone().filter(|own| !own.value),
         push: planted.push.clone().filter(|own| !own.value),
         rebase: planted.rebase.clone().filter(|own| own.value.is_none()),
+        awake: planted.awake.clone().filter(|own| !own.value),
         ..Layer::default()
     }
 }

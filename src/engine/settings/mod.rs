@@ -97,6 +97,8 @@ pub struct Layer {
     pub push: Option<Sourced<bool>>,
     /// The branch to rebase onto; a `None` inside turns a lower tier's off.
     pub rebase: Option<Sourced<Option<String>>>,
+    /// Whether the machine is kept from sleeping while a run works.
+    pub awake: Option<Sourced<bool>>,
     /// Globs of paths that the agent must not change.
     pub protect: Vec<Sourced<String>>,
     /// In the order given.

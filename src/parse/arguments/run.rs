@@ -36,6 +36,8 @@ pub struct RunOptions {
     pub push: bool,
     /// `--rebase`: a branch.
     pub rebase: Option<String>,
+    /// `--no-awake`.
+    pub no_awake: bool,
     /// `--worktree`: a name.
     pub worktree: Option<String>,
     /// `--dry-run`, `--list`, `--detach`.
@@ -49,7 +51,7 @@ pub struct RunOptions {
 }
 
 /// The rows. Short names are in `SHORT`.
-pub(super) static FLAGS: [&Flag; 22] = [
+pub(super) static FLAGS: [&Flag; 23] = [
     &repeated("--context", "--context \"read AGENTS.md first\"", |typed| &mut typed.run.context),
     &repeated("--observe", "--observe \"look at the tests\"", |typed| &mut typed.run.observe),
     &repeated("--orient", "--orient notes.md", |typed| &mut typed.run.orient),
@@ -88,6 +90,7 @@ pub(super) static FLAGS: [&Flag; 22] = [
         typed.run.worktree = Some(value.text);
         Ok(())
     }),
+    &switch("--no-awake", |typed| typed.run.no_awake = true),
     &switch("--dry-run", |typed| typed.run.dry_run = true),
     &switch("--list", |typed| typed.run.list = true),
     &switch("--detach", |typed| typed.run.detach = true),

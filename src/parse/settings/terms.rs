@@ -8,7 +8,7 @@ use crate::engine::protect;
 use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, Limit, NamedCheck, Unit};
 
-pub(super) const LOOP: [&str; 21] = [
+pub(super) const LOOP: [&str; 22] = [
     "max_iterations",
     "max_duration",
     "max_cost",
@@ -29,6 +29,7 @@ pub(super) const LOOP: [&str; 21] = [
     "commit",
     "push",
     "rebase",
+    "awake",
     "protect",
 ];
 
@@ -66,6 +67,7 @@ impl Reader<'_> {
             "commit" => layer.commit = self.switch("commit", value).map(|it| self.sourced(&at, it)),
             "push" => layer.push = self.switch("push", value).map(|it| self.sourced(&at, it)),
             "rebase" => self.rebase(layer, value),
+            "awake" => layer.awake = self.switch("awake", value).map(|it| self.sourced(&at, it)),
             "protect" => self.protect(layer, value),
             _ => return false,
         }

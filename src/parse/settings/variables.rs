@@ -23,6 +23,7 @@ pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> 
     layer.commit = reader.read("CREW_COMMIT", switch);
     layer.push = reader.read("CREW_PUSH", switch);
     layer.rebase = reader.read("CREW_REBASE", rebase);
+    layer.awake = reader.read("CREW_AWAKE", switch);
     if reader.faults.is_empty() { Ok(layer) } else { Err(reader.faults.join("\n")) }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn rows(settings: &Settings) -> Vec<Row> {
     rows.push(of_switch("loop.commit", &settings.commit));
     rows.push(of_switch("loop.push", &settings.push));
     rows.push(of_branch("loop.rebase", &settings.rebase));
+    rows.push(of_switch("loop.awake", &settings.awake));
     let protected = settings.protect.iter();
     rows.extend(protected.map(|glob| row("loop.protect", &glob.value, &glob.origin)));
     rows.extend(settings.reactions.iter().map(|reaction| {
@@ -146,6 +147,7 @@ fn of_terms(rows: &mut Vec<Row>, key: &str, terms: &Layer) {
     rows.extend(terms.commit.as_ref().map(|switch| of_switch(&named("commit"), switch)));
     rows.extend(terms.push.as_ref().map(|switch| of_switch(&named("push"), switch)));
     rows.extend(terms.rebase.as_ref().map(|branch| of_branch(&named("rebase"), branch)));
+    rows.extend(terms.awake.as_ref().map(|switch| of_switch(&named("awake"), switch)));
     rows.extend(terms.protect.iter().map(|it| row(&named("protect"), &it.value, &it.origin)));
     rows.extend(terms.checks.iter().map(|check| {
         let check_of = &check.value.check;
