@@ -17,6 +17,7 @@ mod gone;
 #[cfg(target_os = "linux")]
 mod kills;
 mod moves;
+mod orders;
 mod owners;
 mod prompts;
 mod protection;
