@@ -43,8 +43,12 @@ fn typed() -> Exit {
             return Exit::Success;
         }
     };
-    cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
+    let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
         cmd::print::err(&exit::message(&error));
         Exit::of_error(&error)
-    })
+    });
+    for told in world::store::rebuilt() {
+        cmd::print::err(&format!("crew: {told}"));
+    }
+    exit
 }

@@ -32,11 +32,13 @@ fn assert_named(ran: &Ran, path: &str) {
 
 #[test]
 fn what_cannot_be_read_or_written_is_named_with_a_way_out() {
-    let table: [(&str, &[&str]); 10] = [
+    let table: [(&str, &[&str]); 12] = [
         ("", &["status"]),
         ("", &["cancel"]),
         ("", &["run", "look around", "--agent-cmd", "true"]),
         ("checkouts", &["status"]),
+        ("loops", &["status", "--all"]),
+        ("loops", &["history", "--all"]),
         ("loops/ID", &["show"]),
         ("loops/ID/loop.json", &["status"]),
         ("loops/ID/loop.json", &["pause"]),

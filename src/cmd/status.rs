@@ -1,17 +1,19 @@
 //! `crew status`: how a loop stands, or how it ended.
 
 use anyhow::Result;
+use serde_json::Value;
 
 use super::{all, home, print};
 use crate::cli::Status;
 use crate::drive::ending::{complete, elsewhere, owner_is_gone};
 use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
+use crate::engine::facts::Order;
 use crate::engine::handoff::Since;
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, Status as State};
 use crate::exit::Exit;
 use crate::report::{json, line, page};
 use crate::world::home::Home;
-use crate::world::{clock, env, git};
+use crate::world::{clock, env, git, store};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &Status) -> Result<Exit> {
@@ -62,7 +64,8 @@ fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
     };
     if let Some(record) = found.filter(Loop::is_live) {
         let gone = owner_is_gone(home, &record);
-        print::out(&line::short(&record, gone, clock::local()));
+        let pausing = if pauses(home, &record) { " · pausing" } else { "" };
+        print::out(&format!("{}{pausing}", line::short(&record, gone, clock::local())));
     }
     Ok(Exit::Success)
 }
@@ -71,13 +74,30 @@ fn show(home: &Home, record: Loop, as_json: bool) {
     complete(home, &record);
     let gone = owner_is_gone(home, &record);
     if as_json {
-        print::json(&json::status(&[(record, gone)]));
+        print::json(&with_orders(home, &[(record, gone)]));
         return;
     }
     print::out(&page::status(&record, gone, &since(&record)));
+    if pauses(home, &record) && !gone {
+        print::out(&format!("  ordered  a pause, when iteration {} ends", record.iteration()));
+    }
     if let Some(why) = elsewhere(&record).filter(|_| record.is_live()) {
         print::err(&format!("crew: {why}"));
     }
+}
+
+/// Whether a pause waits for a loop that does not rest yet.
+fn pauses(home: &Home, record: &Loop) -> bool {
+    let rests = matches!(record.state.status, State::Paused | State::Finished);
+    !rests && store::order(home, &record.id) == Some(Order::Pause)
+}
+
+fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
+    let mut value = json::status(told);
+    for (index, (record, _)) in told.iter().enumerate() {
+        value["loops"][index]["pausing"] = pauses(home, record).into();
+    }
+    value
 }
 
 /// What happened since the loop started; looked at only for a page that shows it.
@@ -91,7 +111,7 @@ fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
             let gone = owner_is_gone(home, &record);
             (record, gone)
         });
-        print::json(&json::status(&told.collect::<Vec<_>>()));
+        print::json(&with_orders(home, &told.collect::<Vec<_>>()));
     } else {
         print::out(&page::list(&loops));
     }

@@ -137,14 +137,16 @@ pub fn open_remembered(home: &Home, before: Loop) -> Open {
 }
 
 impl Open {
-    /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed.
+    /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed. A
+    /// cancel outranks a pause, wherever it comes from.
     pub fn order(&self) -> Option<Order> {
-        let filed = store::order(&self.home, &self.before.id);
-        let edited = self.sight == Sight::Deactivated;
-        filed.or_else(|| {
-            let reason = Some("\"active\": false in state.json".to_owned());
-            edited.then(|| Order::Cancel { by: "user".to_owned(), reason })
-        })
+        match store::order(&self.home, &self.before.id) {
+            None | Some(Order::Pause) if self.sight == Sight::Deactivated => {
+                let reason = Some(ending::SWITCHED_OFF.to_owned());
+                Some(Order::Cancel { by: "user".to_owned(), reason })
+            }
+            filed => filed,
+        }
     }
 
     /// Runs what is worth running, and tells of each check. `None` when `stop` ended one, and nothing is known.

@@ -20,10 +20,14 @@ use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT, StoreError};
+use crate::world::view::Sight;
 use crate::world::{clock, descendants, git, groups, host, room, unix, view, wakes};
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
+
+/// The reason of a loop that a person switched off in its view.
+pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
 
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
@@ -224,6 +228,15 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
     }
     let pid = owner.process.pid;
     anyhow!("{error}\nhint: free some space on its disk, or end its crew in order: kill -INT {pid}")
+}
+
+/// Ends a paused loop that was switched off in its view: no boundary will look at it. `None` for any other.
+pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<Attempt>> {
+    let is_paused = record.state.status == Status::Paused;
+    if !is_paused || view::look(record) != Sight::Deactivated {
+        return Ok(None);
+    }
+    end(home, &record.id, Ending::cancelled("user", Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
 }
 
 /// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.

@@ -179,7 +179,9 @@ fn vacate(
     if same_command {
         return Ok(Vacancy::SameCommand);
     }
-    let attempt = if ending::owner_is_gone(home, &record) {
+    let attempt = if let Some(attempt) = ending::obey_view(home, &record)? {
+        attempt
+    } else if ending::owner_is_gone(home, &record) {
         ending::interrupt(home, id, ending::gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
         ending::cancel_under(home, id, "user", Some("replaced by a new loop"))?

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::ending::{self, Attempt};
 use super::{handoff, meter, place};
 use crate::engine::journal::Event;
-use crate::engine::limits::{raise, reached};
+use crate::engine::limits::{going_on, raise, reached};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
@@ -81,9 +81,7 @@ pub fn resume(
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
     refuse(home, &found, &taker.owner)?;
-    if let Some(gone) = place::gone(&found.place) {
-        bail!("loop {id} cannot be resumed: {gone}");
-    }
+    look_around(home, &found)?;
     ending::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
@@ -135,15 +133,38 @@ pub fn resume(
     if let Some(accepted) = &accepted {
         let _ = held.note(&record, clock::now(), accepted);
     }
+    release(home, former, &record);
+    let _ = view::write(&record);
+    let handoff = made.or_else(|| view::newest_handoff(&record));
+    Ok(Resumed { record, handoff, accepted, unproved })
+}
+
+/// Says what of a loop's place stands against it: a person switched it off there, or its folder is gone.
+fn look_around(home: &Home, found: &Loop) -> Result<()> {
+    let id = &found.id;
+    if ending::obey_view(home, found)?.is_some() {
+        bail!(
+            "loop {id} is cancelled now: {}\nhint: {} resumes it all the same",
+            ending::SWITCHED_OFF,
+            going_on(found)
+        );
+    }
+    if let Some(gone) = place::gone(&found.place) {
+        bail!("loop {id} cannot be resumed: {gone}");
+    }
+    Ok(())
+}
+
+/// Takes from its former session what was the loop's.
+fn release(home: &Home, former: Option<String>, record: &Loop) {
     match (former, &record.state.owner.session_id) {
-        (Some(former), now) if Some(&former) != now.as_ref() => ending::release(home, &former, id),
+        (Some(former), now) if Some(&former) != now.as_ref() => {
+            ending::release(home, &former, &record.id);
+        }
         // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
         (_, Some(session_id)) => wakes::clear(home, session_id, None),
         (_, None) => {}
     }
-    let _ = view::write(&record);
-    let handoff = made.or_else(|| view::newest_handoff(&record));
-    Ok(Resumed { record, handoff, accepted, unproved })
 }
 
 /// Whether its crew was killed before it could end what it had started.

@@ -80,7 +80,8 @@ pub fn contract(
 ) -> Result<Contract> {
     let is_procedure = run.as_ref().is_some_and(|run| run.procedure.is_some());
     let is_bare = arguments.task.is_none() && arguments.prompt_file.is_none();
-    let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd)? };
+    let start = if run.is_some() { "crew run" } else { "/crew:loop" };
+    let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd, start)? };
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
@@ -118,7 +119,8 @@ fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result
     Ok(Promise::in_task(task)?.or(set))
 }
 
-fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {
+/// The task; `start` is the command that has none where it is missing.
+fn task(arguments: &LoopArguments, cwd: &Path, start: &str) -> Result<String> {
     let task = match (&arguments.task, &arguments.prompt_file) {
         (Some(task), _) => task.clone(),
         (None, Some(file)) => {
@@ -130,11 +132,11 @@ fn task(arguments: &LoopArguments, cwd: &Path) -> Result<String> {
                 .with_context(|| format!("--prompt-file {} is not UTF-8 text", path.display()))?
         }
         (None, None) => {
-            bail!("a loop needs a task\nhint: /crew:loop \"task\" --verify \"command\"")
+            bail!("a loop needs a task\nhint: {start} \"task\" --verify \"command\"")
         }
     };
     if task.trim().is_empty() {
-        bail!("the task is empty\nhint: /crew:loop \"task\" --verify \"command\"");
+        bail!("the task is empty\nhint: {start} \"task\" --verify \"command\"");
     }
     if task.len() as u64 > TASK_BYTES {
         bail!(

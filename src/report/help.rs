@@ -90,6 +90,7 @@ Around it:
       --push                      push after an iteration
       --rebase BRANCH             rebase onto BRANCH before an iteration, when it moved
       --worktree NAME             work in <repo>.worktrees/NAME on branch NAME
+      --no-awake                  let this machine sleep while an agent works
       --replace                   end the loop that runs here first
       --no-project                leave .claude/crew.toml aside
       --detach                    run on in a crew of its own, whatever becomes of this terminal

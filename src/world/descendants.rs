@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[cfg(target_os = "linux")]
 use super::clock::{self, Deadline};
+#[cfg(target_os = "linux")]
+use super::processes;
 use super::unix;
 #[cfg(target_os = "linux")]
 use super::unix::GroupSignal;
@@ -45,7 +47,7 @@ pub fn reap(at_work: i32) {
     #[cfg(target_os = "linux")]
     if are_adopted() && unix::has_ended_child() {
         let me = unix::my_id();
-        for (pid, row) in unix::table() {
+        for (pid, row) in processes::table() {
             if row.has_ended && row.parent == me && pid != at_work {
                 unix::reap(pid);
             }
@@ -75,7 +77,7 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
         let marked = |table: &Table| {
             let above = above(table, unix::my_id());
             let found = table.iter().filter(|(pid, row)| {
-                !row.has_ended && !above.contains(pid) && unix::has_variable(*pid, &mark)
+                !row.has_ended && !above.contains(pid) && processes::has_variable(*pid, &mark)
             });
             found.cloned().collect()
         };
@@ -95,14 +97,14 @@ pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
     #[cfg(target_os = "linux")]
     {
         let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
-        let table = unix::table();
+        let table = processes::table();
         let above = above(&table, unix::my_id());
         let mut found: Vec<String> = Vec::new();
         for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
             let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
             let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
-            if is_loose && is_later && !row.has_ended && unix::works_in(*pid, checkout) {
-                found.push(format!("{pid} ({})", unix::command(*pid)));
+            if is_loose && is_later && !row.has_ended && processes::works_in(*pid, checkout) {
+                found.push(format!("{pid} ({})", processes::command(*pid)));
             }
         }
         found
@@ -125,7 +127,7 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
     let last = Deadline::after(GRACE + KILLED);
     let mut asked: Vec<(i32, String)> = Vec::new();
     loop {
-        let table = unix::table();
+        let table = processes::table();
         let me = unix::my_id();
         let (ended, left): (Table, Table) =
             find(&table).into_iter().partition(|(_, row)| row.has_ended);
@@ -218,7 +220,7 @@ mod tests {
             assert_eq!(run(&order, None, || false).unwrap().end, End::Exit(0));
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
-                let all = below(&unix::table(), unix::my_id());
+                let all = below(&processes::table(), unix::my_id());
                 all.into_iter().filter(|(_, row)| !row.has_ended).count()
             };
             assert!(living() >= 2);

@@ -18,6 +18,8 @@ pub mod host;
 pub mod journal;
 pub mod logs;
 pub mod process;
+#[cfg(target_os = "linux")]
+mod processes;
 pub mod protected;
 pub mod room;
 pub mod settings;

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::disk::{self, Durability};
+use super::disk;
 use super::home::Home;
 use crate::engine::looped::LoopId;
 
@@ -21,7 +21,11 @@ fn file(home: &Home, id: &LoopId) -> PathBuf {
 pub fn keep(home: &Home, id: &LoopId) {
     let file = file(home, id);
     if disk::size(&file) < ROOM_BYTES as u64 {
-        let _ = disk::write(&file, &vec![b'\n'; ROOM_BYTES], Durability::Process);
+        let _ = disk::remove(&file);
+        let kept = disk::create_private(&file);
+        if kept.and_then(|mut kept| kept.write_all(&vec![b'\n'; ROOM_BYTES])).is_err() {
+            let _ = disk::remove(&file);
+        }
     }
 }
 

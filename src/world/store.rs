@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -33,6 +34,14 @@ const ORDER_BYTES: u64 = 64 << 10;
 
 /// The reason of a pause that breaks the running iteration off.
 const PAUSE_NOW: &str = "now";
+
+/// What this process rebuilt, until it is said.
+static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What to tell of records that were rebuilt from their journals since this was last asked.
+pub fn rebuilt() -> Vec<String> {
+    std::mem::take(&mut *REBUILT.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Why a record could not be had.
 #[derive(Debug)]
@@ -277,11 +286,12 @@ impl Held {
         // The broken one stays in its place until it is replaced: a crash here must not lose the loop.
         disk::copy_aside(&path, &name)?;
         self.write(&record)?;
-        self.note(
-            &record,
-            now,
-            format!("the record was broken ({why}); rebuilt, the old kept as {name}"),
-        )?;
+        let told = format!("the record was broken ({why}); rebuilt, the old kept as {name}");
+        self.note(&record, now, told.as_str())?;
+        REBUILT
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(format!("loop {}: {told}", self.id));
         Ok(record)
     }
 

@@ -299,7 +299,7 @@ pub fn started_ms() -> Option<u64> {
 }
 
 #[cfg(target_os = "linux")]
-fn row(pid: i32) -> Option<Row> {
+pub(super) fn row(pid: i32) -> Option<Row> {
     let path = format!("/proc/{pid}/stat");
     let text = super::disk::read_text(std::path::Path::new(&path), 4096).ok()??;
     crate::parse::process_table::proc_stat(&text)
@@ -311,13 +311,6 @@ fn row(pid: i32) -> Option<Row> {
         super::process::output_of("ps", &["-o", "ppid=,sess=,lstart=", "-p", &pid.to_string()])?;
     crate::parse::process_table::ps(&text)
 }
-
-/// More processes than are looked at.
-#[cfg(target_os = "linux")]
-const PROCESSES_MAX: usize = 1 << 17;
-/// The longest environment that is looked through.
-#[cfg(target_os = "linux")]
-const ENVIRONMENT_BYTES: u64 = 2 << 20;
 
 /// This process's id.
 #[cfg(target_os = "linux")]
@@ -331,14 +324,6 @@ pub fn become_subreaper() -> io::Result<()> {
     return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
     #[cfg(not(target_os = "linux"))]
     Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Every process, by its id.
-#[cfg(target_os = "linux")]
-pub fn table() -> Vec<(i32, Row)> {
-    let names = super::disk::names(std::path::Path::new("/proc"), PROCESSES_MAX);
-    let ids = names.iter().filter_map(|name| name.parse().ok());
-    ids.filter_map(|pid| Some((pid, row(pid)?))).collect()
 }
 
 /// Whether this process has a child at all, ended ones too.
@@ -377,31 +362,6 @@ pub fn signal(pid: i32, started: &str, signal: GroupSignal) {
     for signal in all {
         let _ = rustix::process::kill_process(process, *signal);
     }
-}
-
-/// Whether a process of this user was started with `variable`, given as `NAME=value`.
-#[cfg(target_os = "linux")]
-pub fn has_variable(pid: i32, variable: &str) -> bool {
-    let path = format!("/proc/{pid}/environ");
-    let found = super::disk::read(std::path::Path::new(&path), ENVIRONMENT_BYTES);
-    let environment = found.ok().flatten().unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-}
-
-/// Whether the folder a process of this user is in lies in `folder`.
-#[cfg(target_os = "linux")]
-pub fn works_in(pid: i32, folder: &std::path::Path) -> bool {
-    let at = format!("/proc/{pid}/cwd");
-    super::disk::real_path(std::path::Path::new(&at)).is_ok_and(|at| at.starts_with(folder))
-}
-
-/// The beginning of a process's command line.
-#[cfg(target_os = "linux")]
-pub fn command(pid: i32) -> String {
-    let path = format!("/proc/{pid}/cmdline");
-    let found = super::disk::read_text(std::path::Path::new(&path), ENVIRONMENT_BYTES);
-    let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");
-    words.trim_end().chars().take(60).collect()
 }
 
 #[cfg(test)]

@@ -63,7 +63,9 @@ fn orders_on_a_full_disk_are_left_obeyed_and_recorded() {
 fn a_run_that_ends_on_a_full_disk_is_recorded_as_over() {
     let fill = format!("touch \"$notes/go\"; {FILL}; echo '<promise>COMPLETE</promise>'");
     let world = World::of(Sandbox::new(), &[&fill]);
-    let script = "crew run 'Do it' --gate true; echo \"ran $?\"; crew status; echo \"status $?\"";
+    // Longer than what small files leave free where they are removed.
+    world.sandbox.write("TASK.md", &"do it ".repeat(10_000));
+    let script = "crew run --prompt-file TASK.md --gate true; echo \"ran $?\"; crew status; echo \"status $?\"";
     let Some(ran) = on_a_small_disk(&world, script) else { return println!("{SKIPPED}") };
     let (run, status) = ran.stdout.split_once("ran 0\n").unwrap_or_else(|| panic!("{ran:#?}"));
     assert!(run.contains("completed"), "{ran:#?}");

@@ -25,6 +25,7 @@ mod kills;
 mod limits;
 mod live;
 mod moves;
+mod orders;
 mod owners;
 mod prompts;
 mod protection;

@@ -308,7 +308,7 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
     ] {
         let expected = format!(
             "{flag} stands inside the task, whose quotes do not balance\n\
-             close the quote before {flag}; if it belongs to the task, put the task behind --"
+             close the quote before {flag}; if it belongs to the task, write a quote inside it as \\\""
         );
         assert_eq!(parse(raw).expect_err(raw).to_string(), expected, "{raw}");
     }

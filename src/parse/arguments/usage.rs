@@ -130,15 +130,14 @@ impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownOption { option, suggestion, in_terminal } => {
-                write!(f, "unknown option `{option}`")?;
-                if let Some(suggestion) = suggestion {
-                    write!(f, ": did you mean `{suggestion}`?")?;
-                }
+                let meant = suggestion.as_ref().map(|it| format!(": did you mean `{it}`?"));
                 let agents =
                     if *in_terminal { "if it is the agent's, put it after `--`; " } else { "" };
                 write!(
                     f,
-                    "\n{agents}if it belongs to the task, put the whole task in double quotes"
+                    "unknown option `{option}`{}\n\
+                     {agents}if it belongs to the task, put the whole task in double quotes",
+                    meant.unwrap_or_default()
                 )
             }
             Self::TypographicDash { typed, meant } => write!(
@@ -181,7 +180,7 @@ impl fmt::Display for UsageError {
             Self::SwallowedOption { flag } => write!(
                 f,
                 "{flag} stands inside the task, whose quotes do not balance\n\
-                 close the quote before {flag}; if it belongs to the task, put the task behind --"
+                 close the quote before {flag}; if it belongs to the task, write a quote inside it as \\\""
             ),
             Self::GivenTwice { flag } => write!(f, "{flag} is given twice: keep one of them"),
             Self::TextAfterTask { text } => write!(

@@ -1,0 +1,105 @@
+//! What a person has asked for and does not see yet, and an order that stands in the view: it is told, and the
+//! stronger one wins.
+
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use super::{CLAIM, HANG, World};
+use crate::sandbox::DEADLINE;
+
+/// A step that waits for the test.
+const WAIT: &str = "echo Waiting.; touch \"$notes/hangs\"; \
+                    until test -e \"$notes/go\"; do sleep 0.02; done; echo waited >> work.txt";
+
+impl World {
+    /// Switches the loop off as a person would, by hand.
+    fn switch_off(&self) {
+        let file: PathBuf = self.sandbox.file(".claude/branches/main/state.json");
+        let mut view: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        view["loop"]["active"] = false.into();
+        std::fs::write(file, view.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn a_loop_that_is_switched_off_in_its_view_is_cancelled_whatever_else_was_ordered() {
+    let world = World::new(&[WAIT, HANG]);
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["pause"]).success();
+    world.switch_off();
+    std::fs::write(world.note("go"), "").unwrap();
+    let ran = running.wait(DEADLINE);
+    assert_eq!(
+        (ran.code(), world.the_loop()["outcome"].as_str()),
+        (14, Some("cancelled")),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_paused_loop_that_is_switched_off_is_cancelled_by_who_would_resume_or_replace_it() {
+    let world = World::new(&[HANG, CLAIM]);
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    world.switch_off();
+    let refused = world.crew(&["resume"]);
+    assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
+    assert_snapshot!(world.same(&refused.stderr), @r#"
+    crew: loop ID is cancelled now: "active": false in state.json
+    hint: crew resume ID resumes it all the same
+    "#);
+    assert_eq!(world.the_loop()["outcome"], "cancelled");
+    assert_eq!(world.crew(&["resume"]).code(), 0);
+    world.steps(&[HANG, CLAIM]);
+    let running = world.hanging(&["run", "Do it"]);
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    world.switch_off();
+    let ran = world.crew(&["run", "Do it"]);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    assert!(ran.stderr.contains("is now cancelled after 0 iterations"), "{ran:#?}");
+}
+
+#[test]
+fn a_pause_that_waits_is_seen() {
+    let world = World::new(&[WAIT]);
+    let running = world.hanging(&["run", "Do it"]);
+    let seen = || {
+        let line = world.crew(&["status", "--line"]).success().contains(" · pausing");
+        let page = world.crew(&["status"]).success();
+        let page = page.contains("ordered  a pause, when iteration 1 ends");
+        (world.the_loop()["pausing"] == true, line, page)
+    };
+    assert_eq!(seen(), (false, false, false));
+    world.crew(&["pause"]).success();
+    assert_eq!(seen(), (true, true, true));
+    std::fs::write(world.note("go"), "").unwrap();
+    assert_eq!(running.wait(DEADLINE).code(), 130);
+    assert_eq!(seen(), (false, false, false));
+}
+
+#[test]
+fn a_record_that_is_rebuilt_is_told_once() {
+    let world = World::new(&[CLAIM]);
+    assert_eq!(world.crew(&["run", "Do it"]).code(), 0);
+    let id = world.id();
+    std::fs::write(world.file("loop.json"), "{\"version\":2,").unwrap();
+    let told = world.crew(&["status", &id]);
+    assert_eq!(told.code(), 0, "{told:#?}");
+    let begin = format!("crew: loop {id}: the record was broken (EOF");
+    assert!(told.stderr.starts_with(&begin) && told.stderr.contains("; rebuilt, the old kept as"));
+    assert_eq!(world.crew(&["status", &id]).stderr, "");
+}
+
+#[test]
+fn a_prompt_file_that_is_empty_hints_at_the_command_that_was_typed() {
+    let world = World::new(&[CLAIM]);
+    world.sandbox.write("TASK.md", " \n");
+    assert_snapshot!(world.crew(&["run", "--prompt-file", "TASK.md"]).stderr, @r#"
+    crew: the task is empty
+    hint: crew run "task" --verify "command"
+    "#);
+}
