@@ -52,7 +52,7 @@ fn contract() -> Value {
             "max_turns": 1, "token_budget": 2,
             "git": { "commit": true, "push": true, "rebase": "main" },
             "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
-            "awake": true,
+            "may_sleep": true,
         },
     })
 }

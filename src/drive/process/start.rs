@@ -153,7 +153,7 @@ fn run(
         token_budget: settings.token_budget(),
         git: settings.git(),
         reactions: settings.contract_reactions(),
-        awake: settings.awake.value,
+        may_sleep: !settings.awake.value,
     })
 }
 
@@ -376,7 +376,7 @@ fn still(had: Run, agent: Agent, options: &RunOptions) -> Run {
         agent,
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
-        awake: had.awake && !options.no_awake,
+        may_sleep: had.may_sleep || options.no_awake,
         pace: Pace {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
