@@ -40,7 +40,7 @@ impl Scene {
             pace: Pace::default(),
             max_turns: 0,
             token_budget: 100_000,
-            awake: true,
+            may_sleep: false,
             git: GitSteps::default(),
             reactions: reactions.iter().map(reaction).collect(),
             ..Run::default()

@@ -28,13 +28,9 @@ pub struct Run {
     pub token_budget: u64,
     pub git: GitSteps,
     pub reactions: Vec<Reaction>,
-    /// Keep the machine from sleeping while the loop works.
-    #[serde(default = "yes")]
-    pub awake: bool,
-}
-
-fn yes() -> bool {
-    true
+    /// Let the machine sleep while the loop works.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_sleep: bool,
 }
 
 /// What a prompt is made of, beside the task: the phases of one iteration, each in the order given.

@@ -55,7 +55,7 @@ fn contract() -> Value {
                 "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
             },
             "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
-            "awake": true,
+            "may_sleep": true,
         },
     })
 }

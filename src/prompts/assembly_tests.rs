@@ -43,7 +43,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         pace: Pace::default(),
         max_turns: 0,
         token_budget: 100_000,
-        awake: true,
+        may_sleep: false,
         git: GitSteps::default(),
         ..Run::default()
     }

@@ -72,7 +72,7 @@ fn still(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
-        awake: had.awake && !options.no_awake,
+        may_sleep: had.may_sleep || options.no_awake,
         pace: Pace {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),

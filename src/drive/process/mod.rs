@@ -48,7 +48,7 @@ pub enum End {
 /// cannot be recorded is remembered.
 pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Listener) -> End {
     // Before orphans are adopted: what keeps the machine awake is to be none of theirs.
-    let is_wanted = record.contract.run.as_ref().is_some_and(|run| run.awake);
+    let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(awake::keep).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;

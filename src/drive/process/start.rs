@@ -153,7 +153,7 @@ pub(super) fn run(
         token_budget: settings.token_budget(),
         git: GitSteps { all: options.commit_all, ..settings.git() },
         reactions: settings.contract_reactions(),
-        awake: settings.awake.value,
+        may_sleep: !settings.awake.value,
     })
 }
 

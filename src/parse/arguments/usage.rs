@@ -145,9 +145,7 @@ impl fmt::Display for UsageError {
                 "`{typed}` begins with a typographic dash: type {} instead, `{meant}`",
                 if meant.starts_with("--") { "two hyphens" } else { "a hyphen" }
             ),
-            Self::MissingValue { flag, example } => {
-                write!(f, "{flag} needs a value: {example}")
-            }
+            Self::MissingValue { flag, example } => write!(f, "{flag} needs a value: {example}"),
             Self::OptionAsValue { flag, value } => write!(
                 f,
                 "{flag} needs a value, but `{value}` follows it\n\
@@ -180,7 +178,7 @@ impl fmt::Display for UsageError {
             Self::SwallowedOption { flag } => write!(
                 f,
                 "{flag} stands inside the task, whose quotes do not balance\n\
-                 close the quote before {flag}; if it belongs to the task, write a quote inside it as \\\""
+                 close the quote before {flag}, or give the task with --prompt-file"
             ),
             Self::GivenTwice { flag } => write!(f, "{flag} is given twice: keep one of them"),
             Self::TextAfterTask { text } => write!(
