@@ -384,6 +384,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_record_keeps_the_newest_times_and_sums_up_the_others() {
+        let mut subject = a_loop();
+        subject.contract.limits.max_iterations = 0;
+        for ms in 1..=250 {
+            subject.took(ms);
+            subject.state.completed += 1;
+            assert_eq!(subject.check(), Ok(()));
+        }
+        assert_eq!(subject.elapsed_ms, (151..=250).collect::<Vec<u64>>());
+        assert_eq!((subject.earlier.count, subject.earlier.max_ms), (150, 150));
+        let spread = subject.spread().unwrap();
+        assert_eq!((spread.min, spread.mean, spread.max), (1, 126, 250));
+    }
+
     type Breakage = (&'static str, fn(&mut Loop));
 
     #[test]

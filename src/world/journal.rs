@@ -74,8 +74,32 @@ fn newest(path: &Path, limit: u64, mut each: impl FnMut(Entry)) -> io::Result<Ex
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fixture::at;
+    use crate::engine::evidence::Evidence;
+    use crate::engine::fixture::{a_loop, at};
     use crate::engine::journal::{Event, SCHEMA};
+
+    #[test]
+    fn the_last_accounts_are_found_at_the_end_of_a_journal_however_long_its_lines_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        assert_eq!(accounts(&path).unwrap(), []);
+        let mut state = a_loop().state;
+        // Together far more than is read at first.
+        state.words = vec!["x".repeat(30_000)];
+        for iteration in 1..=20 {
+            state.generation += 1;
+            state.completed = iteration;
+            state.evidence = Some(Evidence { iteration, ..Evidence::default() });
+            let (decision, state) = ("continue".to_owned(), Box::new(state.clone()));
+            let event = Event::Boundary { decision, why: None, elapsed_ms: Some(1), state };
+            let generation = u64::from(iteration);
+            append(&path, &Entry { schema: SCHEMA, at: at(0).wall, generation, event }).unwrap();
+            let told: Vec<u32> =
+                accounts(&path).unwrap().iter().map(|account| account.iteration).collect();
+            let first = iteration.saturating_sub(4).max(1);
+            assert_eq!(told, (first..=iteration).collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn of_a_long_journal_the_end_is_read_and_broken_lines_are_counted() {
