@@ -204,11 +204,8 @@ fn tasks_come_through_byte_for_byte_and_nothing_in_them_runs(installed: &Install
     let api = Api::answering(|_| Some(Reply::text("One iteration is enough.")));
     let mut asking = Client::new(installed, &sandbox, &api);
     for task in tasks {
-        asking = asking.prompt(&if task.contains('"') {
-            format!("/crew:loop -n 1 --stall 0 -- {task}")
-        } else {
-            format!("/crew:loop \"{task}\" -n 1 --stall 0")
-        });
+        let quoted = task.replace('"', "\\\"");
+        asking = asking.prompt(&format!("/crew:loop \"{quoted}\" -n 1 --stall 0"));
     }
     asking.run();
     let mut found: Vec<String> =

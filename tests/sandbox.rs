@@ -130,6 +130,12 @@ impl Sandbox {
         path
     }
 
+    /// Puts the build under test on the `PATH` of every child.
+    pub(crate) fn with_crew_on_the_path(self) -> Self {
+        std::os::unix::fs::symlink(self.build.path(), self.root.join("bin/crew")).unwrap();
+        self
+    }
+
     /// A child to be: started in the repository, with the pinned environment and nothing else.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());

@@ -21,10 +21,10 @@ pub struct Agent {
     #[serde(default)]
     pub max_turns: Option<String>,
     /// The option that names its model, such as `--model`; `None` where there is none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The option that allows commands by rules such as `Bash(cargo test)`; `None` where there is none.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
 }
 

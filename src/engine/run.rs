@@ -15,10 +15,10 @@ pub struct Run {
     pub agent: Agent,
     pub permissions: Permissions,
     /// The model the agent is asked for; `None` leaves it to the agent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What stands behind the agent's own arguments: the words that a person typed after `--`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     pub recipe: Recipe,
     pub pace: Pace,

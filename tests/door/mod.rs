@@ -46,8 +46,7 @@ impl Door {
     }
 
     fn of(sandbox: Sandbox) -> Self {
-        let crew = sandbox.root().join("bin/crew");
-        std::os::unix::fs::symlink(sandbox.build().path(), crew).unwrap();
+        let sandbox = sandbox.with_crew_on_the_path();
         Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
     }
 

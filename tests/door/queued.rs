@@ -107,7 +107,8 @@ fn what_is_typed_while_a_check_runs_is_obeyed_at_its_boundary() {
     let door = attended();
     let line = queue("enqueue", Some("/crew:pause"));
     let gate = format!("printf '%s\\n' '{line}' >> '{}'", door.transcript().display());
-    let id = door.begin(&format!("--stall 0 --gate=\"{}\" -- Build it", gate.replace('"', "\\\"")));
+    let id =
+        door.begin(&format!("\"Build it\" --stall 0 --gate=\"{}\"", gate.replace('"', "\\\"")));
     door.stop("one").assert_lets_go();
     assert_eq!(door.status(&id)["status"], "paused");
 }

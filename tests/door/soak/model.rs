@@ -185,6 +185,8 @@ impl Model {
         self.changed = false;
         if self.terms.max > 0 {
             self.limit(self.terms.max + more);
+        } else if more > 0 {
+            self.limit(self.completed + more);
         }
     }
 
