@@ -97,10 +97,9 @@ pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
     };
     let mut arguments = fixed.to_vec();
     let (rules, _) = rules(agent, ask.permissions, ask.checks);
-    if let (Some(option), false) = (&agent.allow, rules.is_empty()) {
-        // Claude Code takes every word up to the next option for a rule; one always follows here.
-        arguments.push(option.clone());
-        arguments.extend(rules);
+    if let Some(option) = &agent.allow {
+        // In a word of its own Claude Code would take what follows for rules, too.
+        arguments.extend(rules.iter().map(|rule| format!("{option}={rule}")));
     }
     arguments.extend_from_slice(permissions(agent, ask.permissions)?);
     if ask.max_turns > 0 {

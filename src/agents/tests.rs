@@ -139,8 +139,8 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
     let checks = checks.map(|(run, role)| Check::new(run, role));
     let claude = find("claude").unwrap();
     let line = asked(&claude, &Run { permissions: AcceptEdits, ..Run::default() }, &checks);
-    let expected = "claude -p --output-format stream-json --verbose --allowedTools Bash(cargo test) \
-                    Bash(test -f \"a, b\" && cat x) --permission-mode acceptEdits < prompt";
+    let expected = "claude -p --output-format stream-json --verbose --allowedTools=Bash(cargo test) \
+                    --allowedTools=Bash(test -f \"a, b\" && cat x) --permission-mode acceptEdits < prompt";
     assert_eq!(line.as_deref(), Ok(expected));
     let unnamed = not_allowed(&claude, AcceptEdits, &checks);
     assert_eq!(unnamed, ["ls *.rs", "(cd a; make)", "two\nlines"]);

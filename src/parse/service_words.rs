@@ -15,9 +15,16 @@ const LINES: usize = 5;
 pub fn limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
     let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
-    let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line))?;
+    let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line) && !is_of_code(line))?;
     // The reset may stand in a line of its own, after the limit.
     Some(classify("rate_limit", &last[told..].join(" "), now))
+}
+
+/// Whether a compiler or a test names a place or a failure of its own: `src/a.cc:3:7: …`, `FAILED …`.
+fn is_of_code(line: &str) -> bool {
+    let place = line.split_whitespace().next().and_then(|word| word.split(':').nth(1));
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    place.is_some_and(is_number) || line.contains("FAILED")
 }
 
 #[cfg(test)]
@@ -48,6 +55,11 @@ mod tests {
             ("error in line 429", None),
             ("write: Disk quota exceeded", None),
             ("the operator + is overloading", None),
+            ("error: call of overloaded 'f(unsigned int)' is ambiguous", None),
+            ("src/a.cc:3:7: error: overloaded functions differ", None),
+            ("FAILED: test_retry, 'too many requests'", None),
+            ("API Error: the server is overloaded", Some(None)),
+            ("529 Overloaded", Some(None)),
             (&long, None),
             ("", None),
         ];

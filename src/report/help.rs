@@ -11,8 +11,8 @@ pub const LOOP: &str = r#"crew keeps the agent working until the job is proved d
   /crew:handoff [type] TEXT       write a page for the next worker
   /crew:help                      this page
 
-While the agent works these wait for the end of its iteration. At once: `crew pause`, `crew cancel`, `crew status`, typed
-as a message (Claude Code 2.1.330), or in any terminal:
+While the agent works, pause, cancel-loop, status and handoff wait for the end of its iteration, the others for the end
+of its turn. At once: `crew pause`, `crew cancel`, `crew status`, as a message (Claude Code 2.1.330) or in any terminal:
   crew status, crew pause, crew cancel, crew tell "a word for the agent", crew set -n +10
 When something does not work: crew doctor names what keeps loops from running, with the fix.
   crew init, crew config, crew trust: this project's settings
