@@ -17,7 +17,12 @@ pub(super) struct Open {
 
 impl Open {
     pub(super) fn is_any(&self) -> bool {
-        self.is_any_tool() || !self.tasks.is_empty() || !self.hooks.is_empty()
+        self.is_any_work() || !self.hooks.is_empty()
+    }
+
+    /// Work of the agent's own; a hook is the client's.
+    pub(super) fn is_any_work(&self) -> bool {
+        self.is_any_tool() || !self.tasks.is_empty()
     }
 
     pub(super) fn is_any_tool(&self) -> bool {

@@ -7,6 +7,7 @@ use super::voice::Voice;
 use super::{home, meant, print};
 use crate::cli::Words;
 use crate::drive::process::adapt::adapt;
+use crate::drive::process::baseline::baseline;
 use crate::drive::resume::{Resumed, Taker, resume as take};
 use crate::drive::steer;
 use crate::engine::news::{Listener, News};
@@ -63,5 +64,6 @@ pub fn resume(typed: &Words) -> Result<Exit> {
     for note in unproved.iter().chain(&notes) {
         voice.hear(&News::Noted(note));
     }
+    let record = baseline(&home, record, &signals, &mut voice)?;
     go(&home, record, options, &signals, &mut voice)
 }

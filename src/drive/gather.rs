@@ -31,10 +31,11 @@ struct Within {
 }
 
 impl Within {
-    /// The loop's time and a little more, and in any case what all checks of one boundary may take.
-    fn of(subject: &Loop) -> Self {
+    /// The loop's time and a little more, and in any case what all checks of one boundary may take. While crew
+    /// itself was stopped, for `missed_ms`, none of that time passed.
+    fn of(subject: &Loop, missed_ms: u64) -> Self {
         let limits = &subject.contract.limits;
-        let left = time_left_ms(subject, clock::now().awake_ms)
+        let left = time_left_ms(subject, clock::now().awake_ms.saturating_sub(missed_ms))
             .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
         let Some(left) = left.filter(|left| *left < CHECKS_WITHIN) else {
             let why = "the checks of this boundary took 45 minutes".to_owned();
@@ -56,7 +57,7 @@ pub fn gather(
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
 ) -> Option<Facts> {
-    let within = Within::of(subject);
+    let within = Within::of(subject, seen.agent.missed_ms);
     let looks = seen.looks(&subject.contract);
     let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
     let tree = look();
@@ -83,21 +84,27 @@ pub fn gather(
     Some(facts)
 }
 
-/// Runs every check, each command once. `None` when one was ended by `stop`.
+/// Runs every check of which nothing is known yet, each command once, until one is ended by `stop`: gives those
+/// that came to their end.
 pub fn each(
     home: &Home,
     subject: &Loop,
     stop: &dyn Fn() -> bool,
     tell: &dyn Fn(&News<'_>),
-) -> Option<Vec<CheckResult>> {
-    let within = Within::of(subject);
+) -> Vec<CheckResult> {
+    let within = Within::of(subject, 0);
     let mut done: Vec<CheckResult> = Vec::new();
     for check in &subject.contract.checks {
-        if done.iter().all(|result| result.run != check.run) {
-            done.push(told(home, subject, check, &within, stop, tell)?);
+        let is_known = subject.state.checks.contains_key(&check.run);
+        if is_known || done.iter().any(|result| result.run == check.run) {
+            continue;
+        }
+        match told(home, subject, check, &within, stop, tell) {
+            Some(result) => done.push(result),
+            None => break,
         }
     }
-    Some(done)
+    done
 }
 
 fn told(
@@ -174,4 +181,20 @@ fn run(
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
     let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
     Some(CheckResult { run: check.run.clone(), verdict, exit, elapsed_ms, tail, incurable })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_run;
+
+    #[test]
+    fn the_time_for_checks_does_not_pass_while_crew_is_stopped() {
+        let mut subject = a_run(None);
+        subject.contract.limits.max_duration_s = 600;
+        subject.state.began.awake_ms = 0;
+        let stopped = clock::now().awake_ms;
+        let left = |missed_ms| Within::of(&subject, missed_ms).deadline.left();
+        assert!(left(stopped) > Duration::from_secs(600), "its time and a tenth more");
+    }
 }

@@ -35,7 +35,11 @@ pub(super) fn unclosed() -> String {
 /// Seconds that the next iteration waits; `subject` has counted the crash.
 pub fn wait_s(subject: &Loop) -> u64 {
     let state = &subject.state;
-    let waits = if state.completed > state.crashes { WORKED_S } else { NEVER_WORKED_S };
+    let waits = if state.completed > state.crashes.saturating_add(state.skips) {
+        WORKED_S
+    } else {
+        NEVER_WORKED_S
+    };
     let index = (state.crashes.max(1) as usize - 1).min(waits.len() - 1);
     let delay = subject.contract.run.as_ref().map_or(0, |run| run.pace.delay_s);
     waits[index].max(delay)
@@ -80,6 +84,9 @@ mod tests {
     #[test]
     fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter_than_the_delay()
      {
+        let mut skipped = a_run(None);
+        (skipped.state.completed, skipped.state.skips, skipped.state.crashes) = (3, 2, 1);
+        assert_eq!(wait_s(&skipped), 5, "an agent that was never started has not worked");
         let table = [
             (1, 1, 0, 5),
             (2, 2, 0, 30),

@@ -73,6 +73,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
             None if skipped(facts).is_some() => state.crashes,
             None => 0,
         };
+        state.skips += u32::from(skipped(facts).is_some());
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures = match failure {
             Some(_) => state.consecutive_failures + 1,

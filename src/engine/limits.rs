@@ -151,10 +151,12 @@ pub fn last(subject: &Loop) -> Option<String> {
         return Some("This is the last iteration.".to_owned());
     }
     let (state, done) = (&subject.state, u64::from(subject.state.completed));
-    let left = |max: u64, used: u64| {
+    // `used` is of the whole loop, `worked` of its iterations.
+    let left_of = |max: u64, used: u64, worked: u64| {
         let left = max.saturating_sub(used);
-        (max > 0 && done > 0 && left < used / done).then_some(left)
+        (max > 0 && done > 0 && left < worked / done).then_some(left)
     };
+    let left = |max: u64, used: u64| left_of(max, used, used);
     let (cost, tokens) = (state.usage.cost_at_most(), state.usage.tokens.total());
     let money = left(Money::from_micros(limits.max_cost_micros).0, cost.0)
         .map(|left| format!("{} of {}", Money(left), Money::from_micros(limits.max_cost_micros)));
@@ -163,8 +165,12 @@ pub fn last(subject: &Loop) -> Option<String> {
         Some(format!("{left} of {max} tokens"))
     };
     let time = || {
-        let minutes = left(limits.max_duration_s.saturating_mul(1000), state.awake_ms)? / 60_000;
-        Some(format!("{minutes} min of the loop's time"))
+        let newest = subject.elapsed_ms.iter().fold(0_u64, |sum, ms| sum.saturating_add(*ms));
+        let worked = subject.earlier.sum_ms.saturating_add(newest);
+        let seconds =
+            left_of(limits.max_duration_s.saturating_mul(1000), state.awake_ms, worked)? / 1000;
+        let (left, unit) = if seconds < 60 { (seconds, "s") } else { (seconds / 60, "min") };
+        Some(format!("{left} {unit} of the loop's time"))
     };
     let left = money.or_else(tokens).or_else(time)?;
     Some(format!("About {left} is left: treat this as the last iteration."))

@@ -151,6 +151,9 @@ pub struct State {
     /// Crashes of the agent in a row.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crashes: u32,
+    /// Counted iterations for which no agent was started.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skips: u32,
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
     /// What it waits for; means nothing while it does not wait.
@@ -202,6 +205,7 @@ impl State {
             still: 0,
             transient_errors: 0,
             crashes: 0,
+            skips: 0,
             due: None,
             awaited: None,
             awake_ms: 0,

@@ -84,7 +84,7 @@ fn state() -> Value {
             "driver": "session", "session_id": "s", "process": { "pid": 42, "started": "9" },
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
         },
-        "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2,
+        "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
         "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",

@@ -136,6 +136,24 @@ fn ctrl_c_during_the_baseline_starts_no_agent() {
 }
 
 #[test]
+fn what_the_baseline_saw_before_ctrl_c_stays_and_a_resume_looks_at_the_rest() {
+    let world = World::new(&["echo '<promise>BLOCKED: a key</promise>'"]);
+    let (ran_once, ready) = (world.note("once"), world.note("ready"));
+    let first = format!("echo x >> '{}'; exit 3", ran_once.display());
+    let second = format!("test -e '{0}' && exit 4; touch '{0}'; sleep 600", ready.display());
+    let arguments = ["run", "Do it", "--verify", &first, "--verify", &second];
+    let ran = signalled(&world, &arguments, "ready", Signal::INT);
+    assert_eq!((ran.code(), world.calls()), (130, 0), "{ran:#?}");
+    let ran = world.crew(&["resume"]);
+    assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
+    assert_eq!(std::fs::read_to_string(&ran_once).unwrap(), "x\n");
+    for exit in [3, 4] {
+        let told = format!("failed (exit {exit})");
+        assert!(world.prompt(1).contains(&told), "{}", world.prompt(1));
+    }
+}
+
+#[test]
 fn ctrl_c_during_the_baseline_hands_no_detached_run_over() {
     let world = World::new(&[WORK]);
     let check = format!("touch '{}'; sleep 600", world.note("ready").display());

@@ -42,10 +42,11 @@ fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
     const HEARD: &str = r#"{"type":"system","subtype":"hook_response","hook_id":"h"}"#;
     const QUEUED: &str = r#"{"type":"result","result":"","queued_turn_count":1}"#;
     // What the client printed, whether it is closed, and whether its silence is work.
-    let table: [(&[&str], bool, bool); 10] = [
+    let table: [(&[&str], bool, bool); 11] = [
         (&[CLAIM], false, false),
         (&[CALL], false, true),
         (&[TASK], false, true),
+        (&[HOOK], false, false),
         (&[CLAIM, DONE], true, false),
         (&[TASK, CLAIM, DONE], false, false),
         (&[TASK, CLAIM, DONE, TOLD], true, false),

@@ -116,7 +116,7 @@ impl Reader for Claude {
     }
 
     fn tool_is_open(&self) -> bool {
-        if self.ending.is_some() { self.open.is_any_tool() } else { self.open.is_any() }
+        if self.ending.is_some() { self.open.is_any_tool() } else { self.open.is_any_work() }
     }
 
     fn is_closed(&self) -> bool {

@@ -3,26 +3,30 @@
 
 use anyhow::Result;
 
+use super::is_ours;
 use super::watch::Cancels;
 use crate::drive::{ending, gather};
+use crate::engine::contract::Check;
 use crate::engine::evidence::{TAIL_CHARS, tail_of};
-use crate::engine::facts::Verdict;
+use crate::engine::facts::{CheckResult, Verdict};
 use crate::engine::journal::Event;
-use crate::engine::looped::{CheckMemory, Loop};
+use crate::engine::looped::{CheckMemory, Loop, Status};
 use crate::engine::news::{Listener, News};
 use crate::world::fingerprint::fingerprint;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{clock, store};
 
-/// Runs every check once before the first iteration.
-pub(super) fn baseline(
+/// Runs every check once before the first iteration: at a resume only those of which nothing is known yet. What
+/// others changed in the record meanwhile stays.
+pub fn baseline(
     home: &Home,
-    mut record: Loop,
+    record: Loop,
     signals: &Signals,
     listener: &mut dyn Listener,
 ) -> Result<Loop> {
-    if record.contract.checks.is_empty() {
+    let is_known = |check: &Check| record.state.checks.contains_key(&check.run);
+    if record.state.completed > 0 || record.contract.checks.iter().all(is_known) {
         return Ok(record);
     }
     let listener = std::cell::RefCell::new(listener);
@@ -33,9 +37,37 @@ pub(super) fn baseline(
         signals.times() > 0 || cancels.any()
     };
     let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
-    let Some(results) = gather::each(home, &record, &stop, &tell) else {
-        return Ok(store::load(home, &id)?);
+    let results = gather::each(home, &record, &stop, &tell);
+    for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
+        tell(&News::Noted(why));
+    }
+    let tree = record.watches_the_tree().then(|| fingerprint(&record)).flatten();
+    let held = store::hold(home, &id, store::LOCK_WAIT)?;
+    let mut found = held.load()?;
+    if !found.is_live() || !is_ours(&found) {
+        return Ok(found);
+    }
+    remember(&mut found, &results);
+    // Whoever paused it meanwhile has counted its time.
+    if found.state.status == Status::Running {
+        found.state.awake_ms += ending::spent_ms(&found);
+        found.state.began = clock::now();
+    }
+    found.state.tree = tree.map(|it| it.hash);
+    let found =
+        held.record(found, |next| Event::changed("checked before the first iteration", next))?;
+    let passed = |check: &Check| {
+        found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };
+    if found.contract.checks.iter().all(passed) {
+        tell(&News::Noted(
+            "every check passes already: they will not tell a finished job from an unbegun one",
+        ));
+    }
+    Ok(found)
+}
+
+fn remember(record: &mut Loop, results: &[CheckResult]) {
     for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
         let mut memory = CheckMemory::of(result, 0, None);
         if memory.ever_failed {
@@ -43,23 +75,4 @@ pub(super) fn baseline(
         }
         record.state.checks.insert(result.run.clone(), memory);
     }
-    for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
-        tell(&News::Noted(why));
-    }
-    if results.iter().all(|result| result.verdict == Verdict::Passed) {
-        tell(&News::Noted(
-            "every check passes already: they will not tell a finished job from an unbegun one",
-        ));
-    }
-    record.state.awake_ms += ending::spent_ms(&record);
-    record.state.began = clock::now();
-    if record.watches_the_tree() {
-        record.state.tree = fingerprint(&record).map(|it| it.hash);
-    }
-    let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
-    let found = held.load()?;
-    if found.state.generation != record.state.generation {
-        return Ok(found);
-    }
-    Ok(held.record(record, |next| Event::changed("checked before the first iteration", next))?)
 }

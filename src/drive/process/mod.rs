@@ -4,7 +4,7 @@
 
 pub mod adapt;
 mod attempt;
-mod baseline;
+pub mod baseline;
 pub mod handover;
 mod prompt;
 mod repository;

@@ -96,7 +96,14 @@ impl Runner<'_> {
     /// something meanwhile.
     pub(super) fn delay(&mut self) -> bool {
         let delay = self.run().pace.delay_s.saturating_mul(1000);
-        if delay == 0 || self.is_rested {
+        if self.is_rested {
+            return true;
+        }
+        if delay == 0 {
+            let git = self.run().git;
+            if git.commit || git.push {
+                self.begin("the last iteration's work is kept");
+            }
             return true;
         }
         let left = time_left_ms(&self.record, clock::now().awake_ms).unwrap_or(u64::MAX);
