@@ -59,6 +59,35 @@ fn change(record: &[u8]) -> Option<Change> {
     Some(Change { path: OsString::from_vec(path.to_vec()).into(), kind })
 }
 
+/// What one side of a comparison says of a path: the index, or the newer commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub path: Vec<u8>,
+    /// "mode id", in zeros where it has none.
+    pub what: Vec<u8>,
+}
+
+impl Entry {
+    /// As `git update-index -z --index-info` reads it.
+    pub fn line(&self) -> Vec<u8> {
+        [&*self.what, b"\t", &self.path, b"\0"].concat()
+    }
+}
+
+/// Reads `git diff-index` or `git diff-tree` with `--raw -z --no-renames --no-abbrev`: ":mode mode id id status" and
+/// the path, in turn.
+pub fn entries(text: &[u8]) -> Vec<Entry> {
+    let mut parts = text.split(|byte| *byte == 0);
+    let mut entries = Vec::new();
+    while let (Some(header), Some(path)) = (parts.next(), parts.next()) {
+        let fields: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
+        if let [_, mode, _, id, _] = fields[..] {
+            entries.push(Entry { path: path.to_vec(), what: [mode, b" ", id].concat() });
+        }
+    }
+    entries
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt;

@@ -44,6 +44,17 @@ fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
 }
 
 #[test]
+fn another_branch_is_not_rebased() {
+    let world = World::rebasing(&[&format!("git switch -qc release; {MAIN_MOVES}"), WORK]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--rebase", "main"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
+    assert_eq!(world.sandbox.git(&["log", "--format=%s", "release"]), "Begin");
+    let told =
+        "rebase failed (branch): release is checked out, and the loop's is feat; git switch feat";
+    assert!(world.told(&ran).contains(told), "{ran:#?}");
+}
+
+#[test]
 fn commits_on_no_branch_are_told() {
     let world = World::new(&[WORK]);
     world.sandbox.git(&["switch", "--quiet", "--detach"]);

@@ -217,8 +217,12 @@ impl Runner<'_> {
         let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
         let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
         let carried = self.sent_commit_below();
-        match self.steps(|steps| steps.rebase(onto)) {
+        match self.steps(|steps| steps.rebase(self.record.branch(), onto)) {
             None | Some(Ok(Rebased::NothingNew)) => true,
+            Some(Err(fault)) if fault.trouble == Trouble::Branch => {
+                self.tell(&News::Noted(&fault.line()));
+                true
+            }
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
                 let after = self.protected();

@@ -110,9 +110,13 @@ impl<'a> Steps<'a> {
     }
 
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
-    /// lacks. Nothing is fetched. What is not committed is set aside meanwhile. A conflict undoes it all.
-    pub fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
-        self.begin(Step::Rebase)?;
+    /// lacks, and if `branch` is what is checked out. Nothing is fetched. What is not committed is set aside
+    /// meanwhile. A conflict undoes it all.
+    pub fn rebase(&self, branch: Option<&str>, onto: &str) -> Result<Rebased, GitFault> {
+        let stand = self.begin(Step::Rebase)?;
+        if stand.branch.as_deref() != branch {
+            return Err(super::rebase::another(stand.branch.as_deref(), branch));
+        }
         let status = look(self.checkout()).unwrap_or_default();
         match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
             Some(entry) => Err(unmerged(Step::Rebase, &entry.path)),

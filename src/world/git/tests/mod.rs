@@ -112,7 +112,8 @@ impl Yard {
     }
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
-        Steps::new(&self.place(), &self.trusted(), &|| false).rebase(onto)
+        let place = self.place();
+        Steps::new(&place, &self.trusted(), &|| false).rebase(place.branch.as_deref(), onto)
     }
 
     /// Branch, commit, state of every file, and the changes: all that a step could leave different.
