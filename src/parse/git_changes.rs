@@ -34,6 +34,13 @@ pub fn changes(text: &[u8]) -> Vec<Change> {
     text.split(|byte| *byte == 0).filter_map(change).collect()
 }
 
+/// Reads what the same with `--ignored=matching` says is ignored: "! path", of a folder with a slash after it.
+pub fn ignored(text: &[u8]) -> Vec<PathBuf> {
+    let records = text.split(|byte| *byte == 0);
+    let paths = records.filter_map(|record| record.strip_prefix(b"! "));
+    paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect()
+}
+
 /// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
 fn change(record: &[u8]) -> Option<Change> {
     let before_the_path = match record.first()? {

@@ -85,6 +85,21 @@ fn what_crew_pushed_and_rebased_is_replaced_and_what_others_pushed_is_not() {
 }
 
 #[test]
+fn a_branch_that_was_pushed_before_the_loop_is_replaced_too() {
+    let world = World::rebasing(&[WORK]);
+    let git = |words: &[&str]| world.sandbox.git(words);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "Ours"]);
+    git(&["push", "--quiet", "--set-upstream", "origin", "feat"]);
+    git(&["switch", "--quiet", "main"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "Moved"]);
+    git(&["switch", "--quiet", "feat"]);
+    let ran =
+        world.crew(&["run", "write lines", "-n", "1", "--commit", "--push", "--rebase", "main"]);
+    assert!(ran.stdout.contains("] Pushed feat to origin"), "{ran:#?}");
+    assert!(world.there("feat").ends_with("Ours\nMoved\nBegin"), "{}", world.there("feat"));
+}
+
+#[test]
 fn an_agent_that_rewrites_what_was_pushed_is_not_followed() {
     let world = World::rebasing(&[WORK, "git reset -q --hard main; echo x > other.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit", "--push"]);

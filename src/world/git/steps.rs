@@ -103,10 +103,21 @@ impl<'a> Steps<'a> {
     /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the branch of its
     /// name at the only remote, or at `origin`, and follows that one from now on. What crew `sent` before and has
     /// rebased since is replaced there, unless somebody else has pushed.
-    pub fn push(&self, branch: Option<&str>, sent: Option<&Sent>) -> Result<Pushed, GitFault> {
+    /// Where the loop `rebases`, no cure is a rebase back.
+    pub fn push(
+        &self,
+        branch: Option<&str>,
+        sent: Option<&Sent>,
+        rebases: bool,
+    ) -> Result<Pushed, GitFault> {
         let stand = self.stand(Step::Push)?;
         self.unchanged(Step::Push, &stand)?;
-        super::push::push(self, &stand, branch, sent)
+        super::push::push(self, &stand, branch, sent, rebases)
+    }
+
+    /// What its remote was last seen to have of the branch that is checked out, if nothing of that is lacking here.
+    pub fn seen(&self) -> Option<Sent> {
+        super::push::seen(self, &self.stand(Step::Push).ok()?)
     }
 
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch

@@ -107,7 +107,7 @@ impl Yard {
     fn push(&self) -> Result<Pushed, GitFault> {
         let place = self.place();
         Steps::new(&place, &self.trusted(), &|| false)
-            .push(place.branch.as_deref(), None)
+            .push(place.branch.as_deref(), None, false)
             .map(|pushed| Pushed { commit: String::new(), ..pushed })
     }
 
