@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
-use regex::Regex;
+use crate::tidy::pattern;
 use serde_json::{Value, json};
 
 use crate::child::Ran;
@@ -30,9 +30,9 @@ fn settled(text: &str, id: &str) -> String {
         (r"\d+m\d+s|\b\d+\.\ds|\b\d+(ms|s)\b", "TIME"),
         (r"/\S+/repo\b", "REPO"),
     ];
-    replacements.into_iter().fold(text, |text, (pattern, with)| {
-        Regex::new(pattern).unwrap().replace_all(&text, with).into_owned()
-    })
+    replacements
+        .into_iter()
+        .fold(text, |text, (regex, with)| pattern(regex).replace_all(&text, with).into_owned())
 }
 
 fn told(ran: Ran) -> Value {

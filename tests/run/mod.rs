@@ -41,7 +41,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
+use crate::tidy::pattern;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -191,9 +191,9 @@ impl World {
             (r"-\d{4}-\d\d-\d\dT[0-9-]+Z", "-TIME"),
         ];
         let same = text.replace(&root, "ROOT");
-        changes.iter().fold(same, |text, (pattern, same)| {
-            Regex::new(pattern).unwrap().replace_all(&text, *same).into_owned()
-        })
+        changes
+            .iter()
+            .fold(same, |text, (regex, same)| pattern(regex).replace_all(&text, *same).into_owned())
     }
 
     /// The lines of a run, made the same, without the page that closes it.

@@ -86,7 +86,7 @@ fn source(folder: &str) -> Vec<File> {
 }
 
 /// Ends of words are those of ASCII: the product asks for no tables of Unicode.
-fn pattern(pattern: &str) -> Regex {
+pub(crate) fn pattern(pattern: &str) -> Regex {
     Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).unwrap()
 }
 
