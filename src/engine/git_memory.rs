@@ -14,7 +14,7 @@ pub struct GitMemory {
     pub pushes: Failures,
 }
 
-/// What crew itself pushed last in this loop.
+/// What crew itself pushed last in this loop, or found pushed at its first rebase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     pub remote: String,

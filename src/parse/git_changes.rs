@@ -34,6 +34,13 @@ pub fn changes(text: &[u8]) -> Vec<Change> {
     text.split(|byte| *byte == 0).filter_map(change).collect()
 }
 
+/// Reads what the same with `--ignored=matching` says is ignored: "! path", of a folder with a slash after it.
+pub fn ignored(text: &[u8]) -> Vec<PathBuf> {
+    let records = text.split(|byte| *byte == 0);
+    let paths = records.filter_map(|record| record.strip_prefix(b"! "));
+    paths.map(|path| OsString::from_vec(path.to_vec()).into()).collect()
+}
+
 /// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
 fn change(record: &[u8]) -> Option<Change> {
     let before_the_path = match record.first()? {
@@ -57,6 +64,35 @@ fn change(record: &[u8]) -> Option<Change> {
         _ => Kind::There,
     };
     Some(Change { path: OsString::from_vec(path.to_vec()).into(), kind })
+}
+
+/// What one side of a comparison says of a path: the index, or the newer commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub path: Vec<u8>,
+    /// "mode id", in zeros where it has none.
+    pub what: Vec<u8>,
+}
+
+impl Entry {
+    /// As `git update-index -z --index-info` reads it.
+    pub fn line(&self) -> Vec<u8> {
+        [&*self.what, b"\t", &self.path, b"\0"].concat()
+    }
+}
+
+/// Reads `git diff-index` or `git diff-tree` with `--raw -z --no-renames --no-abbrev`: ":mode mode id id status" and
+/// the path, in turn.
+pub fn entries(text: &[u8]) -> Vec<Entry> {
+    let mut parts = text.split(|byte| *byte == 0);
+    let mut entries = Vec::new();
+    while let (Some(header), Some(path)) = (parts.next(), parts.next()) {
+        let fields: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
+        if let [_, mode, _, id, _] = fields[..] {
+            entries.push(Entry { path: path.to_vec(), what: [mode, b" ", id].concat() });
+        }
+    }
+    entries
 }
 
 #[cfg(test)]

@@ -44,6 +44,17 @@ fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
 }
 
 #[test]
+fn another_branch_is_not_rebased() {
+    let world = World::rebasing(&[&format!("git switch -qc release; {MAIN_MOVES}"), WORK]);
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--rebase", "main"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
+    assert_eq!(world.sandbox.git(&["log", "--format=%s", "release"]), "Begin");
+    let told =
+        "rebase failed (branch): release is checked out, and the loop's is feat; git switch feat";
+    assert!(world.told(&ran).contains(told), "{ran:#?}");
+}
+
+#[test]
 fn commits_on_no_branch_are_told() {
     let world = World::new(&[WORK]);
     world.sandbox.git(&["switch", "--quiet", "--detach"]);
@@ -71,6 +82,21 @@ fn what_crew_pushed_and_rebased_is_replaced_and_what_others_pushed_is_not() {
     assert!(world.there("feat").starts_with("Theirs\ncrew: iteration 1"), "{ran:#?}");
     assert!(ran.stdout.contains("somebody else pushed to feat: git fetch origin"), "{ran:#?}");
     assert!(ran.stdout.contains("\n  git      not pushed, "), "{ran:#?}");
+}
+
+#[test]
+fn a_branch_that_was_pushed_before_the_loop_is_replaced_too() {
+    let world = World::rebasing(&[WORK]);
+    let git = |words: &[&str]| world.sandbox.git(words);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "Ours"]);
+    git(&["push", "--quiet", "--set-upstream", "origin", "feat"]);
+    git(&["switch", "--quiet", "main"]);
+    git(&["commit", "--quiet", "--allow-empty", "--message", "Moved"]);
+    git(&["switch", "--quiet", "feat"]);
+    let ran =
+        world.crew(&["run", "write lines", "-n", "1", "--commit", "--push", "--rebase", "main"]);
+    assert!(ran.stdout.contains("] Pushed feat to origin"), "{ran:#?}");
+    assert!(world.there("feat").ends_with("Ours\nMoved\nBegin"), "{}", world.there("feat"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl World {
 
 #[test]
 fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
-    let world = World::new(&["echo x > sub/new; echo agent >> mine", "echo agent >> theirs"]);
+    let world = World::new(&[]);
     world.sandbox.write("theirs", "one\n");
     world.sandbox.write("staged", "one\n");
     world.sandbox.write("sub/file", "one\n");
@@ -56,7 +56,6 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
     command
         .args(["run", "write lines", "-n", "2", "--commit"])
         .current_dir(world.sandbox.file("sub"));
-    std::fs::remove_file(world.note("step.1")).unwrap();
     world.steps(&["echo x > new; echo agent >> ../mine", "echo agent >> ../theirs"]);
     let ran = crate::child::Running::start(command, None).wait(crate::sandbox::DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");
@@ -73,6 +72,42 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
     assert_eq!(world.crew(&["show", "--before", "theirs"]).success(), "mine\n");
     let ran = world.crew(&["show", "--before", "README"]);
     assert!(ran.code() == 1 && ran.stderr.contains("keeps no copy of README"), "{ran:#?}");
+}
+
+#[test]
+fn what_the_agent_itself_committed_or_removed_is_told_once_and_is_its_own_work_from_then_on() {
+    let world = World::new(&[
+        "git checkout -q README; rm u; git add secret; git commit -qm Theirs; echo x >> work.txt",
+        "echo agent > secret; git commit -qam Theirs; echo x >> work.txt",
+        "echo key > secret; echo x >> work.txt",
+    ]);
+    world.sandbox.write("README", "mine\n");
+    for file in ["u", "secret"] {
+        world.sandbox.write(file, "key\n");
+    }
+    let ran = world.crew(&["run", "write lines", "-n", "3", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_snapshot!(world.told(&ran), @"
+    crew: not committed here, and left out of crew's commits until the agent changes it: README, secret, u (--commit=all takes it in)
+    crew: what you had not committed is in a commit that is not crew's: secret (crew show --before FILE prints yours)
+    crew: what you had not committed is gone, or is as it is committed: README, u (crew show --before FILE prints yours)
+    ");
+    assert_eq!(world.committed(), ["secret", "work.txt"]);
+    assert_eq!(world.crew(&["show", "--before", "u"]).success(), "key\n");
+}
+
+#[test]
+fn what_was_ignored_stays_out_whatever_the_agent_makes_of_the_list() {
+    let world = World::new(&["echo build > .gitignore; echo x >> work.txt; echo x > kept/new"]);
+    world.sandbox.write(".gitignore", ".env\nkept/\n");
+    world.sandbox.git(&["add", "."]);
+    world.sandbox.git(&["commit", "--quiet", "--amend", "--no-edit"]);
+    world.sandbox.write(".env", "key\n");
+    world.sandbox.write("kept/it", "key\n");
+    let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
+    assert_eq!(ran.code(), 10, "{ran:#?}");
+    assert_snapshot!(world.told(&ran), @"crew: ignored when the loop began, and left out of crew's commits: .env, kept/it, kept/new (--commit=all takes it in)");
+    assert_eq!(world.sandbox.git(&["status", "--porcelain"]), "?? .env\n?? kept/");
 }
 
 #[test]

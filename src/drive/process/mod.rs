@@ -70,6 +70,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Li
         handoff: None,
         is_rested: true,
         nested: BTreeSet::new(),
+        missed: BTreeSet::new(),
         elsewhere: None,
     };
     runner.go()
@@ -101,6 +102,8 @@ struct Runner<'a> {
     is_rested: bool,
     /// The repositories in the working tree that were told of.
     nested: BTreeSet<PathBuf>,
+    /// What the user had not committed and was told to be gone, or to be ignored no more.
+    missed: BTreeSet<PathBuf>,
     /// The branch, not the loop's, that was told of; empty for none.
     elsewhere: Option<String>,
 }

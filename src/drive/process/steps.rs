@@ -3,6 +3,7 @@
 //! settle ends the loop.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 
 use super::Runner;
 use super::watch::Cancels;
@@ -13,7 +14,7 @@ use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
 use crate::engine::protect;
 use crate::world::git::commit::Kept;
-use crate::world::git::drafts::{self, Drafts};
+use crate::world::git::drafts::{self, Drafts, Left};
 use crate::world::git::pin;
 use crate::world::git::steps::{Steps, following};
 use crate::world::home::Home;
@@ -80,8 +81,16 @@ impl Runner<'_> {
     }
 
     /// Tells of a commit, and of what is not in it.
-    fn committed(&mut self, message: &str, kept: Kept, drafts: Option<Drafts>) {
-        let Kept { commit, branch, taken, nested } = kept;
+    fn committed(&mut self, message: &str, kept: Kept, mut drafts: Option<Drafts>) {
+        let Kept { commit, branch, taken, ignored, left, nested } = kept;
+        let ignored: Vec<_> =
+            ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
+        if !ignored.is_empty() {
+            self.tell(&News::Noted(&format!(
+                "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
+                drafts::told(&ignored)
+            )));
+        }
         for path in nested {
             if self.nested.insert(path.clone()) {
                 self.tell(&News::Noted(&format!(
@@ -94,11 +103,14 @@ impl Runner<'_> {
         if self.record.state.git.commits != Failures::default() {
             self.remember_of_git(|git| git.commits = Failures::default());
         }
+        if let Some(drafts) = &mut drafts {
+            self.tell_of_drafts_that_left(drafts, &left);
+        }
         let Some(commit) = commit else { return };
         let subject = message.lines().next().unwrap_or_default();
         let branch = branch.as_deref();
         self.tell(&News::Committed { commit: &commit, branch, subject });
-        if let (Some(mut drafts), false) = (drafts, taken.is_empty()) {
+        if let (Some(drafts), false) = (&mut drafts, taken.is_empty()) {
             self.tell(&News::Noted(&format!(
                 "the agent changed what you had not committed, so it is in {commit} whole: {} (crew show --before \
                  FILE prints yours)",
@@ -108,6 +120,33 @@ impl Runner<'_> {
         }
         self.tell_of_another_branch(branch);
         self.look_at_the_tree(&format!("committed {commit}"));
+    }
+
+    /// Says once which of the user's files do not stand any more as they left them, though no commit of crew's has
+    /// them.
+    fn tell_of_drafts_that_left(&mut self, drafts: &mut Drafts, left: &Left) {
+        let Left { committed, gone } = left;
+        let new = |path: &&PathBuf| !self.missed.contains(*path);
+        let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
+        for (paths, what) in [
+            (committed, "what you had not committed is in a commit that is not crew's"),
+            (&gone, "what you had not committed is gone, or is as it is committed"),
+        ] {
+            if paths.is_empty() {
+                continue;
+            }
+            let kept = |path: &PathBuf| drafts::is_kept(self.home, &self.record.id, path);
+            let way_out = match paths.iter().filter(|path| kept(path)).count() {
+                0 => "no copy is kept",
+                count if count == paths.len() => "crew show --before FILE prints yours",
+                _ => "crew show --before FILE prints yours, where a copy is kept",
+            };
+            self.tell(&News::Noted(&format!("{what}: {} ({way_out})", drafts::told(paths))));
+        }
+        self.missed.extend(gone);
+        if !committed.is_empty() {
+            let _ = drafts.forget(self.home, &self.record.id, committed);
+        }
     }
 
     /// Says once that the commits go to another branch than the loop's.
@@ -144,7 +183,9 @@ impl Runner<'_> {
             self.signals.times() > 1 || cancels.any()
         };
         let sent = self.record.state.git.pushed.as_ref();
-        let pushed = self.steps_until(&stop, |steps| steps.push(self.record.branch(), sent));
+        let rebases = self.run().git.rebase.is_some();
+        let pushed =
+            self.steps_until(&stop, |steps| steps.push(self.record.branch(), sent, rebases));
         let pushed = pushed.unwrap_or_else(|| Err(without_git()));
         match pushed {
             Ok(pushed) => {
@@ -217,8 +258,12 @@ impl Runner<'_> {
         let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
         let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
         let carried = self.sent_commit_below();
-        match self.steps(|steps| steps.rebase(onto)) {
+        match self.steps(|steps| steps.rebase(self.record.branch(), onto)) {
             None | Some(Ok(Rebased::NothingNew)) => true,
+            Some(Err(fault)) if fault.trouble == Trouble::Branch => {
+                self.tell(&News::Noted(&fault.line()));
+                true
+            }
             Some(Ok(Rebased::Onto(_))) => {
                 self.tell(&News::Rebased { onto });
                 let after = self.protected();
@@ -241,9 +286,11 @@ impl Runner<'_> {
         }
     }
 
-    /// What crew pushed last, if it is below what is checked out: a rebase then makes another commit of it.
+    /// What crew pushed last, or what was pushed before the loop, if it is below what is checked out: a rebase then
+    /// makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
-        let sent = self.record.state.git.pushed.clone()?;
+        let seen = || self.steps(|steps| steps.seen()).flatten().filter(|_| self.run().git.push);
+        let sent = self.record.state.git.pushed.clone().or_else(seen)?;
         let head = pin::stand(&self.record.place, Step::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
@@ -311,8 +358,11 @@ pub(super) fn drafts_of(home: &Home, record: &Loop) -> Vec<String> {
                 "not committed here, and left out of crew's commits until the agent changes it: ",
                 " (--commit=all takes it in)",
             );
-            let not_kept = one(&listed.not_kept, "too large to keep a copy of: ", "");
-            left_out.into_iter().chain(not_kept).collect()
+            let nested =
+                one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
+            let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
+            let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
+            left_out.into_iter().chain(nested).chain(not_kept).collect()
         }
     }
 }

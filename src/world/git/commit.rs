@@ -4,10 +4,10 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::drafts::Drafts;
+use super::drafts::{Drafts, Left};
 use super::steps::{Steps, Terms, unmerged};
 use crate::engine::git::{GitFault, Step};
-use crate::parse::git_changes::{Change, Kind, changes as read};
+use crate::parse::git_changes::{Change, Kind, changes as read, ignored as read_ignored};
 use crate::world::disk;
 
 /// What a commit came to.
@@ -19,6 +19,10 @@ pub struct Kept {
     pub branch: Option<String>,
     /// Files that the user had changed before the loop began and the agent has changed since: they are in it whole.
     pub taken: Vec<PathBuf>,
+    /// What was ignored when the loop began, and is not any more. It is left out.
+    pub ignored: Vec<PathBuf>,
+    /// Of the user's, what has left the changes.
+    pub left: Left,
     /// Repositories of their own in the working tree, which it leaves out.
     pub nested: Vec<PathBuf>,
 }
@@ -46,6 +50,12 @@ pub(super) fn changes(steps: &Steps<'_>, step: Step) -> Result<Vec<Change>, GitF
     Ok(changes)
 }
 
+/// What is ignored in a working tree: files, and whole folders.
+pub(super) fn ignored(steps: &Steps<'_>) -> Result<Vec<PathBuf>, GitFault> {
+    let arguments = [&STATUS[..], &["--ignored=matching"]].concat();
+    Ok(read_ignored(&steps.printed(Step::Commit, &arguments)?))
+}
+
 /// Commits what differs. `drafts` are the user's; `None` takes them in.
 pub(super) fn commit(
     steps: &Steps<'_>,
@@ -55,9 +65,17 @@ pub(super) fn commit(
     let stand = steps.begin(Step::Commit)?;
     let mut kept = Kept { branch: stand.branch.clone(), ..Kept::default() };
     let mut paths = Paths::default();
-    for change in changes(steps, Step::Commit)? {
+    let changes = changes(steps, Step::Commit)?;
+    if let Some(drafts) = drafts {
+        kept.left = drafts.left(steps, &changes)?;
+    }
+    for change in changes {
         if change.kind == Kind::Unmerged {
             return Err(unmerged(Step::Commit, &change.path.display().to_string()));
+        }
+        if drafts.is_some_and(|drafts| drafts.were_ignored(&change.path)) {
+            kept.ignored.push(change.path);
+            continue;
         }
         let is_draft = drafts.is_some_and(|drafts| drafts.hold(&change.path));
         if is_draft && drafts.is_some_and(|it| it.are_untouched(steps.checkout(), &change.path)) {

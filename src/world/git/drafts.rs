@@ -1,7 +1,7 @@
 //! What the user had not committed when a loop began, their *drafts*: which paths, how they stood, and, within
 //! bounds, a copy of each. No commit of crew's has one in it until somebody changes it after that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -9,17 +9,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::commit::changes;
+use super::commit::{changes, ignored};
 use super::git;
 use super::steps::Steps;
 use crate::engine::git::{GitFault, Step, Trouble, named};
 use crate::engine::looped::LoopId;
-use crate::parse::git_changes::Kind;
+use crate::parse::git_changes::{Change, Kind};
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, hash};
 
 /// The list, in the loop's folder: what stood there and the path, each with a zero byte after it.
 const LIST: &str = "drafts";
+/// What the list says of a path that was ignored: a file, or a folder with all that is in it.
+const IGNORED: &str = "ignored";
 /// The folder of the copies, beside it.
 const COPIES: &str = "before";
 /// The most that the list is read of, in bytes.
@@ -39,8 +41,19 @@ pub struct Drafts(BTreeMap<PathBuf, String>);
 #[derive(Debug)]
 pub struct Listed {
     pub drafts: Vec<String>,
+    /// Repositories of their own, which never go in.
+    pub nested: Vec<String>,
     /// Those of which no copy is kept.
     pub not_kept: Vec<String>,
+}
+
+/// Drafts that no longer stand where the user left them, with nothing for crew to commit there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// In a commit that is not crew's.
+    pub committed: Vec<PathBuf>,
+    /// Gone, or as they are committed.
+    pub gone: Vec<PathBuf>,
 }
 
 /// Whether a loop's drafts were listed.
@@ -51,7 +64,7 @@ pub fn are_listed(home: &Home, id: &LoopId) -> bool {
 /// Lists what is not committed now, and copies it.
 pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFault> {
     let mut drafts = Drafts::default();
-    let mut listed = Listed { drafts: Vec::new(), not_kept: Vec::new() };
+    let mut listed = Listed { drafts: Vec::new(), nested: Vec::new(), not_kept: Vec::new() };
     let (mut bytes, mut files) = (0, 0);
     for change in changes(steps, Step::Commit)? {
         let file = steps.checkout().join(&change.path);
@@ -67,9 +80,14 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
                 listed.not_kept.push(name.clone());
             }
         }
+        let list =
+            if change.kind == Kind::Repository { &mut listed.nested } else { &mut listed.drafts };
         if drafts.0.insert(change.path, mark).is_none() {
-            listed.drafts.push(name);
+            list.push(name);
         }
+    }
+    for path in ignored(steps)? {
+        drafts.0.insert(path, IGNORED.to_owned());
     }
     drafts.save(home, id).map_err(|error| unwritten(&error))?;
     Ok(listed)
@@ -91,6 +109,11 @@ pub fn before(home: &Home, id: &LoopId, path: &Path) -> io::Result<Option<Vec<u8
         return Ok(None);
     }
     disk::read(&home.loop_file(id, COPIES).join(path), COPY_BYTES)
+}
+
+/// Whether a copy of a file is kept.
+pub fn is_kept(home: &Home, id: &LoopId, path: &Path) -> bool {
+    disk::exists(&home.loop_file(id, COPIES).join(path))
 }
 
 /// What `named` says of files, for a message.
@@ -129,6 +152,11 @@ impl Drafts {
         self.0.contains_key(path)
     }
 
+    /// Whether a path was ignored when they were listed.
+    pub fn were_ignored(&self, path: &Path) -> bool {
+        path.ancestors().any(|path| self.0.get(path).is_some_and(|mark| mark == IGNORED))
+    }
+
     /// Whether a path is as it was.
     pub fn are_untouched(&self, checkout: &Path, path: &Path) -> bool {
         self.0.get(path).is_some_and(|before| is_as_marked(&checkout.join(path), before))
@@ -137,6 +165,32 @@ impl Drafts {
     /// Those that are as they were: crew's own rebase may change them.
     pub fn untouched(&self, checkout: &Path) -> Vec<PathBuf> {
         self.0.keys().filter(|path| self.are_untouched(checkout, path)).cloned().collect()
+    }
+
+    /// Those that are not among the changes any more. One that came to be committed since the loop began is the
+    /// user's no longer; one that is gone may come back, out of a stash.
+    pub(super) fn left(&self, steps: &Steps<'_>, changes: &[Change]) -> Result<Left, GitFault> {
+        let changed: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
+        let left: Vec<&PathBuf> =
+            self.0.keys().filter(|path| !changed.contains(&***path)).collect();
+        if left.is_empty() {
+            return Ok(Left::default());
+        }
+        let arguments = match steps.place.head.as_deref() {
+            Some(start) => {
+                vec!["diff-tree", "-r", "--name-only", "--no-renames", "-z", start, "HEAD"]
+            }
+            None => vec!["ls-files", "-z"],
+        };
+        let since = steps.printed(Step::Commit, &arguments)?;
+        let since: BTreeSet<&[u8]> = since.split(|byte| *byte == 0).collect();
+        let (committed, gone): (Vec<PathBuf>, Vec<PathBuf>) =
+            left.into_iter().cloned().partition(|path| since.contains(path.as_os_str().as_bytes()));
+        // What is only ignored now still stands.
+        let stands =
+            |path: &PathBuf| self.were_ignored(path) || self.are_untouched(steps.checkout(), path);
+        let gone = gone.into_iter().filter(|path| !stands(path));
+        Ok(Left { committed, gone: gone.collect() })
     }
 
     /// Takes paths as they are now for the user's.

@@ -8,6 +8,7 @@ pub mod drafts;
 pub mod pin;
 mod push;
 mod rebase;
+mod staged;
 pub mod steps;
 #[cfg(test)]
 mod tests;

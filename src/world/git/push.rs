@@ -28,6 +28,7 @@ pub(super) fn push(
     stand: &Stand,
     own: Option<&str>,
     sent: Option<&Sent>,
+    rebases: bool,
 ) -> Result<Pushed, GitFault> {
     if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
         return Err(another(branch, own));
@@ -59,7 +60,7 @@ pub(super) fn push(
     };
     let said = steps.run_with(&arguments, &terms);
     if said.exit != Some(0) {
-        return Err(failed(&said, &way, lease.is_some()));
+        return Err(failed(&said, &way, lease.is_some(), rebases));
     }
     Ok(Pushed {
         was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
@@ -68,6 +69,16 @@ pub(super) fn push(
         branch: way.target,
         commit,
     })
+}
+
+/// What its remote was last seen to have of the branch, if that is below what is checked out.
+pub(super) fn seen(steps: &Steps<'_>, stand: &Stand) -> Option<Sent> {
+    let Way { remote, target: branch, .. } = way(steps, stand).ok()?;
+    let name = format!("refs/remotes/{remote}/{branch}^{{commit}}");
+    let commit = git(steps.checkout(), &["rev-parse", "--verify", "--quiet", &name])?;
+    let commit = commit.trim_end().to_owned();
+    let is_below = steps.holds(&commit, stand.head.as_deref()?);
+    is_below.then_some(Sent { remote, branch, commit, rebased: None })
 }
 
 fn another(branch: &str, own: Option<&str>) -> GitFault {
@@ -143,7 +154,7 @@ fn setting(steps: &Steps<'_>, name: &str) -> Option<String> {
     Some(value.trim_end_matches('\n').to_owned()).filter(|value| !value.is_empty())
 }
 
-fn failed(said: &Said, way: &Way, leased: bool) -> GitFault {
+fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
     let Way { remote, branch, target, .. } = way;
     let (trouble, cause) = match said.exit {
         Some(_) => trouble(&said.text),
@@ -157,6 +168,10 @@ fn failed(said: &Said, way: &Way, leased: bool) -> GitFault {
         Trouble::Network => format!("the next push brings it; by hand: git push {remote} {branch}"),
         Trouble::NonFastForward if leased => format!(
             "somebody else pushed to {target}: git fetch {remote}, then git log HEAD..{remote}/{target} shows it"
+        ),
+        Trouble::NonFastForward if rebases => format!(
+            "git fetch {remote}, then git log HEAD..{remote}/{target} shows what it has; \
+             git push --force-with-lease {remote} {branch} puts this in its place"
         ),
         Trouble::NonFastForward => {
             format!("git pull --rebase {remote} {target}, then git push {remote} {branch}")

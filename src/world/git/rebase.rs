@@ -1,6 +1,7 @@
 //! The rebase: onto another branch that moved, or not at all. What cannot be settled without a person is
 //! undone, so that the working tree is as it was.
 
+use super::staged::Staged;
 use super::steps::{Said, Steps, Terms};
 use super::{git, look};
 use crate::engine::git::{GitFault, Rebased, Step, Trouble, named};
@@ -26,6 +27,16 @@ pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault>
     if lacking == 0 {
         return Ok(Rebased::NothingNew);
     }
+    let staged = Staged::read(steps, &head)?;
+    let rebased = apply(steps, onto, &tip, &head);
+    if !matches!(&rebased, Err(fault) if fault.trouble == Trouble::Unfinished) {
+        staged.put_back(steps, &head)?;
+    }
+    rebased.map(|()| Rebased::Onto(lacking))
+}
+
+/// Rebases onto the commit `tip`, or brings everything but the index back.
+fn apply(steps: &Steps<'_>, onto: &str, tip: &str, head: &str) -> Result<(), GitFault> {
     let arguments = [
         "rebase",
         "--no-verify",
@@ -33,17 +44,31 @@ pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault>
         "--no-autosquash",
         "--no-update-refs",
         "--autostash",
-        &tip,
+        tip,
     ];
     // A partial clone fetches the files it lacks.
     let terms = Terms { online: true, stop: steps.stop, ..Terms::default() };
     let said = steps.run_with(&arguments, &terms);
     if said.exit == Some(0) && !said.text.contains(UNFIT) {
-        return Ok(Rebased::Onto(lacking));
+        return Ok(());
     }
     let fault = fault(steps, &said, onto);
-    undo(steps, &head, said.exit == Some(0))?;
+    undo(steps, head, said.exit == Some(0))?;
     Err(fault)
+}
+
+/// Another branch than the loop's, `own`, is checked out: it is not crew's to rewrite.
+pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
+    let branch = branch.map_or_else(
+        || "no branch is checked out".to_owned(),
+        |branch| format!("{branch} is checked out"),
+    );
+    let (own, cure) = match own {
+        Some(own) => (format!("the loop's is {own}"), format!("git switch {own}")),
+        None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
+    };
+    let cause = format!("{branch}, and {own}");
+    GitFault { step: Step::Rebase, trouble: Trouble::Branch, cause, cure }
 }
 
 fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {

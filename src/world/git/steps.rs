@@ -103,16 +103,31 @@ impl<'a> Steps<'a> {
     /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the branch of its
     /// name at the only remote, or at `origin`, and follows that one from now on. What crew `sent` before and has
     /// rebased since is replaced there, unless somebody else has pushed.
-    pub fn push(&self, branch: Option<&str>, sent: Option<&Sent>) -> Result<Pushed, GitFault> {
+    /// Where the loop `rebases`, no cure is a rebase back.
+    pub fn push(
+        &self,
+        branch: Option<&str>,
+        sent: Option<&Sent>,
+        rebases: bool,
+    ) -> Result<Pushed, GitFault> {
         let stand = self.stand(Step::Push)?;
         self.unchanged(Step::Push, &stand)?;
-        super::push::push(self, &stand, branch, sent)
+        super::push::push(self, &stand, branch, sent, rebases)
+    }
+
+    /// What its remote was last seen to have of the branch that is checked out, if nothing of that is lacking here.
+    pub fn seen(&self) -> Option<Sent> {
+        super::push::seen(self, &self.stand(Step::Push).ok()?)
     }
 
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
-    /// lacks. Nothing is fetched. What is not committed is set aside meanwhile. A conflict undoes it all.
-    pub fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
-        self.begin(Step::Rebase)?;
+    /// lacks, and if `branch` is what is checked out. Nothing is fetched. What is not committed is set aside
+    /// meanwhile. A conflict undoes it all.
+    pub fn rebase(&self, branch: Option<&str>, onto: &str) -> Result<Rebased, GitFault> {
+        let stand = self.begin(Step::Rebase)?;
+        if stand.branch.as_deref() != branch {
+            return Err(super::rebase::another(stand.branch.as_deref(), branch));
+        }
         let status = look(self.checkout()).unwrap_or_default();
         match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
             Some(entry) => Err(unmerged(Step::Rebase, &entry.path)),

@@ -107,12 +107,13 @@ impl Yard {
     fn push(&self) -> Result<Pushed, GitFault> {
         let place = self.place();
         Steps::new(&place, &self.trusted(), &|| false)
-            .push(place.branch.as_deref(), None)
+            .push(place.branch.as_deref(), None, false)
             .map(|pushed| Pushed { commit: String::new(), ..pushed })
     }
 
     fn rebase(&self, onto: &str) -> Result<Rebased, GitFault> {
-        Steps::new(&self.place(), &self.trusted(), &|| false).rebase(onto)
+        let place = self.place();
+        Steps::new(&place, &self.trusted(), &|| false).rebase(place.branch.as_deref(), onto)
     }
 
     /// Branch, commit, state of every file, and the changes: all that a step could leave different.

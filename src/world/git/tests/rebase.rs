@@ -39,6 +39,39 @@ fn a_branch_that_moved_is_taken_under_the_work_committed_or_not() {
 }
 
 #[test]
+fn what_was_staged_stays_staged_and_nothing_that_came_is_taken_back() {
+    for conflicts in [false, true] {
+        let yard = parted(if conflicts { "file" } else { "other" });
+        yard.commit_file("repo", "file", "work's\n");
+        yard.sh(
+            "repo",
+            "for f in staged gone; do echo one > $f; done; git add .; git commit -qm More",
+        );
+        yard.sh(
+            "repo",
+            "echo two > staged; echo two > new; git add .; echo three > staged; echo three > new",
+        );
+        yard.sh("repo", "git rm -q gone");
+        let staged = yard.git("repo", &["diff", "--cached", "--raw", "HEAD"]);
+        assert_eq!(yard.rebase("main").is_err(), conflicts);
+        assert_eq!(yard.git("repo", &["diff", "--cached", "--raw", "HEAD"]), staged);
+        assert_eq!(yard.git("repo", &["status", "--porcelain"]), "D  gone\nAM new\nMM staged\n");
+        assert_eq!(yard.read("repo/staged") + &yard.read("repo/new"), "three\nthree\n");
+    }
+    // Beside the other branch's own change of the same file, the staged version would take that back.
+    let yard = parted("file");
+    yard.sh(
+        "repo",
+        "seq 9 > file; git add file; git commit -qm Lines; git branch -f main; git switch -q main",
+    );
+    yard.sh("repo", "sed -i 1s/1/theirs/ file; git commit -qam Theirs; git switch -q work");
+    yard.sh("repo", "sed -i 9s/9/mine/ file; git add file");
+    assert_eq!(yard.rebase("main"), Ok(Rebased::Onto(1)));
+    assert_eq!(yard.git("repo", &["diff", "--cached", "--raw", "HEAD"]), "");
+    assert_eq!(yard.git("repo", &["diff", "--numstat"]), "1\t1\tfile\n");
+}
+
+#[test]
 fn a_conflict_leaves_everything_as_it_was_and_names_the_files() {
     let yard = parted("file");
     yard.commit_file("repo", "file", "work's\n");
@@ -144,7 +177,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
     let stop = || begun.exists();
     let place = yard.place();
     let steps = super::Steps::new(&place, &trusted, &stop);
-    assert_snapshot!(steps.rebase("main").unwrap_err(), @"
+    assert_snapshot!(steps.rebase(Some("work"), "main").unwrap_err(), @"
     rebase failed: git was ended before it was done
     hint: run the same with git by hand to see all of it
     ");

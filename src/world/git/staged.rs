@@ -1,0 +1,38 @@
+//! What the user staged: remembered before a rebase, because git sets it aside together with what is not staged, and
+//! puts both back unstaged.
+
+use std::collections::BTreeSet;
+
+use super::steps::{Steps, Terms};
+use crate::engine::git::{GitFault, Step};
+use crate::parse::git_changes::{Entry, entries};
+
+/// Where the index differs from a commit.
+pub(super) struct Staged(Vec<Entry>);
+
+impl Staged {
+    pub fn read(steps: &Steps<'_>, head: &str) -> Result<Self, GitFault> {
+        let arguments =
+            ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
+        Ok(Self(entries(&steps.printed(Step::Rebase, &arguments)?)))
+    }
+
+    /// Stages it again, but for what differs between `before` and the commit that is checked out now: there it
+    /// would take the other branch's change back.
+    pub fn put_back(mut self, steps: &Steps<'_>, before: &str) -> Result<(), GitFault> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        // Not to be ended early: nothing else remembers it.
+        let steps = &steps.to_the_end();
+        let arguments =
+            ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
+        let moved = entries(&steps.printed(Step::Rebase, &arguments)?);
+        let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
+        self.0.retain(|entry| !moved.contains(&entry.path));
+        let input: Vec<u8> = self.0.iter().flat_map(Entry::line).collect();
+        let terms = Terms { input: &input, ..Terms::default() };
+        let arguments = ["update-index", "-z", "--index-info"];
+        steps.run_with(&arguments, &terms).well(Step::Rebase).map(|_| ())
+    }
+}
