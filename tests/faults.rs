@@ -23,7 +23,7 @@ impl Client {
     }
 
     pub(crate) fn of(sandbox: Sandbox) -> Self {
-        let sandbox = sandbox.with_crew_on_the_path();
+        sandbox.put_crew_on_the_path();
         Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
     }
 

@@ -130,10 +130,9 @@ impl Sandbox {
         path
     }
 
-    /// Puts the build under test on the `PATH` of every child.
-    pub(crate) fn with_crew_on_the_path(self) -> Self {
-        std::os::unix::fs::symlink(self.build.path(), self.root.join("bin/crew")).unwrap();
-        self
+    /// Puts the build under test on the `PATH` of every child, if it is not there yet.
+    pub(crate) fn put_crew_on_the_path(&self) {
+        let _ = std::os::unix::fs::symlink(self.build.path(), self.root.join("bin/crew"));
     }
 
     /// A child to be: started in the repository, with the pinned environment and nothing else.

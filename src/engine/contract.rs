@@ -32,6 +32,11 @@ pub struct Contract {
 }
 
 impl Contract {
+    /// The checks that are looked at before the first iteration. What a gate says counts after one.
+    pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| check.role != Role::Gate)
+    }
+
     /// The checks of one role, in the order given.
     pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |check| check.role == role)

@@ -234,6 +234,7 @@ fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Insta
 
 fn a_procedure_is_not_taken_into_a_session(installed: &Installed) {
     let sandbox = Sandbox::new();
+    sandbox.put_crew_on_the_path();
     let api = Api::scripted([]);
     sandbox.program("agent", "cat > prompt; echo Done.");
     let ran = sandbox.crew(&["run", "build", "-n1", "--agent-cmd", "agent"]);

@@ -40,6 +40,7 @@ fn contract(sandbox: &Sandbox) -> (Value, Vec<String>) {
 }
 
 fn project(sandbox: &Sandbox, text: &str) {
+    sandbox.put_crew_on_the_path();
     sandbox.write(".claude/crew.toml", text);
 }
 

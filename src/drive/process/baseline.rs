@@ -17,7 +17,7 @@ use crate::world::home::Home;
 use crate::world::unix::Signals;
 use crate::world::{clock, store};
 
-/// Runs every check once before the first iteration: at a resume only those of which nothing is known yet. What
+/// Runs every check but the gates once before the first iteration: at a resume only those of which nothing is known yet. What
 /// others changed in the record meanwhile stays.
 pub fn baseline(
     home: &Home,
@@ -26,7 +26,7 @@ pub fn baseline(
     listener: &mut dyn Listener,
 ) -> Result<Loop> {
     let is_known = |check: &Check| record.state.checks.contains_key(&check.run);
-    if record.state.completed > 0 || record.contract.checks.iter().all(is_known) {
+    if record.state.completed > 0 || record.contract.before_the_first().all(is_known) {
         return Ok(record);
     }
     let listener = std::cell::RefCell::new(listener);
@@ -59,10 +59,8 @@ pub fn baseline(
     let passed = |check: &Check| {
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };
-    if found.contract.checks.iter().all(passed) {
-        tell(&News::Noted(
-            "every check passes already: they will not tell a finished job from an unbegun one",
-        ));
+    if found.contract.before_the_first().all(passed) {
+        tell(&News::Noted("every check passes already: they cannot show that the work was done"));
     }
     Ok(found)
 }
