@@ -187,3 +187,23 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
     assert_eq!(changes.apply(&subject, 10_000), expected);
     assert_eq!(Changes::default().apply(&subject, 10_000), subject.contract.limits);
 }
+
+#[test]
+fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
+    let table = [
+        (3_560_000, 60_000, Some("About 40 s of the loop's time")),
+        (3_300_000, 750_000, Some("About 5 min of the loop's time")),
+        (3_300_000, 60_000, None),
+    ];
+    for (awake_ms, each_ms, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_duration_s = 3600;
+        subject.state.completed = 4;
+        subject.state.awake_ms = awake_ms;
+        subject.earlier.sum_ms = 2 * each_ms;
+        subject.elapsed_ms = vec![each_ms; 2];
+        let told =
+            expected.map(|left| format!("{left} is left: treat this as the last iteration."));
+        assert_eq!(last(&subject), told, "{awake_ms} {each_ms}");
+    }
+}
