@@ -219,7 +219,7 @@ fn a_push_that_gets_no_answer_is_ended() {
     let asked = yard.path("repo/asked");
     let stop = || asked.exists();
     let place = yard.place();
-    let fault = super::Steps::new(&place, &trusted, &stop).push(Some("main"), None);
+    let fault = super::Steps::new(&place, &trusted, &stop).push(Some("main"), None, false);
     assert_eq!(fault.unwrap_err().trouble, Trouble::Network);
 }
 
@@ -231,7 +231,7 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
     let trusted = yard.trusted();
     assert_eq!(
         super::Steps::new(&yard.place(), &trusted, &|| false)
-            .push(Some("main"), None)
+            .push(Some("main"), None, false)
             .map(|pushed| pushed.remote),
         Ok("origin".to_owned())
     );
@@ -245,12 +245,16 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
     ] {
         yard.git("repo", &["config", name, value]);
         let fault = super::Steps::new(&yard.place(), &trusted, &|| false)
-            .push(Some("main"), None)
+            .push(Some("main"), None, false)
             .unwrap_err();
         assert_eq!(fault.trouble, Trouble::Changed, "{name}");
         yard.git("repo", &["config", "--unset", name]);
     }
     assert!(!yard.path("repo/planted").exists());
     yard.git("repo", &["config", "branch.other.pushRemote", ".git/evil"]);
-    assert!(super::Steps::new(&yard.place(), &trusted, &|| false).push(Some("main"), None).is_ok());
+    assert!(
+        super::Steps::new(&yard.place(), &trusted, &|| false)
+            .push(Some("main"), None, false)
+            .is_ok()
+    );
 }
