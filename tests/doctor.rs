@@ -74,7 +74,7 @@ fn leave_a_loop(sandbox: &Sandbox) {
 type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
-const FAULTS: [Fault; 22] = [
+const FAULTS: [Fault; 24] = [
     ("client-silent", "claude --version", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
@@ -127,7 +127,18 @@ const FAULTS: [Fault; 22] = [
         std::fs::write(folder.join("config.toml"), "[loop]\nmax_iterations = \"many\"\n").unwrap();
     }),
     ("settings-untrusted", "crew trust", 1, |it| {
-        drop(it.write(".claude/crew.toml", "[loop]\nverify = [\"make\"]\n"));
+        drop(it.write(".claude/crew.toml", "[loop]\nverify = [\"true\"]\n"));
+    }),
+    ("agent-missing", "[agent]", 1, |it| {
+        let folder = it.home().join(".config/crew");
+        std::fs::create_dir_all(&folder).unwrap();
+        let agent = "[agent]\nname = \"a\"\n[agents.a]\ncommand = [\"nosuchagent\"]\n";
+        std::fs::write(folder.join("config.toml"), agent).unwrap();
+    }),
+    ("check-missing", "another command", 1, |it| {
+        let folder = it.home().join(".config/crew");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), "[loop]\nverify = [\"nosuchcmd\"]\n").unwrap();
     }),
     ("settings-unknown-key", "crew config", 0, |it| {
         drop(it.write(".claude/crew.toml", "[loop]\nmax_iteratons = 3\n"));
@@ -176,6 +187,21 @@ fn each_planted_fault_is_found_alone_and_names_its_fix() {
         let line = format!("\n  fix: {}\n", found[0]["fix"].as_str().unwrap());
         assert!(page.code() == exit && page.stdout.contains(&line), "{page:#?}");
     }
+}
+
+#[test]
+fn no_fault_of_the_settings_hides_another() {
+    let sandbox = healthy();
+    let folder = sandbox.home().join(".config/crew");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), "[loop\n").unwrap();
+    sandbox.write(".claude/crew.toml", "[loop]\nverify = [\"true\"]\n");
+    let ran = sandbox.env("CREW_MAX_COST", "abc").crew(&["doctor", "--json"]);
+    let found = findings(&ran);
+    let codes: Vec<&Value> = found.iter().map(|it| &it["code"]).collect();
+    assert_eq!(codes, ["settings-unreadable", "settings-unreadable", "settings-untrusted"]);
+    let fix = "correct or unset the variable: until then no loop starts here";
+    assert_eq!(found[1]["fix"], fix, "{found:#?}");
 }
 
 #[test]

@@ -19,11 +19,12 @@ use crate::world::home::Home;
 
 /// The answer as the client wants it; `None` says nothing.
 pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
-    // What a boundary names can be typed in the client itself.
-    let is_typed_here = matches!(answer, Answer::Stopped(..) | Answer::Typed(..) | Answer::Help);
+    // What a boundary names can be typed in the client itself, and so can what the help quotes.
+    let is_typed_here = matches!(answer, Answer::Stopped(..) | Answer::Typed(..));
+    let is_help = matches!(answer, Answer::Help);
     let said = said(home, payload, answer)?;
     match client::off_path("crew").filter(|_| !is_typed_here) {
-        Some(program) => Some(words::called(said, &program)),
+        Some(program) => Some(words::called(said, &program, is_help)),
         None => Some(said),
     }
 }

@@ -22,9 +22,7 @@ pub fn cancel(arguments: &Cancel) -> Result<Exit> {
                 return Err(error);
             };
             if *is_over {
-                let told =
-                    format!("loop {id} is over already, recorded by crew {made_by}, a newer one");
-                print::out(&told);
+                print::out(&told::over_already(id, made_by));
                 return Ok(Exit::Success);
             }
             store::order_cancel(&home, id, by().label(), reason)?;

@@ -11,6 +11,7 @@ use crate::drive::ending::owner_is_gone;
 use crate::engine::looped::Loop;
 use crate::engine::story::Story;
 use crate::exit::Exit;
+use crate::parse::fragment::plain;
 use crate::report::show::{self as words, Known};
 use crate::world::disk::{self, Durability};
 use crate::world::git::drafts;
@@ -57,6 +58,7 @@ pub fn show(arguments: &Show) -> Result<Exit> {
 fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
     let here = env::current_folder()?;
     let here = disk::real_path(&here).unwrap_or(here).join(file);
+    let here = plain(&here).unwrap_or(here);
     let inside = here.strip_prefix(&record.place.checkout).unwrap_or(file);
     let kept = match drafts::before(home, &record.id, inside)? {
         None => drafts::before(home, &record.id, file)?,

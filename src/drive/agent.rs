@@ -1,6 +1,8 @@
 //! From the name of an agent to what is started: one that crew knows, one of the settings', or one that is like
 //! another. The contract keeps the result.
 
+use std::path::Path;
+
 use anyhow::{Error, Result, bail};
 
 use crate::agents::catalogue::{find, unknown};
@@ -8,6 +10,7 @@ use crate::agents::command::command;
 use crate::engine::agent::{Agent, Dialect, PromptDoor};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{AgentEntry, Origin, Sourced};
+use crate::world::{client, disk};
 
 /// The agent in force; a typed `--agent-cmd` goes before every name.
 pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
@@ -20,6 +23,30 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
         agent.command.extend_from_slice(&arguments.value.list);
     }
     Ok(agent)
+}
+
+/// Refuses an agent whose program is not there, seen from `folder`.
+pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
+    let program = agent.command.first().map_or("", String::as_str);
+    let is_path = program.contains('/');
+    let is_there = if is_path {
+        disk::exists(&folder.join(program))
+    } else {
+        !client::on_path(program).is_empty()
+    };
+    if !is_there {
+        let what = if is_path {
+            format!("there is no file `{program}`")
+        } else {
+            format!("there is no program `{program}` on PATH")
+        };
+        bail!(
+            "agent {}: {what}\n\
+             hint: install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\"",
+            agent.name
+        );
+    }
+    Ok(())
 }
 
 /// `above` are the entries that led here, so that entries that are like each other come to an end.
@@ -89,8 +116,6 @@ fn at(origin: &Origin, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
     use crate::engine::settings::merge::{Environment, Layers, merge};
     use crate::parse::settings::{Whose, parse};

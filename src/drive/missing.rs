@@ -13,12 +13,9 @@ use crate::world::{client, disk, env};
 pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
     let mut absent: Vec<&str> = Vec::new();
     for check in checks {
-        match named(&check.run) {
-            Some(Named::Program(name)) if client::on_path(name).is_empty() => {
-                if may_come_to_be(place) {
-                    absent.push(name);
-                    continue;
-                }
+        let Some(Named { program, file }) = named(&check.run) else { continue };
+        if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
+            if !may_come_to_be(place) {
                 bail!(
                     "{name} is not on PATH: `{}` ({}) cannot run\n\
                      hint: install it, or name another command",
@@ -26,9 +23,9 @@ pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
                     check.role.label()
                 );
             }
-            Some(Named::File(path)) if !disk::exists(&place.folder.join(path)) => absent.push(path),
-            _ => {}
+            absent.push(name);
         }
+        absent.extend(file.filter(|path| !disk::exists(&place.folder.join(path))));
     }
     absent.dedup();
     Ok((!absent.is_empty()).then(|| {
@@ -44,7 +41,7 @@ fn may_come_to_be(place: &Place) -> bool {
 }
 
 /// Why no agent can make a check pass that found no program: what is missing lies outside the checkout. A
-/// path in it may come to be, and so may what a package of the project brings.
+/// path in it may come to be, and so may what a package of the project or a folder of `PATH` in it brings.
 pub fn at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String> {
     let Place { checkout, folder, .. } = &subject.place;
     let run = &check.run;
@@ -56,7 +53,9 @@ pub fn at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String>
     };
     let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
     let program = words.first().copied().unwrap_or_default();
-    let is_for_the_agent = is_of_a_package || [name, program].iter().any(is_missing_path);
+    let is_for_the_agent = is_of_a_package
+        || (!name.contains('/') && may_come_to_be(&subject.place))
+        || [name, program].iter().any(is_missing_path);
     (!is_for_the_agent).then(|| {
         format!(
             "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"

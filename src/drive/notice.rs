@@ -23,7 +23,8 @@ pub fn notice(home: &Home, payload: &Payload) -> Result<Option<Box<Loop>>> {
         return Ok(None);
     };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
-    if !env::is_attended() {
+    // The client waits for this process: one that has no say in the loop keeps it no longer.
+    if !env::is_attended() || !is_ours(&store::load(home, &id)?, session_id) {
         return Ok(None);
     }
     let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {

@@ -33,28 +33,8 @@ pub enum Aside {
 /// Reads on in the transcript, and leaves the orders that wait there where every order is found. In `claude -p`
 /// prompts come from a program, in the order it wants them in.
 pub fn look(home: &Home, before: &Loop, payload: &Payload, queue: &mut Queue) -> Result<()> {
-    let (Some(file), Some(session_id)) = (&payload.transcript, &payload.session_id) else {
+    if !read_on(before, payload, queue) {
         return Ok(());
-    };
-    if !env::is_attended() {
-        return Ok(());
-    }
-    let from = match queue.bytes {
-        0 => before.state.session.transcript_bytes,
-        bytes => bytes,
-    };
-    if disk::size(file) < from {
-        // It was written anew: what waits cannot be told.
-        *queue = Queue { bytes: disk::size(file), ..Queue::default() };
-        return Ok(());
-    }
-    let each = |line: &str, cut: bool| {
-        if !cut {
-            follow(&mut queue.waiting, line, session_id);
-        }
-    };
-    if let Ok((end, _)) = disk::read_lines(file, from, BYTES, each) {
-        queue.bytes = end;
     }
     let (id, by) = (&before.id, By::User.label());
     for text in &queue.waiting {
@@ -67,6 +47,34 @@ pub fn look(home: &Home, before: &Loop, payload: &Payload, queue: &mut Queue) ->
         }
     }
     Ok(())
+}
+
+/// Brings the queue up to date with the transcript, if a person types there and it can be told.
+fn read_on(before: &Loop, payload: &Payload, queue: &mut Queue) -> bool {
+    let (Some(file), Some(session_id)) = (&payload.transcript, &payload.session_id) else {
+        return false;
+    };
+    if !env::is_attended() {
+        return false;
+    }
+    let from = match queue.bytes {
+        0 => before.state.session.transcript_bytes,
+        bytes => bytes,
+    };
+    if disk::size(file) < from {
+        // It was written anew: what waits cannot be told.
+        *queue = Queue { bytes: disk::size(file), ..Queue::default() };
+        return false;
+    }
+    let each = |line: &str, cut: bool| {
+        if !cut {
+            follow(queue, line, session_id);
+        }
+    };
+    if let Ok((end, _)) = disk::read_lines(file, from, BYTES, each) {
+        queue.bytes = end;
+    }
+    true
 }
 
 /// Takes the commands that wait, for the boundary after `iteration` to remember.
@@ -103,10 +111,21 @@ pub fn reason(raw: &str) -> Option<&str> {
     Some(quoted.unwrap_or(raw).trim()).filter(|reason| !reason.is_empty())
 }
 
-/// Whether a command that the client delivers now was obeyed before; then it is no longer expected.
-pub fn was_obeyed(home: &Home, record: &Loop, name: &str, raw: &str) -> Result<Option<Obeyed>> {
+/// Whether a command that the client delivers now was obeyed before, and not taken back since; then it is no
+/// longer expected.
+pub fn was_obeyed(
+    home: &Home,
+    record: &Loop,
+    payload: &Payload,
+    name: &str,
+    raw: &str,
+) -> Result<Option<Obeyed>> {
     let is_it = |obeyed: &Obeyed| split(&obeyed.command) == Some((name, raw.trim()));
-    if !record.state.session.queue.obeyed.iter().any(is_it) {
+    let mut queue = record.state.session.queue.clone();
+    if !queue.obeyed.is_empty() {
+        read_on(record, payload, &mut queue);
+    }
+    if !queue.obeyed.iter().any(is_it) {
         return Ok(None);
     }
     let mut found = None;

@@ -127,7 +127,7 @@ pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
 fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
     let already = had(home, payload).and_then(|record| {
         let Some(record) = record else { return Ok(None) };
-        let obeyed = queued::was_obeyed(home, &record, name, raw)?;
+        let obeyed = queued::was_obeyed(home, &record, payload, name, raw)?;
         Ok(obeyed.map(|obeyed| Answer::Already(obeyed, Box::new(record))))
     });
     if let Ok(Some(already)) = already {

@@ -43,7 +43,7 @@ pub fn fragment(
 }
 
 /// A path without `.` and `..`; `None` where it climbs past its own beginning.
-fn plain(path: &Path) -> Option<PathBuf> {
+pub fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -3,11 +3,11 @@
 
 /// What a command begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named<'run> {
+pub struct Named<'run> {
     /// A bare name, looked for on `PATH`.
-    Program(&'run str),
+    pub program: Option<&'run str>,
     /// A file: the program, or the script that a well-known interpreter is given.
-    File(&'run str),
+    pub file: Option<&'run str>,
 }
 
 /// What a shell does itself, and the words of its language.
@@ -30,13 +30,11 @@ pub fn named(run: &str) -> Option<Named<'_>> {
         return None;
     }
     if first.contains('/') {
-        return Some(Named::File(first));
+        return Some(Named { program: None, file: Some(first) });
     }
     let script = words.next().filter(|word| !word.starts_with('-'));
-    match script.filter(|_| INTERPRETERS.contains(&first)) {
-        Some(script) => Some(Named::File(script)),
-        None => Some(Named::Program(first)),
-    }
+    let script = script.filter(|_| INTERPRETERS.contains(&first));
+    Some(Named { program: Some(first), file: script })
 }
 
 #[cfg(test)]
@@ -45,16 +43,17 @@ mod tests {
 
     #[test]
     fn only_a_plain_command_names_its_program() {
-        use Named::{File, Program};
+        let named_as = |program, file| Some(Named { program, file });
         for (run, expected) in [
-            ("nosuchcmd", Some(Program("nosuchcmd"))),
-            ("  cargo test --all=x a/b.rs ", Some(Program("cargo"))),
-            ("g++ -c x.cc", Some(Program("g++"))),
-            ("./check.sh --fast", Some(File("./check.sh"))),
-            ("scripts/check", Some(File("scripts/check"))),
-            ("sh check.sh", Some(File("check.sh"))),
-            ("python3 -m pytest", Some(Program("python3"))),
-            ("sh", Some(Program("sh"))),
+            ("nosuchcmd", named_as(Some("nosuchcmd"), None)),
+            ("  cargo test --all=x a/b.rs ", named_as(Some("cargo"), None)),
+            ("g++ -c x.cc", named_as(Some("g++"), None)),
+            ("./check.sh --fast", named_as(None, Some("./check.sh"))),
+            ("scripts/check", named_as(None, Some("scripts/check"))),
+            ("sh check.sh", named_as(Some("sh"), Some("check.sh"))),
+            ("python check.py", named_as(Some("python"), Some("check.py"))),
+            ("python3 -m pytest", named_as(Some("python3"), None)),
+            ("sh", named_as(Some("sh"), None)),
             ("A=1 nosuchcmd", None),
             ("true", None),
             ("cd x", None),

@@ -5,6 +5,8 @@
 
 use serde::Deserialize;
 
+use crate::engine::owner::{Obeyed, Queue};
+
 /// What stands in the queue for a text that is no command of crew's.
 const OTHER: &str = "";
 /// More than a person queues: the rest is not kept.
@@ -32,8 +34,9 @@ pub enum Queued<'a> {
     HandOff(&'a str),
 }
 
-/// Brings the queue up to date with a line of the transcript.
-pub fn follow(queue: &mut Vec<String>, line: &str, session_id: &str) {
+/// Brings the queue up to date with a line of the transcript. What was obeyed and is taken back is typed anew if
+/// it comes again.
+pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
     }
@@ -46,6 +49,7 @@ pub fn follow(queue: &mut Vec<String>, line: &str, session_id: &str) {
         return;
     }
     let text = line.content.as_deref().map(kept);
+    let Queue { waiting: queue, obeyed, .. } = queue;
     let first = |of: &str, queue: &[String]| queue.iter().position(|text| text == of);
     let gone = match (&*line.operation, text) {
         ("enqueue", text) => {
@@ -56,12 +60,17 @@ pub fn follow(queue: &mut Vec<String>, line: &str, session_id: &str) {
         }
         ("popAll", None) => {
             queue.clear();
+            obeyed.clear();
             None
         }
         // A client that does not say which one: only plain texts go into a turn.
         ("remove", None) => first(OTHER, queue),
         // What was obeyed holds its place without its words.
-        (_, Some(text)) => first(text, queue).or_else(|| first(OTHER, queue)),
+        (operation, Some(text)) => first(text, queue).or_else(|| {
+            let is_it = |it: &Obeyed| operation != "dequeue" && it.command == text;
+            obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
+            first(OTHER, queue)
+        }),
         (_, None) => (!queue.is_empty()).then_some(0),
     };
     if let Some(gone) = gone {
@@ -111,11 +120,11 @@ mod tests {
     }
 
     fn queue(lines: &[String]) -> Vec<String> {
-        let mut queue = Vec::new();
+        let mut queue = Queue::default();
         for line in lines {
             follow(&mut queue, line, "s-1");
         }
-        queue
+        queue.waiting
     }
 
     #[test]
@@ -180,7 +189,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_the_reader_panic(line: String, operation: String, content: Option<String>) {
-            let mut queue = vec!["/crew:pause".to_owned()];
+            let waiting = vec!["/crew:pause".to_owned()];
+            let mut queue = Queue { waiting, ..Queue::default() };
             follow(&mut queue, &line, "s-1");
             follow(&mut queue, &op(&operation, content.as_deref()), "s-1");
         }

@@ -39,18 +39,20 @@ pub fn also(answer: Option<Value>, line: &str) -> Value {
 }
 
 /// The commands that are named for a terminal.
-const FOR_A_TERMINAL: [&str; 8] =
-    ["cancel", "config", "pause", "resume", "set", "status", "tell", "trust"];
+const FOR_A_TERMINAL: [&str; 10] =
+    ["cancel", "config", "doctor", "init", "pause", "resume", "set", "status", "tell", "trust"];
 
-/// An answer that names crew's commands for a terminal as that finds them: by the path of the program.
-pub fn called(mut answer: Value, program: &str) -> Value {
+/// An answer that names crew's commands for a terminal as that finds them: by the path of the program. `keeps_quotes`
+/// leaves alone what is quoted.
+pub fn called(mut answer: Value, program: &str, keeps_quotes: bool) -> Value {
     for key in ["systemMessage", "reason"] {
         let Some(text) = answer[key].as_str() else { continue };
         let named = FOR_A_TERMINAL.iter().fold(text.to_owned(), |text, verb| {
             let named = |before: &str, text: &str| {
                 text.replace(&format!("{before}crew {verb}"), &format!("{before}{program} {verb}"))
             };
-            named("`", &named(" ", &text))
+            let text = named(" ", &text);
+            if keeps_quotes { text } else { named("`", &text) }
         });
         answer[key] = clean(&named).into();
     }
@@ -88,7 +90,7 @@ mod tests {
     #[test]
     fn a_terminals_commands_are_called_by_their_path_and_nothing_else_is() {
         let text = "crew: paused; crew resume k3v9 goes on\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
-        let named = called(instead(text), "~/crew/target/release/crew");
+        let named = called(instead(text), "~/crew/target/release/crew", false);
         let expected = "crew: paused; ~/crew/target/release/crew resume k3v9 goes on\n\
             hint: `~/crew/target/release/crew cancel k3v9`, /crew:resume, a crew of two";
         assert_eq!(named["reason"], expected);

@@ -103,6 +103,25 @@ fn a_queued_handoff_is_written_at_the_next_boundary_and_once() {
 }
 
 #[test]
+fn a_command_taken_back_after_it_was_obeyed_counts_when_it_is_typed_again() {
+    let (words, text) = ("review \"x\"", "/crew:handoff review \"x\"");
+    for back in [queue("popAll", None), queue("popAll", Some(text)), queue("remove", Some(text))] {
+        for is_seen in [true, false] {
+            let door = attended();
+            door.begin("\"Build it\" --stall 0 -n 9");
+            door.enqueue(text);
+            door.stop("one").assert_goes_on();
+            append(&door.transcript(), std::slice::from_ref(&back));
+            if is_seen {
+                door.stop("two").assert_goes_on();
+            }
+            let told = door.command(words).with("command_name", "crew:handoff").send();
+            assert_eq!(door.handoffs().len(), 2, "{back} {told:#?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_typed_while_a_check_runs_is_obeyed_at_its_boundary() {
     let door = attended();
     let line = queue("enqueue", Some("/crew:pause"));

@@ -84,4 +84,13 @@ fn a_check_that_no_rule_can_name_is_told_at_the_start() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let told = "fast may not run `ls -d *` unless its own settings allow it";
     assert!(ran.stderr.contains(told) && !ran.stderr.contains("may not run `true`"), "{ran:#?}");
+
+    world.steps(&[WORK, CLAIM]);
+    assert_eq!(world.crew(&["run", "Build it", "--gate", "ls -d *", "-n1"]).code(), 10);
+    world.sandbox.write(".claude/crew.toml", "[loop]\nstall = 4\n");
+    let ran = world.crew(&["resume", "-n", "+1", "--agent", "fast"]);
+    assert!(
+        ran.stderr.contains(told) && ran.stderr.contains("; crew config shows them"),
+        "{ran:#?}"
+    );
 }

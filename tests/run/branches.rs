@@ -19,6 +19,14 @@ const MAIN_MOVES: &str = "tree=$(git rev-parse main^{tree}); \
     git update-ref refs/heads/main $(git commit-tree $tree -p main -m Moved); echo \"call $call\" >> work.txt";
 
 #[test]
+fn a_run_without_steps_of_git_is_resumed_without_a_word_of_branches() {
+    let world = World::rebasing(&["git switch -q main", "true"]);
+    assert_eq!(world.crew(&["run", "write lines", "-n", "1"]).code(), 10);
+    let ran = world.crew(&["resume", "-n", "+1"]);
+    assert_eq!((ran.code(), world.told(&ran).contains("is checked out")), (10, false), "{ran:#?}");
+}
+
+#[test]
 fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
     let world = World::rebasing(&[WORK, "git switch -q main; echo x >> other.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "3", "--commit", "--push"]);

@@ -20,6 +20,8 @@ fn a_check_whose_program_is_not_on_the_path_starts_nothing_and_a_file_may_come_t
         );
         assert_eq!(ran.stderr, told);
     }
+    let ran = world.crew(&["run", "Build it", "--agent-cmd", "./agent.sh"]);
+    assert!(ran.stderr.contains(": there is no file `./agent.sh`\n"), "{ran:#?}");
     let ran = world.crew(&[
         "run",
         "Build it",

@@ -125,6 +125,10 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
     for verb in ["status", "show"] {
         assert!(world.crew(&[verb]).success().contains(&id), "{verb}");
     }
+    std::fs::create_dir_all(world.sandbox.file("sub")).unwrap();
+    for verb in ["status", "show"] {
+        assert!(world.crew_in("sub", &[verb]).success().contains(&id), "{verb}");
+    }
     world.crew(&["tell", "use the parser"]).success();
     world.crew(&["set", "-n", "5"]).success();
     world.crew(&["pause", "--now"]).success();
@@ -132,6 +136,7 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
     let resumed = world.crew(&["resume"]);
     assert_eq!(resumed.code(), 0, "{resumed:#?}");
     assert!(world.crew(&["history"]).success().contains(&id));
+    assert!(world.crew_in("sub", &["history"]).success().contains(&id));
     // One of this tree comes first, and says of those that run beside it.
     let second = world.hanging(&["run", "Do more", "--worktree", "two"]);
     assert_eq!(world.crew(&["run", "Do this", "--agent-cmd", "true", "-n", "1"]).code(), 10);
@@ -140,6 +145,21 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
     assert!(here.contains("exhausted") && beside.contains("Do more"), "{told}");
     world.crew(&["cancel", beside.split(' ').next().unwrap()]).success();
     assert_eq!(second.wait(DEADLINE).code(), 14);
+}
+
+#[test]
+fn a_loop_of_a_newer_crew_is_told_to_pause() {
+    let world = World::new(&[HANG]);
+    world.interrupted(&["run", "Do it"]);
+    let id = world.id();
+    let mut record = world.record();
+    record["version"] = 99.into();
+    record["made_by"] = "9.9.9".into();
+    record["state"]["status"] = "running".into();
+    std::fs::write(world.file("loop.json"), record.to_string()).unwrap();
+    let told = world.crew(&["pause", &id]).success();
+    assert_eq!(told, format!("loop {id}: told to pause; crew 9.9.9, which runs it, obeys\n"));
+    assert!(world.file("pause").exists());
 }
 
 #[test]
@@ -163,6 +183,7 @@ fn a_finished_loop_of_a_newer_crew_is_in_nobodys_way() {
         cancelled,
         format!("loop {id} is over already, recorded by crew 9.9.9, a newer one\n")
     );
-    assert!(!world.file("cancel").exists());
+    assert_eq!(world.crew(&["pause", &id]).success(), cancelled);
+    assert!(!world.file("cancel").exists() && !world.file("pause").exists());
     assert_eq!(world.crew(&["run", "Do it", "-n", "1"]).code(), 10);
 }

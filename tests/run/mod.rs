@@ -125,6 +125,14 @@ impl World {
         self.sandbox.crew(arguments)
     }
 
+    /// In a folder of the repository.
+    #[track_caller]
+    pub(crate) fn crew_in(&self, folder: &str, arguments: &[&str]) -> Ran {
+        let mut command = self.sandbox.command(self.sandbox.build().path());
+        command.args(arguments).current_dir(self.sandbox.file(folder));
+        Running::start(command, None).wait(DEADLINE)
+    }
+
     /// Starts crew and waits until its agent hangs, at the latest step that does.
     #[track_caller]
     pub(crate) fn hanging(&self, arguments: &[&str]) -> Running {

@@ -1,45 +1,58 @@
 //! Looks at crew's own settings, each file for itself, so that one fault hides no other.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::drive::{agent, place, settings};
-use crate::engine::agent::Agent;
+use anyhow::Error;
+
+use crate::drive::{agent, missing, place, settings};
 use crate::engine::health::Own;
 use crate::engine::settings::DEFAULT_AGENT;
 use crate::engine::settings::merge::merge;
-use crate::parse::settings::Whose;
+use crate::engine::settings::trust::needs;
+use crate::parse::settings::{Read, Whose};
 use crate::world::home::Home;
 use crate::world::settings::{environment, project_file, read, user_file};
-use crate::world::{client, disk};
+use crate::world::trust;
 
 /// What the settings in force in `here` come to.
 pub(super) fn settings(home: &Home, here: &Path) -> Own {
-    let checkout =
-        place::place(here, None).map_or_else(|_| here.to_owned(), |place| place.checkout);
-    let mut files: Vec<(PathBuf, Whose)> = vec![(project_file(&checkout), Whose::Projects)];
-    files.extend(user_file().map(|file| (file, Whose::Users)));
-    let faults = files.iter().filter_map(|(file, whose)| read(file, *whose).err());
-    let faults: Vec<String> = faults.chain(environment().err()).collect();
-    let lines = |fault: &String| fault.lines().map(str::to_owned).collect::<Vec<_>>();
-    let mut own = Own { faults: faults.iter().flat_map(lines).collect(), ..Own::default() };
-    let Ok(known) = settings::look(home, &checkout, true) else { return own };
-    own.unknown.clone_from(&known.warnings);
-    own.untrusted = known.untrusted.iter().map(ToString::to_string).collect();
+    let place = place::place(here, None);
+    let checkout = place.as_ref().map_or(here, |place| &place.checkout);
+    let lines = |faults: String| faults.lines().map(str::to_owned).collect::<Vec<_>>();
+    let mut own = Own::default();
+    let mut file = |path: &Path, whose| {
+        let read = read(path, whose).unwrap_or_else(|faults| {
+            own.faults.extend(lines(faults));
+            None
+        });
+        read.unwrap_or_default()
+    };
+    let project = file(&project_file(checkout), Whose::Projects);
+    let user = user_file().map_or_else(Read::default, |path| file(&path, Whose::Users));
+    own.variables = environment().err().map(lines).unwrap_or_default();
+    own.unknown = [user.warnings, project.warnings].concat();
+    let needs = needs(&project.layer, &user.layer);
+    let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
+    own.untrusted = untrusted.iter().map(ToString::to_string).collect();
+    let Ok(known) = settings::look(home, checkout, true) else { return own };
     let in_force = merge(&known.layers, settings::environment(), None);
     match agent::resolve(&in_force, None) {
-        Ok(agent) => own.agent = Some(agent.name.clone()).filter(|_| is_another(&agent, here)),
+        Ok(agent) => {
+            let program = agent.command.first().map_or("", String::as_str);
+            if (&*agent.name, program) != (DEFAULT_AGENT, DEFAULT_AGENT) {
+                own.agent_missing = agent::has_program(&agent, here).err().as_ref().map(first_line);
+                own.agent = Some(agent.name).filter(|_| own.agent_missing.is_none());
+            }
+        }
         Err(error) => own.faults.push(format!("{error:#}")),
     }
+    let checks = in_force.contract_checks();
+    let refused = place.ok().and_then(|place| missing::at_the_start(&place, &checks).err());
+    own.check_missing = refused.as_ref().map(first_line);
     own
 }
 
-/// Whether an agent is not the built-in one and its program is there.
-fn is_another(agent: &Agent, here: &Path) -> bool {
-    let program = agent.command.first().map_or("", String::as_str);
-    let is_there = if program.contains('/') {
-        disk::exists(&here.join(program))
-    } else {
-        !client::on_path(program).is_empty()
-    };
-    (&*agent.name, program) != (DEFAULT_AGENT, DEFAULT_AGENT) && is_there
+/// What a refusal says, without its hint.
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }

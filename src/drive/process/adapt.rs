@@ -3,8 +3,9 @@
 use anyhow::Result;
 
 use super::repository::{same_repository, some_commit};
-use super::start::{has_program, model, run, the_agent, try_launch, type_run};
+use super::start::{model, of_the_agent, run, the_agent, try_launch, type_run};
 use super::steps::on_another_branch;
+use crate::drive::agent::has_program;
 use crate::drive::settings;
 use crate::drive::steer::tellable;
 use crate::engine::looped::Loop;
@@ -23,11 +24,14 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
     same_repository(&record.place)?;
     let folder = record.place.folder.clone();
     let options = &arguments.run;
-    let settings = |procedure: Option<&str>| -> Result<Settings> {
+    let mut notes = Vec::new();
+    let mut settings = |procedure: Option<&str>| -> Result<Settings> {
         let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
         let mut typed = Layer::default();
         type_run(&mut typed, options);
-        Ok(settings::for_run(home, known, typed, procedure)?.0)
+        let (settings, told) = settings::for_run(home, known, typed, procedure)?;
+        notes = told;
+        Ok(settings)
     };
     let mut run = match record.contract.run.clone() {
         None => run(options, &settings(None)?, None, &folder)?,
@@ -55,9 +59,17 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
     if options.push {
         run.git.branch.clone_from(&now);
     }
+    let reaches_a_branch = run.git.commit || run.git.push;
+    let is_new = record
+        .contract
+        .run
+        .as_ref()
+        .is_none_or(|had| (&had.agent, had.permissions) != (&run.agent, run.permissions));
     record.contract.run = Some(run);
-    let mut notes = Vec::new();
-    if record.place.head.is_some() && record.branch() != now.as_deref() {
+    if is_new {
+        notes.extend(of_the_agent(&record.contract));
+    }
+    if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
     if let Some(words) = &options.tell {

@@ -33,7 +33,7 @@ use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
-use crate::world::{client, clock, disk, env, git, view};
+use crate::world::{clock, disk, env, git, view};
 
 /// The most of a command that a sentence names, in characters.
 const COMMAND_CHARS: usize = 80;
@@ -65,8 +65,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     let without_git = without_git(&arguments.run, &run.git, folder)?;
     some_commit(&run.git, folder)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
-    let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
-    let not_allowed = not_allowed(&contract);
+    let of_the_agent = of_the_agent(&contract);
     let absent = missing::at_the_start(&place, &contract.checks)?;
     Ok(Prepared {
         place,
@@ -74,8 +73,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
         notes: made
             .into_iter()
             .chain(notes)
-            .chain(untried)
-            .chain(not_allowed)
+            .chain(of_the_agent)
             .chain(absent)
             .chain(without_git)
             .collect(),
@@ -164,6 +162,12 @@ pub(super) fn model(options: &RunOptions, settings: &Settings) -> Option<String>
     model.map(|model| model.value.name.clone())
 }
 
+/// What is said of the agent that a contract names.
+pub(super) fn of_the_agent(contract: &Contract) -> Vec<String> {
+    let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
+    untried.into_iter().chain(not_allowed(contract)).collect()
+}
+
 /// What is said of checks that the agent may not run though crew does.
 fn not_allowed(contract: &Contract) -> Option<String> {
     let run = contract.run.as_ref()?;
@@ -196,26 +200,8 @@ fn untried(agent: &Agent) -> Option<String> {
 /// The agent in force, whose program must be there.
 pub(super) fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
     let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
-    has_program(&agent, folder)?;
+    agent::has_program(&agent, folder)?;
     Ok(agent)
-}
-
-/// Refuses an agent whose program is not there.
-pub(super) fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
-    let program = agent.command.first().map_or("", String::as_str);
-    let is_there = if program.contains('/') {
-        disk::exists(&folder.join(program))
-    } else {
-        !client::on_path(program).is_empty()
-    };
-    if !is_there {
-        bail!(
-            "agent {}: there is no program `{program}` on PATH\n\
-             hint: install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\"",
-            agent.name
-        );
-    }
-    Ok(())
 }
 
 /// What is typed of a phase stands in the place of the procedure's; context is added to it.

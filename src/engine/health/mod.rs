@@ -126,17 +126,23 @@ pub struct Settings {
     pub cap: Option<String>,
 }
 
-/// crew's own settings files.
+/// crew's own settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Own {
     /// What cannot be read of them, each with its place.
     pub faults: Vec<String>,
+    /// Variables of crew's that cannot be used.
+    pub variables: Vec<String>,
     /// Keys that were passed over, each with its place.
     pub unknown: Vec<String>,
     /// What of the project's file nobody has trusted here.
     pub untrusted: Vec<String>,
     /// The agent they name for `crew run`, if it is not the built-in one and its program is there.
     pub agent: Option<String>,
+    /// That its program is not there, where it is not the built-in one.
+    pub agent_missing: Option<String>,
+    /// That a check's program is not there.
+    pub check_missing: Option<String>,
 }
 
 /// `$CREW_HOME`.

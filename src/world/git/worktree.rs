@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::git;
 use super::steps::{Terms, said};
+use super::{Git, git};
 use crate::engine::git::{GitFault, Step, Trouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
 use crate::world::disk;
@@ -39,7 +39,8 @@ pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
 
 /// The working trees of the repository that holds `folder`, also those whose folder is gone; none without git.
 pub fn roots(folder: &Path) -> Vec<PathBuf> {
-    let trees = git(folder, &["worktree", "list", "--porcelain"]).unwrap_or_default();
+    let look = Git { climbs: true, ..Git::here(folder) };
+    let trees = look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default();
     worktrees(&trees)
         .into_iter()
         .map(|tree| disk::real_path(&tree.path).unwrap_or(tree.path))
