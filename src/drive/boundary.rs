@@ -16,7 +16,7 @@ use crate::engine::journal::Event;
 use crate::engine::judge::{Judged, judge};
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::news::News;
-use crate::engine::outcome::Ending;
+use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::owner::SessionMemory;
 use crate::engine::recovery::reconciled;
 use crate::engine::usage::Usage;
@@ -46,6 +46,8 @@ pub struct Closing {
     pub memory: SessionMemory,
     /// Ends a loop that would go on or wait.
     pub veto: Option<Ending>,
+    /// Ends a loop whatever it would come to, but for a pause and an end that is no better.
+    pub lost: Option<Ending>,
     /// When a hold for background work is over.
     pub hold_until: Option<DateTime<Utc>>,
 }
@@ -267,6 +269,15 @@ fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
         (decision, _) => decision,
     };
+    let is_spared = match &decision {
+        Decision::Hold(_) => true,
+        Decision::Finish(ending) => is_no_better(ending.outcome),
+        Decision::Continue | Decision::Wait { .. } => false,
+    };
+    let decision = match closing.lost {
+        Some(lost) if !is_spared => Decision::Finish(lost),
+        _ => decision,
+    };
     let mut next = settle(judged.clone(), &decision);
     next.state.session = closing.memory;
     if let Decision::Hold(Hold::Background(_)) = decision {
@@ -276,6 +287,11 @@ fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
         mark.recorded_ms = clock::since_boot_ms();
     }
     Concluded { judged, decision, next }
+}
+
+/// Whether an end needs a person as a lost repository does, or was asked for.
+fn is_no_better(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Blocked | Outcome::Cancelled | Outcome::Interrupted | Outcome::Error)
 }
 
 /// The shortest sleep, or stop of crew itself, that is journalled.

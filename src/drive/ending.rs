@@ -32,6 +32,10 @@ pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
 
+/// The longest wait for a crew whose loop is over, and the pace of it: its agent has 5 s to end in order.
+const CREW_WAIT: Duration = Duration::from_secs(8);
+const CREW_STEP: Duration = Duration::from_millis(50);
+
 /// A loop that is over, with what its page tells.
 #[derive(Debug)]
 pub struct Ended {
@@ -303,6 +307,25 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<A
     let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
     Ok(Attempt::Ended(Box::new(wind_up(home, record))))
+}
+
+/// Waits for the crew of a run that is over, which may still commit and push, and refuses where it stays.
+pub fn let_end(record: &Loop) -> Result<()> {
+    let owner = &record.state.owner;
+    let is_mine = || unix::myself().is_some_and(|me| is(owner, &me));
+    if record.is_live() || record.driver() == Driver::Session || is_mine() {
+        return Ok(());
+    }
+    let gone = || (life(owner) != Life::Alive).then_some(());
+    if clock::Deadline::after(CREW_WAIT).poll(CREW_STEP, gone).is_some() {
+        return Ok(());
+    }
+    let (id, pid) = (&record.id, owner.process.pid);
+    Err(anyhow!(
+        "loop {id} is {}, and its crew run, process {pid}, is still at work in this working tree\n\
+         hint: try again once it is gone, or end it: kill -INT {pid}",
+        record.standing()
+    ))
 }
 
 /// The mark of a session that ended while the loop's lock was kept.

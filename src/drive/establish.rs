@@ -167,6 +167,7 @@ fn vacate(
         Err(error) => return Err(error.into()),
     };
     if !record.is_live() {
+        ending::let_end(&record)?;
         ending::complete(home, &record);
         let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
             let (was, resume) = (after(&record), going_on(&record));
@@ -191,10 +192,11 @@ fn vacate(
     };
     match attempt {
         Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
-        Attempt::Over(_) => Ok(Vacancy::Free(Vec::new())),
+        Attempt::Over(record) => ending::let_end(&record).map(|()| Vacancy::Free(Vec::new())),
         Attempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, whatever grace that one has.
             ending::end_groups(home, &record);
+            ending::let_end(&ended.record)?;
             let ended = ended.record;
             let is_now = format!("loop {id} is now {} {}", ended.standing(), after(&ended));
             if ended.outcome() != Some(Outcome::Interrupted) {

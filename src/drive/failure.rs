@@ -39,7 +39,7 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
         proof: None,
         why: format!("the model's service failed ({kind}), and nobody may wait for it here"),
     });
-    let closing = Closing { memory, veto, hold_until: None };
+    let closing = Closing { memory, veto, ..Closing::default() };
     let Some((boundary, held, lock)) = open.record(facts, closing)? else { return Ok(None) };
     let after = boundary.after;
     let session_id = payload.session_id.as_deref().unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::parse::changes::Changes;
 use crate::world::fingerprint::fingerprint;
 use crate::world::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, git, host, room, unix, view, wakes};
+use crate::world::{clock, disk, env, environment, host, room, unix, view, wakes};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -191,12 +191,6 @@ fn hand_over(record: &mut Loop, taker: Taker) {
     if outcome == Some(Outcome::Stalled) {
         state.still = 0;
     }
-    if taker.owner.driver == Driver::Process && record.trusted.is_none() {
-        record.trusted = git::steps::trusted(&record.place.checkout);
-    }
-    if taker.owner.driver == Driver::Process && record.place.repository.is_none() {
-        record.place.repository = git::pin::repository(&record.place.checkout);
-    }
     record.environment = match taker.owner.driver {
         Driver::Session => Some(environment::of_session(&record.place)),
         Driver::Process => None,
@@ -234,7 +228,7 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
         );
     }
     if !runs || ending::owner_is_gone(home, record) {
-        return Ok(());
+        return ending::let_end(record);
     }
     // A command typed here runs only while the agent does not: there is nothing to take it from. Another client
     // may have this session open too, and its agent be at work.
@@ -260,7 +254,7 @@ fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
     let Ok(record) = store::load(home, &other) else { return Ok(()) };
     if !record.is_live() {
-        return Ok(());
+        return ending::let_end(&record);
     }
     if ending::owner_is_gone(home, &record) {
         let attempt = ending::interrupt(home, &other, ending::gone_why(&record), LOCK_WAIT)?;

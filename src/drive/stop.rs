@@ -106,7 +106,8 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
         .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
     let veto = matches!(road, Road::None).then(cap::met);
     let taken = queued::take(&mut memory.queue, open.before.iteration());
-    let Some((boundary, held, lock)) = open.record(facts, Closing { memory, veto, hold_until })?
+    let Some((boundary, held, lock)) =
+        open.record(facts, Closing { memory, veto, hold_until, lost: None })?
     else {
         return not_ours();
     };

@@ -276,9 +276,9 @@ pub fn identity(pid: i32) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid, started: row(pid)?.started })
 }
 
-/// Whether this very process, not a later one with its id, is there.
+/// Whether this very process, not a later one with its id, is there and has not ended.
 pub fn is_alive(process: &ProcessIdentity) -> bool {
-    row(process.pid).is_some_and(|row| row.started == process.started)
+    row(process.pid).is_some_and(|row| row.started == process.started && !row.has_ended)
 }
 
 /// Whether this process leads a session of its own.

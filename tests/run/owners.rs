@@ -26,6 +26,20 @@ impl World {
         self
     }
 
+    /// A filter of the user's own holds up every commit until there is a note `committed`.
+    fn hold_up_commits(&self) {
+        let filter = self.sandbox.root().join("filter");
+        let notes = self.note("").display().to_string();
+        let line = format!(
+            "touch '{notes}/commits'; until test -e '{notes}/committed'; do sleep 0.02; done; cat"
+        );
+        write_executable(&filter, &format!("#!/bin/sh\n{line}\n"));
+        let attributes = self.sandbox.file(".git/info/attributes");
+        std::fs::create_dir_all(attributes.parent().unwrap()).unwrap();
+        std::fs::write(attributes, "work.txt filter=slow\n").unwrap();
+        self.sandbox.git(&["config", "filter.slow.clean", &filter.display().to_string()]);
+    }
+
     /// The process whose id a step left in a note.
     #[track_caller]
     fn process(&self, note: &str) -> Pid {
@@ -88,17 +102,7 @@ fn a_paused_run_still_has_its_working_tree() {
 #[test]
 fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
     let world = World::new(&[WAIT]);
-    // A filter of the user's own holds up the commit.
-    let filter = world.sandbox.root().join("filter");
-    let notes = world.note("").display().to_string();
-    let line = format!(
-        "touch '{notes}/commits'; until test -e '{notes}/committed'; do sleep 0.02; done; cat"
-    );
-    write_executable(&filter, &format!("#!/bin/sh\n{line}\n"));
-    let attributes = world.sandbox.file(".git/info/attributes");
-    std::fs::create_dir_all(attributes.parent().unwrap()).unwrap();
-    std::fs::write(attributes, "work.txt filter=slow\n").unwrap();
-    world.sandbox.git(&["config", "filter.slow.clean", &filter.display().to_string()]);
+    world.hold_up_commits();
     let running = world.hanging(&["run", "make it", "--commit"]);
     world.crew(&["pause"]).success();
     world.let_go();
@@ -117,6 +121,40 @@ fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
     std::fs::write(world.note("committed"), "").unwrap();
     running.wait(DEADLINE);
     assert_eq!(world.record(), record);
+}
+
+#[test]
+fn nothing_begins_beside_a_crew_that_still_commits_after_its_loop_is_over() {
+    let world = World::new(&[WORK]);
+    world.hold_up_commits();
+    let running = world.sandbox.start_crew(&["run", "make it", "-n", "1", "--commit"]);
+    poll_until("crew commits", || world.note("commits").exists());
+    assert_eq!(world.the_loop()["status"], "finished");
+    let pid = running.pid().as_raw_nonzero();
+    for arguments in [&["resume", "-n", "+1"][..], &["run", "another one"]] {
+        let refused = world.crew(arguments);
+        assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
+        let told =
+            format!("crew run, process {pid}, is still at work in this working tree\nhint: ");
+        assert!(refused.stderr.contains(&told), "{refused:#?}");
+    }
+    std::fs::write(world.note("committed"), "").unwrap();
+    assert_eq!(running.wait(DEADLINE).code(), 10);
+    let ran = world.crew(&["resume", "-n", "+1"]);
+    assert_eq!((ran.code(), world.calls()), (10, 2), "{ran:#?}");
+}
+
+#[test]
+fn a_cancel_ends_a_commit_under_way() {
+    let world = World::new(&[WAIT]);
+    world.hold_up_commits();
+    let running = world.hanging(&["run", "make it", "--commit"]);
+    world.let_go();
+    poll_until("crew commits", || world.note("commits").exists());
+    world.crew(&["cancel"]).success();
+    let ran = running.wait(DEADLINE);
+    assert_eq!(ran.code(), 14, "{ran:#?}");
+    assert_eq!(world.sandbox.git(&["rev-list", "--count", "HEAD"]), "1");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use super::repository::{same_repository, some_commit};
+use super::repository::{same_repository, some_commit, some_settings, unlisted};
 use super::start::{model, of_the_agent, run, the_agent, try_launch, type_run};
-use super::steps::on_another_branch;
+use super::steps::{drafts_of, on_another_branch};
 use crate::drive::agent::has_program;
 use crate::drive::settings;
 use crate::drive::steer::tellable;
@@ -55,6 +55,17 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         }
     };
     some_commit(&run.git, &record.place.checkout)?;
+    if record.trusted.is_none() {
+        some_settings(&run.git, &record.place.checkout)?;
+        record.trusted = git::steps::trusted(&record.place.checkout);
+    }
+    if record.place.repository.is_none() {
+        record.place.repository = git::pin::repository(&record.place.checkout);
+    }
+    // Once an iteration was to be committed, what differs may be the agent's.
+    let committed = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
+    let is_new = !committed || record.state.completed == 0;
+    let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
     let now = git::head(&record.place.checkout).0;
     if options.push {
         run.git.branch.clone_from(&now);
@@ -76,6 +87,9 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         record.state.words.push(tellable(words)?);
     }
     try_launch(home, record)?;
+    if commits && is_new {
+        notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
+    }
     Ok(notes)
 }
 

@@ -111,7 +111,6 @@ struct Runner<'a> {
 impl Runner<'_> {
     fn go(&mut self) -> End {
         self.handoff = view::newest_handoff(&self.record);
-        self.list_drafts();
         loop {
             if !self.look() {
                 return End::Taken(self.record.id.clone());

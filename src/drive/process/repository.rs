@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, anyhow, bail};
 
 use crate::engine::contract::Place;
-use crate::engine::git::{Step, Trouble};
+use crate::engine::git::{GitFault, Step, Trouble};
 use crate::engine::run::GitSteps;
 use crate::parse::arguments::RunOptions;
 use crate::world::git;
@@ -31,6 +31,24 @@ pub(super) fn without_git(
         );
     }
     Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
+}
+
+/// Refuses steps of git whose settings git cannot list.
+pub(super) fn some_settings(steps: &GitSteps, checkout: &Path) -> Result<()> {
+    let is_asked = steps.commit || steps.push || steps.rebase.is_some();
+    if is_asked && git::top(checkout).is_some() && git::steps::trusted(checkout).is_none() {
+        bail!(
+            "git's settings cannot be listed here, and crew takes no step of git without them\n\
+             hint: update git to 2.26 or newer, or leave out --commit, --push and --rebase"
+        );
+    }
+    Ok(())
+}
+
+/// Says why what the user has not committed cannot be told from the agent's work.
+pub(super) fn unlisted(fault: &GitFault) -> Error {
+    let GitFault { cause, cure, .. } = fault;
+    anyhow!("what you have not committed cannot be listed: {cause}\nhint: {cure}")
 }
 
 /// Refuses to rebase onto what names no commit.

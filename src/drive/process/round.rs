@@ -94,7 +94,8 @@ impl Runner<'_> {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             gather(seen(&attempt), &|| false)
         })?;
-        let (boundary, error) = open.record_or_remember(facts.clone(), Closing::default())?;
+        let closing = Closing { lost: self.loss(), ..Closing::default() };
+        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
         if let Some(error) = error {
             self.remember(error);
         }
@@ -107,7 +108,6 @@ impl Runner<'_> {
         if let Some(note) = note {
             self.tell(&News::Noted(&note));
         }
-        let mut lost = None;
         let counted = after.state.completed > self.record.state.completed;
         let began = std::mem::replace(&mut self.record, after);
         let _ = view::write(&self.record);
@@ -127,7 +127,9 @@ impl Runner<'_> {
                 }
                 _ => self.tell(&News::IterationEnded { after: &self.record, exit, ends }),
             }
-            lost = self.keep_work();
+            if let Some(fault) = self.keep_work() {
+                self.end_without_a_repository(&fault);
+            }
         }
         if self.stalls_by_half(&began) {
             self.react(On::Stall);
@@ -140,9 +142,6 @@ impl Runner<'_> {
                 ending::wind_up(self.home, self.record.clone());
             }
             Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
-        }
-        if let Some(fault) = lost {
-            self.end_without_a_repository(&fault);
         }
     }
 

@@ -8,17 +8,19 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::baseline::baseline;
 use super::prompt::{self, Prompt};
-use super::repository::{some_commit, without_git};
+use super::repository::{some_commit, some_settings, unlisted, without_git};
 use super::steps::{NO_BRANCH, drafts_of};
+use super::watch::Cancels;
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
 use crate::drive::establish::{Beginning, establish};
 use crate::drive::resume::myself;
-use crate::drive::{agent, missing, place, procedures, settings, start, terms};
+use crate::drive::{agent, ending, missing, place, procedures, settings, start, terms};
 use crate::engine::agent::Agent;
 use crate::engine::contract::{Contract, Place};
 use crate::engine::looped::{Loop, LoopId, State, VERSION};
 use crate::engine::news::{Listener, News};
+use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::owner::SessionMemory;
 use crate::engine::prompt::clip;
 use crate::engine::run::{Fragment, GitSteps, Recipe, Run};
@@ -33,7 +35,7 @@ use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
-use crate::world::{clock, disk, env, git, view};
+use crate::world::{clock, disk, env, git, store, view};
 
 /// The most of a command that a sentence names, in characters.
 const COMMAND_CHARS: usize = 80;
@@ -64,6 +66,7 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
     some_phase(&run)?;
     let without_git = without_git(&arguments.run, &run.git, folder)?;
     some_commit(&run.git, folder)?;
+    some_settings(&run.git, &place.checkout)?;
     let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
     let of_the_agent = of_the_agent(&contract);
     let absent = missing::at_the_start(&place, &contract.checks)?;
@@ -306,14 +309,38 @@ pub fn begin(
             .map_or_else(String::new, |check| format!("; --verify \"{check}\" would prove it"));
         notes.push(format!("{what}{way_out}"));
     }
+    notes.extend(before_commits(home, &record, signals)?);
     listener.hear(&News::Started(&record));
-    let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
-    if git.commit && record.place.repository.is_some() {
-        notes.extend(record.place.branch.is_none().then(|| NO_BRANCH.to_owned()));
-        notes.extend(if git.all { Vec::new() } else { drafts_of(home, &record) });
-    }
     for note in &notes {
         listener.hear(&News::Noted(note));
     }
     baseline(home, record, signals, listener)
+}
+
+/// Lists what is the user's before the first commit, and gives what to say. Where that cannot be listed the loop
+/// ends: later nobody could tell it from the agent's work.
+fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<String>> {
+    let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
+    if !git.commit || record.place.repository.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut notes: Vec<String> =
+        record.place.branch.is_none().then(|| NO_BRANCH.to_owned()).into_iter().collect();
+    if git.all {
+        return Ok(notes);
+    }
+    let cancels = Cancels::new(home, &record.id);
+    let stop = || signals.times() > 0 || cancels.any();
+    match drafts_of(home, record, &stop) {
+        Ok(told) => notes.extend(told),
+        // Whoever asked for the end gets it before the first iteration.
+        Err(_) if stop() => {}
+        Err(fault) => {
+            let ending =
+                Ending { outcome: Outcome::Error, proof: None, why: unlisted(&fault).to_string() };
+            let _ = ending::end(home, &record.id, ending, store::LOCK_WAIT);
+            return Err(unlisted(&fault));
+        }
+    }
+    Ok(notes)
 }

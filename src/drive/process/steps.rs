@@ -11,7 +11,7 @@ use crate::engine::git::{GitFault, Pushed, Rebased, Step, Trouble, commit_messag
 use crate::engine::git_memory::{Failures, GitMemory, Sent};
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
-use crate::engine::outcome::Outcome;
+use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::protect;
 use crate::world::git::commit::Kept;
 use crate::world::git::drafts::{self, Drafts, Left};
@@ -21,16 +21,23 @@ use crate::world::home::Home;
 use crate::world::protected;
 
 impl Runner<'_> {
+    /// How a loop ends whose repository is lost: before its end is recorded, so that no page of a finished loop
+    /// passes over it.
+    pub(super) fn loss(&self) -> Option<Ending> {
+        let (git, place) = (self.run().git, &self.record.place);
+        let is_unlooked = !git.commit && !git.push && pin::seems_there(place);
+        if is_unlooked || place.repository.is_none() {
+            return None;
+        }
+        let fault = pin::stand(place, Step::Commit).err();
+        let fault = fault.filter(|fault| fault.trouble == Trouble::Repository)?;
+        Some(Ending { outcome: Outcome::Blocked, proof: None, why: reason(&fault) })
+    }
+
     /// Commits and pushes what an iteration changed. Gives the fault of a repository that is lost.
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
-        let fault = if run.commit {
-            self.commit()
-        } else if run.push || pin::seems_there(&self.record.place) {
-            None
-        } else {
-            pin::stand(&self.record.place, Step::Commit).err()
-        };
+        let fault = if run.commit { self.commit() } else { None };
         let pushes = run.push && fault.is_none() && self.signals.times() == 0;
         let fault = if pushes { self.push() } else { fault };
         fault.filter(|fault| fault.trouble == Trouble::Repository)
@@ -38,32 +45,24 @@ impl Runner<'_> {
 
     /// Without its repository a loop cannot go on. Where it ends anyway, its last work is in no commit.
     pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
+        let why = self.record.state.ending.as_ref().map(|ending| ending.why.clone());
         if self.record.is_live() {
             self.end(Outcome::Blocked, &reason(fault));
-        } else if self.run().git.commit {
+        } else if self.run().git.commit && why != Some(reason(fault)) {
             self.tell(&News::CommitFailed { why: &fault.line() });
             self.remember_of_git(|git| git.commits.add(reason(fault)));
         }
     }
 
-    /// Lists what is the user's before the first commit, if nobody has yet, and says so.
-    pub(super) fn list_drafts(&self) {
-        let git = self.run().git;
-        if git.commit && !git.all {
-            for note in drafts_of(self.home, &self.record) {
-                self.tell(&News::Noted(&note));
-            }
-        }
-    }
-
     /// Commits what the iteration changed. The commit is no progress of the next one.
     fn commit(&mut self) -> Option<GitFault> {
-        self.trusted.as_ref()?;
+        self.record.place.repository.as_ref()?;
         let message = commit_message(&self.record);
         let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
         let kept = drafts.and_then(|drafts| {
-            let kept = self.steps(|steps| steps.commit(&message, drafts.as_ref()));
-            kept.unwrap_or_else(|| Ok(Kept::default())).map(|kept| (kept, drafts))
+            let stop = self.second_wish("commit");
+            let kept = self.steps_until(&stop, |steps| steps.commit(&message, drafts.as_ref()));
+            kept.unwrap_or_else(|| Err(unlisted(Step::Commit))).map(|kept| (kept, drafts))
         });
         match kept {
             Ok((kept, drafts)) => {
@@ -170,23 +169,31 @@ impl Runner<'_> {
         Err(GitFault { step: Step::Commit, trouble: Trouble::Other, cause, cure })
     }
 
-    /// Pushes. The first Ctrl-C lets it end, a second or a cancel ends it.
-    fn push(&mut self) -> Option<GitFault> {
+    /// The first Ctrl-C lets a step end, which is said once; a second or a cancel ends it.
+    fn second_wish(&self, step: &str) -> impl Fn() -> bool {
         let is_told = Cell::new(false);
         let cancels = Cancels::new(self.home, &self.record.id);
-        let stop = || {
+        move || {
             if self.tick() && !is_told.replace(true) {
-                self.tell(&News::Noted(
-                    "a push is under way and is let end, two minutes at most; Ctrl-C again ends it at once",
-                ));
+                let most = if step == "push" { "two" } else { "five" };
+                self.tell(&News::Noted(&format!(
+                    "a {step} is under way and is let end, {most} minutes at most; Ctrl-C again ends it at once"
+                )));
             }
             self.signals.times() > 1 || cancels.any()
+        }
+    }
+
+    fn push(&mut self) -> Option<GitFault> {
+        let pushed = {
+            let stop = self.second_wish("push");
+            let sent = self.record.state.git.pushed.as_ref();
+            let rebases = self.run().git.rebase.is_some();
+            self.steps_until(&stop, |steps| steps.push(self.record.branch(), sent, rebases))
         };
-        let sent = self.record.state.git.pushed.as_ref();
-        let rebases = self.run().git.rebase.is_some();
-        let pushed =
-            self.steps_until(&stop, |steps| steps.push(self.record.branch(), sent, rebases));
-        let pushed = pushed.unwrap_or_else(|| Err(without_git()));
+        let is_here = self.record.place.repository.is_some();
+        let pushed = pushed
+            .unwrap_or_else(|| Err(if is_here { unlisted(Step::Push) } else { without_git() }));
         match pushed {
             Ok(pushed) => {
                 self.pushed(&pushed);
@@ -310,6 +317,12 @@ fn reason(fault: &GitFault) -> String {
     format!("{}; {}", fault.cause, fault.cure)
 }
 
+/// Nothing is done where it cannot be told which programs the user's own settings name.
+fn unlisted(step: Step) -> GitFault {
+    let cause = "git's settings could not be listed when the loop began".to_owned();
+    GitFault { step, trouble: Trouble::Other, cause, cure: "crew resume looks again".to_owned() }
+}
+
 fn without_git() -> GitFault {
     GitFault {
         step: Step::Push,
@@ -341,28 +354,27 @@ pub(super) const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
 /// Lists what is the user's, if nobody has yet; gives what to say of it.
-pub(super) fn drafts_of(home: &Home, record: &Loop) -> Vec<String> {
+pub(super) fn drafts_of(
+    home: &Home,
+    record: &Loop,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<String>, GitFault> {
     let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
     else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let steps = Steps::new(&record.place, trusted, &|| false);
-    match drafts::list(home, &record.id, &steps) {
-        Err(fault) => vec![fault.line()],
-        Ok(listed) => {
-            let one = |files: &[String], before: &str, after: &str| {
-                (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
-            };
-            let left_out = one(
-                &listed.drafts,
-                "not committed here, and left out of crew's commits until the agent changes it: ",
-                " (--commit=all takes it in)",
-            );
-            let nested =
-                one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
-            let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
-            let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
-            left_out.into_iter().chain(nested).chain(not_kept).collect()
-        }
-    }
+    let steps = Steps::new(&record.place, trusted, stop);
+    let listed = drafts::list(home, &record.id, &steps)?;
+    let one = |files: &[String], before: &str, after: &str| {
+        (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
+    };
+    let left_out = one(
+        &listed.drafts,
+        "not committed here, and left out of crew's commits until the agent changes it: ",
+        " (--commit=all takes it in)",
+    );
+    let nested = one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
+    let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
+    let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
+    Ok(left_out.into_iter().chain(nested).chain(not_kept).collect())
 }

@@ -12,6 +12,17 @@ use crate::world::process::{End, Ended, FOR_PARSING, FOR_READING, Order, run, ru
 /// A setting of git for one command: name and value.
 pub type Setting = (String, String);
 
+/// What points git at a repository whatever the folder: git sets it for its hooks, and crew may be started by one.
+pub const OF_ANOTHER: [&str; 7] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+];
+
 /// One start of git.
 #[derive(Debug)]
 pub struct Command<'a> {
@@ -60,11 +71,13 @@ impl Command<'_> {
             variables.push(("GIT_ALLOW_PROTOCOL", "none".to_owned()));
         }
         variables.extend(named.iter().map(|(name, value)| (&**name, (*value).clone())));
+        let without: Vec<OsString> =
+            OF_ANOTHER.iter().map(OsString::from).chain(self.without.iter().cloned()).collect();
         let order = Order {
             program: "git",
             arguments: &arguments,
             folder: self.folder,
-            without: self.without,
+            without: &without,
             variables: &variables,
             within: self.within,
             keep: if self.with_errors { FOR_READING } else { FOR_PARSING },

@@ -8,7 +8,7 @@ use super::drafts::{Drafts, Left};
 use super::steps::{Steps, Terms, unmerged};
 use crate::engine::git::{GitFault, Step};
 use crate::parse::git_changes::{Change, Kind, changes as read, ignored as read_ignored};
-use crate::world::disk;
+use crate::world::{disk, unix};
 
 /// What a commit came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,8 +27,10 @@ pub struct Kept {
     pub nested: Vec<PathBuf>,
 }
 
-/// The file that stands in for the index, in git's own folder.
-const INDEX: &str = "crew.index";
+/// The file that stands in for the index, in git's own folder: this, and the id of the crew whose it is.
+const INDEX: &str = "crew.index.";
+/// The most names of git's folder that are looked at for files that a crew has left.
+const NAMES_MAX: usize = 10_000;
 /// Where crew writes in a checkout.
 const OURS: &str = ".claude/branches";
 /// The most that is read of a file of submodules, in bytes.
@@ -109,10 +111,18 @@ pub(super) fn commit(
     let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
     arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
     let commit = id(&beside.fed(&arguments, message.as_bytes())?);
-    paths.update(|arguments, input| steps.fed(arguments, input))?;
     let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
     let before = stand.head.as_deref().unwrap_or_default();
     steps.well(Step::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
+    // After the branch has it, and both or neither: what one of them lacks would look staged.
+    if let Err(fault) = paths.update(|arguments, input| steps.fed(arguments, input)) {
+        let back = match before {
+            "" => vec!["update-ref", "-d", "HEAD", &commit],
+            before => vec!["update-ref", "HEAD", before, &commit],
+        };
+        let _ = steps.to_the_end().well(Step::Commit, &back);
+        return Err(fault);
+    }
     kept.commit =
         Some(steps.well(Step::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
     Ok(kept)
@@ -170,16 +180,17 @@ struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     fn new(steps: &'a Steps<'a>) -> Self {
-        let beside = Self { steps, index: steps.folder().join(INDEX) };
+        let folder = steps.folder();
+        clear(&folder, |pid| unix::identity(pid).is_none());
+        let me = std::process::id();
+        let beside = Self { steps, index: folder.join(format!("{INDEX}{me}")) };
         beside.clear();
         beside
     }
 
-    /// A crew that was killed may have left one.
     fn clear(&self) {
-        for name in [self.index.clone(), self.index.with_extension("index.lock")] {
-            let _ = disk::remove(&name);
-        }
+        let me = std::process::id().cast_signed();
+        clear(&self.steps.folder(), |pid| pid == me);
     }
 
     fn well(&self, arguments: &[&str]) -> Result<String, GitFault> {
@@ -191,6 +202,18 @@ impl<'a> Beside<'a> {
         let terms =
             Terms { variables: &variables, input, stop: self.steps.stop, ..Terms::default() };
         self.steps.run_with(arguments, &terms).well(Step::Commit)
+    }
+}
+
+/// Removes what stands in for an index, and its lock: a crew that was killed leaves them. Another crew's, if that
+/// one lives, is never touched: what it commits would lose every file.
+fn clear(folder: &Path, is_left: impl Fn(i32) -> bool) {
+    for name in disk::names(folder, NAMES_MAX) {
+        let whose =
+            name.strip_prefix(INDEX).and_then(|id| id.trim_end_matches(".lock").parse().ok());
+        if whose.is_some_and(&is_left) {
+            let _ = disk::remove(&folder.join(&name));
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::command::{Command, whole};
+use self::command::{Command, OF_ANOTHER, whole};
 use super::home::hash;
 use super::{disk, env, environment};
 use crate::engine::handoff::Since;
@@ -194,6 +194,7 @@ impl<'a> Git<'a> {
         let plan = self.subject.map(environment::plan).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let mut variables = plan.variables();
+        variables.retain(|(name, _)| !OF_ANOTHER.contains(name));
         variables.extend(path.map(|path| ("PATH", path)));
         let command = Command {
             folder: self.folder,

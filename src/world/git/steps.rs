@@ -206,6 +206,12 @@ impl<'a> Steps<'a> {
         let terms = Terms { stop: self.stop, hooks, ..Terms::default() };
         match command(self.checkout(), arguments, &terms, false) {
             Ok(Ended { end: End::Exit(0), output, cut: false, .. }) => Ok(output),
+            Ok(Ended { end: End::Exit(0), .. }) => Err(GitFault {
+                step,
+                trouble: Trouble::Other,
+                cause: "more paths differ than crew lists".to_owned(),
+                cure: "have .gitignore leave out what is generated".to_owned(),
+            }),
             // Its complaint is read from a second try, whose output is kept in part.
             _ => Err(self.run(arguments).fault(step)),
         }

@@ -173,6 +173,43 @@ fn a_lock_that_another_git_left_is_named() {
 }
 
 #[test]
+fn a_commit_that_git_refuses_leaves_branch_and_index_as_they_were() {
+    for lock in ["refs/heads/main.lock", "index.lock"] {
+        let yard = Yard::new();
+        yard.write("repo/file", "two\n");
+        yard.write("repo/new", "new\n");
+        let before = yard.shape();
+        yard.write(&format!("repo/.git/{lock}"), "");
+        assert!(yard.commit("message").is_err(), "{lock}");
+        yard.sh("repo", &format!("rm .git/{lock}"));
+        assert_eq!(yard.shape(), before, "{lock}");
+    }
+}
+
+#[test]
+fn more_paths_than_crew_lists_are_told_with_the_way_out() {
+    let yard = Yard::new();
+    let name = "d".repeat(200);
+    let deep = [&*name; 17].join("/");
+    yard.sh("repo", &format!("mkdir -p {deep} && cd {deep} && seq 10500 | xargs touch"));
+    assert_snapshot!(yard.commit("message").unwrap_err(), @"
+    commit failed: more paths differ than crew lists
+    hint: have .gitignore leave out what is generated
+    ");
+}
+
+#[test]
+fn the_index_of_another_crew_is_left_alone_while_that_one_lives() {
+    let yard = Yard::new();
+    for name in ["crew.index.1", "crew.index.999999999", "crew.index.999999999.lock"] {
+        yard.write(&format!("repo/.git/{name}"), "");
+    }
+    yard.write("repo/file", "two\n");
+    assert!(yard.commit("message").unwrap().is_some());
+    assert_eq!(yard.sh("repo", "ls .git | grep crew"), "crew.index.1\n");
+}
+
+#[test]
 fn a_commit_in_a_linked_working_tree_is_that_trees_own() {
     let yard = Yard::new();
     yard.git("repo", &["worktree", "add", "-q", "-b", "other", "../tree"]);
