@@ -151,16 +151,18 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
     for (what, change, expected) in table {
         let mut subject = subject.clone();
         change(&mut subject);
-        let told = ahead(&subject);
-        assert!(
-            told.starts_with(expected) && told.is_empty() == expected.is_empty(),
-            "{what}: {told}"
-        );
-        assert!(next(&subject).contains(&told), "{what}");
-        let goes_on = rules(&subject, Reader::Next).contains("the next iteration goes on");
-        let is_last = expected.contains("last iteration");
-        assert_eq!(goes_on, !is_last, "{what}");
+        assert_ahead(&subject, what, expected);
     }
+}
+
+#[track_caller]
+fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
+    let told = ahead(subject);
+    assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{what}: {told}");
+    assert!(next(subject).contains(&told), "{what}");
+    let goes_on = rules(subject, Reader::Next).contains("the next iteration goes on");
+    let is_last = expected.contains("last iteration");
+    assert_eq!(goes_on, !is_last, "{what}");
 }
 
 #[test]

@@ -33,7 +33,6 @@ TASK is one quoted text or plain words; options stand before or after it.
       --failure-threshold N       failed iterations in a row that abort it (3; 0 = off)
       --stall N                   iterations without progress that stall it (5; 0 = off)
       --prompt-file FILE          the task is what FILE holds
-      --no-awake                  let this machine sleep while an agent works
       --replace                   end the loop that runs here first
       --no-project                leave .claude/crew.toml aside
 

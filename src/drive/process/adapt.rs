@@ -54,30 +54,23 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
             }
         }
     };
-    some_commit(&run.git, &record.place.checkout)?;
-    if record.trusted.is_none() {
-        some_settings(&run.git, &record.place.checkout)?;
-        record.trusted = git::steps::trusted(&record.place.checkout);
-    }
-    if record.place.repository.is_none() {
-        record.place.repository = git::pin::repository(&record.place.checkout);
-    }
+    pin(record, &run)?;
     // Once an iteration was to be committed, what differs may be the agent's.
-    let committed = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
-    let is_new = !committed || record.state.completed == 0;
+    let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
+    let is_the_users = !had_commits || record.state.completed == 0;
     let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
     let now = git::head(&record.place.checkout).0;
     if options.push {
         run.git.branch.clone_from(&now);
     }
     let reaches_a_branch = run.git.commit || run.git.push;
-    let is_new = record
+    let is_another_agent = record
         .contract
         .run
         .as_ref()
         .is_none_or(|had| (&had.agent, had.permissions) != (&run.agent, run.permissions));
     record.contract.run = Some(run);
-    if is_new {
+    if is_another_agent {
         notes.extend(of_the_agent(&record.contract));
     }
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
@@ -87,10 +80,24 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         record.state.words.push(tellable(words)?);
     }
     try_launch(home, record)?;
-    if commits && is_new {
+    if commits && is_the_users {
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     Ok(notes)
+}
+
+/// Holds the loop to the repository that is there, as a start does: one that began in a session knew of none.
+fn pin(record: &mut Loop, run: &Run) -> Result<()> {
+    let checkout = &record.place.checkout;
+    some_commit(&run.git, checkout)?;
+    if record.trusted.is_none() {
+        some_settings(&run.git, checkout)?;
+        record.trusted = git::steps::trusted(checkout);
+    }
+    if record.place.repository.is_none() {
+        record.place.repository = git::pin::repository(checkout);
+    }
+    Ok(())
 }
 
 /// What a run had, with what was typed now in its place.

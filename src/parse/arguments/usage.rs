@@ -126,18 +126,20 @@ impl UsageError {
     }
 }
 
+/// What an option may be where an agent is started.
+const AGENTS: &str = "if it is the agent's, put it after `--`; ";
+
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownOption { option, suggestion, in_terminal } => {
                 let meant = suggestion.as_ref().map(|it| format!(": did you mean `{it}`?"));
-                let agents =
-                    if *in_terminal { "if it is the agent's, put it after `--`; " } else { "" };
+                let agents = if *in_terminal { AGENTS } else { "" };
+                let meant = meant.unwrap_or_default();
                 write!(
                     f,
-                    "unknown option `{option}`{}\n\
-                     {agents}if it belongs to the task, put the whole task in double quotes",
-                    meant.unwrap_or_default()
+                    "unknown option `{option}`{meant}\n\
+                     {agents}if it belongs to the task, put the whole task in double quotes"
                 )
             }
             Self::TypographicDash { typed, meant } => write!(
