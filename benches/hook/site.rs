@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 use crate::call::{Call, Told};
 
 /// The crew under measurement.
-pub const CREW: &str = env!("CARGO_BIN_EXE_crew");
+// The binary that cargo builds beside a benchmark has features that only test crates turn on.
+pub const CREW: &str = match option_env!("CREW_TEST_BIN") {
+    Some(released) => released,
+    None => env!("CARGO_BIN_EXE_crew"),
+};
 
 /// A session that owns the site's loop.
 pub const OWNER: &str = "00000000-0000-4000-8000-000000000001";
