@@ -238,11 +238,13 @@ impl Soak {
         self.raised();
     }
 
+    /// One iteration more than the limit, or than what is completed where there was none.
     fn raised(&mut self) {
-        let max = self.model().terms.max;
-        if max > 0 {
-            self.model().limit(max + 1);
-        }
+        let max = match self.model().terms.max {
+            0 => self.model().completed,
+            max => max,
+        };
+        self.model().limit(max + 1);
     }
 
     /// The new limit is in time for this boundary, or the loop has ended by the old one.
@@ -254,10 +256,17 @@ impl Soak {
         let set = self.door.sandbox.crew(&["set", &self.id(), "-n", "+1"]);
         let ran = hook.wait(DEADLINE);
         assert!(ran.code() == 0 && ran.stderr.is_empty(), "{ran:#?}");
-        if set.code() == 0 {
+        // Where there was no limit, the new one counts from what was completed before this boundary or after it.
+        let record = self.door.record(&self.id());
+        let counted_before = self.model().terms.max == 0
+            && record["contract"]["limits"]["max_iterations"] == self.model().completed + 2;
+        if set.code() == 0 && !counted_before {
             self.raised();
         }
         self.adopt(turn, &ran);
+        if counted_before {
+            self.raised();
+        }
         assert!(set.code() == 0 || self.model().is_over(), "{set:#?}");
     }
 
