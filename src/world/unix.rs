@@ -281,6 +281,11 @@ pub fn is_alive(process: &ProcessIdentity) -> bool {
     row(process.pid).is_some_and(|row| row.started == process.started && !row.has_ended)
 }
 
+/// Whether this very process has ended and its parent knows.
+pub fn is_reaped(process: &ProcessIdentity) -> bool {
+    row(process.pid).is_none_or(|row| row.started != process.started)
+}
+
 /// Whether this process leads a session of its own.
 #[cfg(test)]
 pub fn leads_its_session() -> bool {
