@@ -156,6 +156,23 @@ fn a_pause_between_a_boundary_and_its_wake_holds_the_loop() {
     assert_eq!(door.status(&id)["status"], "paused");
 }
 
+/// Where both ends are there at once, a busy client takes the answer first and ends its session.
+#[test]
+fn a_boundary_answers_only_when_the_client_has_seen_its_companion_end() {
+    let door = Door::of(Sandbox::without_git());
+    door.begin("\"go on\" -n 9 --stall 0");
+    let near = || door.stopping("one").env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
+    let companion = near().companion();
+    let hook = near().start();
+    poll_until("the companion's end", || companion.has_ended());
+    std::thread::sleep(Duration::from_millis(150));
+    assert!(!hook.has_ended(), "the boundary answers before its client has seen the wake");
+    let companion = companion.wait(DEADLINE);
+    assert_eq!(companion.code(), 2, "{companion:#?}");
+    let answer = Answer::of(hook.wait(DEADLINE));
+    assert!(!answer.goes_on() && answer.line().starts_with("crew 1/9 "), "{answer:#?}");
+}
+
 #[test]
 fn a_hundred_hooks_and_cancels_at_once_lose_nothing_and_count_nothing_twice() {
     let door = Door::of(Sandbox::without_git());
