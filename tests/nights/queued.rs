@@ -102,10 +102,12 @@ fn commands_typed_during_a_check_are_obeyed_at_its_boundary_and_what_is_taken_ba
         asked += 1;
         Some(Reply::text(&format!("Working on it, {asked}.")))
     });
-    // The first and the second check are long, each until the test says so.
+    // The first check lasts until the test says so, the others for half a minute.
     sandbox.write(
         "check.sh",
-        "touch checking; while test ! -e go; do sleep 0.1; done; rm go checking\n",
+        "touch checking\n\
+         if test -e second; then sleep 30; else while test ! -e go; do sleep 0.1; done; fi\n\
+         touch second; rm checking\n",
     );
     let checking = || sandbox.file("checking").exists();
     let terminal = Client::new(installed, &sandbox, &api).open();
@@ -123,10 +125,22 @@ fn commands_typed_during_a_check_are_obeyed_at_its_boundary_and_what_is_taken_ba
     let running = await_loop(&sandbox, "the second iteration runs", |it| it["iteration"] == 2);
     assert_eq!(running["status"], "running");
     poll_until("the second check", checking);
+    queue(&sandbox, &terminal, "/crew:status");
+    queue(&sandbox, &terminal, "/crew:handoff review \"half of it\"");
+    // What was taken back is an enqueue of the same words.
     enter(&terminal, "/crew:pause");
-    await_operations(&sandbox, "enqueue", 3);
-    sandbox.write("go", "");
+    await_operations(&sandbox, "enqueue", 5);
+    assert!(checking() && handoffs(&sandbox, "review") == 0);
     await_loop(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     terminal.wait_for_text("was paused already, at iteration 2");
+    terminal.wait_for_text("/crew:status was answered already, at iteration 2");
     assert_eq!((newest(&sandbox)["iteration"].clone(), api.main_requests().len()), (2.into(), 2));
+    assert_eq!(handoffs(&sandbox, "review"), 1);
+    enter(&terminal, "/crew:resume");
+    poll_until("the third check", checking);
+    enter(&terminal, "/crew:cancel-loop wrong branch");
+    await_operations(&sandbox, "enqueue", 6);
+    await_loop(&sandbox, "the loop is over", |it| it["outcome"] == "cancelled");
+    terminal.wait_for_text("was cancelled already, at iteration 2");
+    assert_eq!((handoffs(&sandbox, "cancelled"), api.main_requests().len()), (1, 3));
 }
