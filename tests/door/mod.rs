@@ -22,6 +22,8 @@ mod wakes;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
@@ -33,11 +35,15 @@ use crate::sandbox::{DEADLINE, Sandbox, checkout, poll_until};
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 /// Another session of the same client.
 const OTHER_SESSION: &str = "00000000-0000-4000-8000-000000000002";
+/// How exactly a system tells when a process began.
+const TICK: Duration = Duration::from_millis(10);
 
 /// A world whose client has crew's hooks.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) sandbox: Sandbox,
+    /// The prompt and the words of the stop that was sent last.
+    last_stop: Mutex<String>,
 }
 
 impl Door {
@@ -47,7 +53,8 @@ impl Door {
 
     fn of(sandbox: Sandbox) -> Self {
         sandbox.put_crew_on_the_path();
-        Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
+        let sandbox = sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
+        Self { sandbox, last_stop: Mutex::default() }
     }
 
     /// An event to be sent.
@@ -208,6 +215,17 @@ impl Event<'_> {
         command
     }
 
+    /// Reports of one stop come together, so crew takes the same words within a tick for one. Sent one after
+    /// another they are two stops, and a client's second comes an answer of the model later.
+    fn come_later_than_the_same_words(&self) {
+        let [event, prompt, words] = ["hook_event_name", "prompt_id", "last_assistant_message"]
+            .map(|key| self.payload[key].to_string());
+        let stop = event + &prompt + &words;
+        if std::mem::replace(&mut *self.door.last_stop.lock().unwrap(), stop.clone()) == stop {
+            std::thread::sleep(TICK * 2);
+        }
+    }
+
     /// Starts the companion the client runs beside a stop.
     fn companion(self) -> Running {
         let mut command = self.hook();
@@ -223,6 +241,7 @@ impl Event<'_> {
     /// Sends it and hears the answer.
     #[track_caller]
     fn send(self) -> Answer {
+        self.come_later_than_the_same_words();
         Answer::of(self.start().wait(DEADLINE))
     }
 
