@@ -2,6 +2,7 @@
 //! answered untruly. It runs in a mount of its own, where the system lets a user have one, else without a full
 //! disk.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -103,11 +104,14 @@ impl<'a> Going<'a> {
         self.world.loops().into_iter().find(|it| it["id"] == *self.id).unwrap()
     }
 
+    fn file(&self, name: &str) -> PathBuf {
+        self.world.sandbox.crew_home().join("loops").join(&self.id).join(name)
+    }
+
     /// How often it was resumed, as its journal says.
     fn resumes(&self) -> usize {
-        let journal =
-            self.world.sandbox.crew_home().join("loops").join(&self.id).join("journal.jsonl");
-        std::fs::read_to_string(journal).unwrap_or_default().matches("resumed in fresh").count()
+        let journal = std::fs::read_to_string(self.file("journal.jsonl")).unwrap_or_default();
+        journal.matches("resumed in fresh").count()
     }
 
     /// Gives an order, or kills it where there is none, and holds it to what was answered.
@@ -129,10 +133,13 @@ impl<'a> Going<'a> {
             answer.stdout.contains(word) || answer.stdout.contains("pauses"),
             "{what}: {answer:#?}"
         );
-        // Only a resume that came after the order may go on, where it found the loop at rest.
+        // Only a resume that came after the order may go on, where it found the loop at rest; an order that came
+        // after it waits in its file.
         poll_until(&format!("{what}: {answer:#?}"), || {
             let is_over = self.running.as_ref().is_some_and(Running::has_ended);
-            is_over || (self.resumes() > before && self.told()["status"] == "running")
+            let waits = || self.file("pause").exists() || self.file("cancel").exists();
+            let goes_on = || self.resumes() > before && self.told()["status"] == "running";
+            is_over || (!waits() && goes_on())
         });
         let running = self.running.take().unwrap();
         if running.has_ended() {
