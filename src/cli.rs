@@ -222,7 +222,7 @@ pub struct Tell {
 /// `crew set`.
 #[derive(Debug, clap::Args)]
 pub struct Set {
-    /// [LOOP] and limits: --max-iterations N, --max-duration D, --max-cost USD, --max-tokens N,
+    /// (LOOP) and limits: --max-iterations N, --max-duration D, --max-cost USD, --max-tokens N,
     /// --failure-threshold N, --stall N; +N adds
     #[arg(
         value_name = "LIMITS",

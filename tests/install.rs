@@ -319,11 +319,22 @@ fn a_folder_with_anything_of_a_persons_is_never_touched() {
 }
 
 #[test]
+fn without_an_address_the_one_of_the_package_is_shared() {
+    let sandbox = Sandbox::new();
+    with_a_stand_in(&sandbox);
+    std::fs::write(sandbox.home().join("market"), "[]").unwrap();
+    let address = concat!(env!("CARGO_PKG_REPOSITORY"), ".git");
+    let page = sandbox.crew(&["install", "--scope", "project"]).success();
+    assert!(page.contains(address), "{page}");
+    let asked = read(&sandbox.home().join("asked"));
+    let add = format!("plugin marketplace add {address} --scope project\n");
+    assert!(asked.contains(&add), "{asked}");
+}
+
+#[test]
 fn a_path_of_this_machine_is_never_shared() {
     let sandbox = Sandbox::new();
     with_a_stand_in(&sandbox);
-    let ran = sandbox.crew(&["install", "--scope", "project"]);
-    assert!(ran.code() == 1 && ran.stderr.contains("public address"), "{ran:#?}");
     let here = sandbox.root().display().to_string();
     let ran = sandbox.crew(&["install", "--scope", "project", "--marketplace", &here]);
     assert!(ran.code() == 1 && ran.stderr.contains("no address others can use"), "{ran:#?}");

@@ -33,7 +33,7 @@ pub enum Tone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub tone: Tone,
-    /// "[10:02:10] WARNING: …"
+    /// `[10:02:10] WARNING: …`
     pub text: String,
 }
 

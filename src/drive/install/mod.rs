@@ -97,13 +97,6 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
 
 /// The address others can use; a path means nothing on another machine.
 fn public(address: &str) -> Result<String> {
-    if address.is_empty() {
-        bail!(
-            "this crew was built without the public address of its repository, and a path of this \
-             machine means nothing to others\n\
-             hint: name the address with --marketplace https://HOST/OWNER/crew.git"
-        );
-    }
     let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
     if !is_url {
         bail!("{address:?} is no address others can use\nhint: https://HOST/OWNER/crew.git");
