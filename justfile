@@ -1,0 +1,45 @@
+# Short names for the commands of CONTRIBUTING.md and BENCHMARKS.md; `just` is from https://just.systems. Nothing needs it:
+# `.ci/run` is the whole of CI without it, and tests/tidy holds all of them to the same commands.
+
+_list:
+    @{{ just_executable() }} --list --unsorted
+
+# format, lints and the rules of the tree: before every commit
+check:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+    cargo test --test it tidy
+
+# every test; one whose client or terminal is missing says so
+test:
+    cargo test
+
+# what only runs when asked for: a wait of eleven minutes, ten thousand boundaries with faults
+slow:
+    CREW_LONG_WAIT=1 CREW_REQUIRE_CLIENT=1 cargo test --test it eleven_minutes_are_waited_for
+    CREW_SOAK=10000 cargo test --test it loops_with_a_fault_at_every_boundary
+
+# installs the pinned clients and runs the tests with them; needs npm, and tmux for those in a terminal
+client:
+    tests/client/install
+    CREW_REQUIRE_CLIENT=1 cargo test --test it -- on_2_1_ the_reset_in_the_words
+
+# measures the hooks and writes BENCHMARKS.md
+bench:
+    cargo build --release --target-dir target/shipped
+    CREW_TEST_BIN=$PWD/target/shipped/release/crew cargo bench --bench hook
+
+# licenses, sources and advisories of the crates; needs cargo-deny
+deny:
+    cargo deny --locked check
+
+_tag:
+    @.ci/release tag
+
+# every check, the archives of this machine, and the tag that would release them
+release: _tag check test deny
+    cargo package --locked
+    cargo build --locked --release --target-dir target/shipped
+    .ci/release plugin
+    .ci/release try "$(.ci/release binary "$(rustc -vV | sed -n 's/^host: //p')" target/shipped/release/crew)"
+    @echo "next: git tag -a $(.ci/release tag) -m $(.ci/release tag) && git push origin $(.ci/release tag)"

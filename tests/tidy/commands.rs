@@ -1,0 +1,104 @@
+//! The commands that stand in several places: the short names, the script of CI, the hosted workflows and the pages
+//! give the same ones. Runs none of them.
+
+use std::collections::BTreeSet;
+
+use super::{between, found, none, read, source, tree};
+
+/// The commands of a recipe, one a line.
+fn recipe(name: &str) -> Vec<String> {
+    let recipes = format!("{}\n\n", read("justfile"));
+    let (_, rest) = recipes.split_once(&format!("\n{name}:")).expect(name);
+    let body = rest.split_once('\n').unwrap().1.split_once("\n\n").unwrap().0;
+    body.lines().map(|line| line.trim().trim_start_matches('@').to_owned()).collect()
+}
+
+/// The command that every step of a hosted workflow runs, where it is one.
+fn steps(workflow: &str) -> Vec<String> {
+    let text = read(&format!(".github/workflows/{workflow}"));
+    found(r"(?m)- run: (.+)$", &text).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_check_before_a_commit_is_one_of_ci_and_stands_in_the_page_for_contributors() {
+    let (script, page) = (read(".ci/run"), read("CONTRIBUTING.md"));
+    let checks = recipe("check");
+    assert!(checks.len() >= 3, "{checks:?}");
+    for check in checks {
+        assert!(page.contains(&format!("`{check}`")), "CONTRIBUTING.md does not name {check}");
+        let is_in_script = script.contains(&format!("\nstep {check}\n"));
+        assert!(is_in_script || check == "cargo test --test it tidy", ".ci/run: no step {check}");
+    }
+}
+
+#[test]
+fn a_short_name_runs_what_its_page_says() {
+    assert_eq!(recipe("test"), ["cargo test"]);
+    assert!(read("README.md").contains("```sh\ncargo test\n```"), "README.md: no cargo test");
+    let bench = read("BENCHMARKS.md");
+    let bench: Vec<_> = between(&bench, "```\n", "\n```").lines().collect();
+    assert_eq!(recipe("bench"), bench, "justfile (left) and BENCHMARKS.md (right) differ");
+}
+
+#[test]
+fn every_test_that_a_short_name_or_a_profile_picks_is_there() {
+    let tests: String = source("tests/").into_iter().map(|file| file.text).collect();
+    let recipes = [recipe("slow"), recipe("client")].concat().join("\n");
+    let mut picked = found(r"(?m)--test it (?:-- )?(.+)$", &recipes);
+    let profiles = read(".config/nextest.toml");
+    picked.extend(found(r"test\(/([^/]+)/\)", &profiles));
+    assert!(picked.len() >= 4, "{picked:?}");
+    for name in picked.iter().flat_map(|names| names.split([' ', '|', '^'])) {
+        let module = name.strip_suffix("::").and_then(|path| path.rsplit("::").next());
+        let opening = module.map_or(format!("fn {name}"), |module| format!("mod {module};"));
+        assert!(tests.contains(&opening), "there is no test {name}");
+    }
+}
+
+#[test]
+fn the_oldest_rust_is_the_same_one_everywhere() {
+    let oldest = env!("CARGO_PKG_RUST_VERSION");
+    let readme = read("README.md");
+    assert!(readme.contains(&format!("Rust {oldest} or later")), "README.md: not {oldest}");
+    let steps = steps("ci.yml");
+    for step in [
+        format!("rustup toolchain install {oldest} --profile minimal"),
+        format!("cargo +{oldest} check --locked"),
+    ] {
+        assert!(steps.contains(&step), "ci.yml has no step `{step}`: {steps:#?}");
+    }
+}
+
+#[test]
+fn a_hosted_step_is_one_that_runs_here_too() {
+    let script = read(".ci/run");
+    let steps = steps("ci.yml");
+    let step = |start: &str| {
+        let step = steps.iter().find(|step| step.starts_with(start));
+        step.unwrap_or_else(|| panic!("ci.yml has no step that begins with {start}")).as_str()
+    };
+    assert_eq!(step(".ci/run"), ".ci/run");
+    assert!(script.contains(&format!(" {}\n", step("cargo doc"))), ".ci/run has another cargo doc");
+    assert_eq!(recipe("deny"), [step("cargo deny")]);
+    assert!(recipe("release").contains(&step("cargo package").to_owned()));
+}
+
+#[test]
+fn the_crates_are_checked_for_the_platforms_that_are_released() {
+    let (workflow, deny) = (read(".github/workflows/release.yml"), read("deny.toml"));
+    let released = found(r"platform: ([a-z0-9_-]+)", &workflow);
+    let checked = found(r#"(?m)^  "([a-z0-9_-]+)",$"#, between(&deny, "targets = [", "]"));
+    assert_eq!(released, checked, "release.yml (left) and deny.toml (right) differ");
+    let count = format!("-eq {}\n", released.len() + 1);
+    assert!(workflow.contains(&count), "release.yml publishes another number of archives");
+}
+
+#[test]
+fn only_the_manifest_names_the_public_address() {
+    let address = env!("CARGO_PKG_REPOSITORY").trim_start_matches("https://");
+    let named = tree().into_iter().filter(|file| file.text.contains(address));
+    let named: BTreeSet<_> = named.map(|file| file.path).collect();
+    let elsewhere: Vec<_> = named.iter().filter(|path| *path != "Cargo.toml").cloned().collect();
+    none(&elsewhere, "take it from CARGO_PKG_REPOSITORY, or link relatively");
+    assert_eq!(named.len(), 1, "Cargo.toml names no repository");
+}
