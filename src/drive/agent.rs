@@ -9,7 +9,7 @@ use crate::agents::catalogue::{find, unknown};
 use crate::agents::command::command;
 use crate::engine::agent::{Agent, Dialect, PromptDoor};
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{AgentEntry, Origin, Sourced};
+use crate::engine::settings::{AgentEntry, DEFAULT_AGENT, Key, Origin, Sourced, Value};
 use crate::world::{client, disk};
 
 /// The agent in force; a typed `--agent-cmd` goes before every name.
@@ -17,10 +17,11 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
     if let Some(text) = typed_command {
         return command(text).map_err(Error::msg);
     }
-    let Sourced { value: name, origin } = &settings.agent;
-    let mut agent = by_name(settings, name, origin, &[])?;
-    if let Some(arguments) = &settings.agent_arguments {
-        agent.command.extend_from_slice(&arguments.value.list);
+    let origin = settings.layer.values.get(&Key::Agent).map(|agent| &agent.origin);
+    let name = settings.layer.word(Key::Agent).unwrap_or(DEFAULT_AGENT);
+    let mut agent = by_name(settings, name, origin.unwrap_or(&Origin::BuiltIn), &[])?;
+    if let Some(Value::Words(arguments)) = settings.layer.value(Key::Arguments) {
+        agent.command.extend_from_slice(arguments);
     }
     Ok(agent)
 }
@@ -52,8 +53,9 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
 /// `above` are the entries that led here, so that entries that are like each other come to an end.
 fn by_name(settings: &Settings, name: &str, named_at: &Origin, above: &[&str]) -> Result<Agent> {
     let known = find(name);
-    let Some((name, Sourced { value: entry, origin })) = settings.agents.get_key_value(name) else {
-        let own: Vec<&str> = settings.agents.keys().map(String::as_str).collect();
+    let agents = &settings.layer.agents;
+    let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
+        let own: Vec<&str> = agents.keys().map(String::as_str).collect();
         return known.ok_or_else(|| Error::msg(at(named_at, &unknown(name, &own))));
     };
     if above.contains(&name.as_str()) {

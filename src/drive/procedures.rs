@@ -2,17 +2,18 @@
 //! listed.
 
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Layer, Limit, Origin, Procedure, Sourced};
+use crate::engine::settings::{Key, Layer, Origin, Procedure, Sourced, Value};
 use crate::prompts::procedures::{self, find, names};
 
 /// crew's own procedures.
 pub fn built_in() -> Layer {
     let procedures = names().into_iter().filter_map(find).map(|found| {
         let mut terms = Layer::default();
-        if let Some(iterations) = found.iterations {
-            terms.limits.insert(Limit::MaxIterations, Sourced::built_in(iterations.into()));
-        }
-        terms.promise = (!found.claims).then(|| Sourced::built_in(None));
+        let iterations = found.iterations.map(|number| Value::Number(number.into()));
+        let promise = (!found.claims).then_some(Value::Off);
+        let values = [(Key::MaxIterations, iterations), (Key::Promise, promise)];
+        let values = values.into_iter().filter_map(|(key, it)| Some((key, Sourced::built_in(it?))));
+        terms.values = values.collect();
         let description = Some(found.about);
         let procedure = Procedure { description, recipe: found.recipe, terms };
         (found.name, Sourced::built_in(procedure))
@@ -22,21 +23,22 @@ pub fn built_in() -> Layer {
 
 /// The procedure of this name, all tiers in one; `None` where no tier has it.
 pub fn of(settings: &Settings, name: &str) -> Option<procedures::Procedure> {
-    let procedure = &settings.procedures.get(name)?.value;
+    let procedure = &settings.layer.procedures.get(name)?.value;
     let terms = &procedure.terms;
-    let iterations = terms.limits.get(&Limit::MaxIterations);
     Some(procedures::Procedure {
         name: name.to_owned(),
         about: procedure.description.clone().unwrap_or_default(),
         recipe: procedure.recipe.clone(),
-        iterations: iterations.map(|it| u32::try_from(it.value).unwrap_or(u32::MAX)),
-        claims: terms.promise.as_ref().is_none_or(|promise| promise.value.is_some()),
+        iterations: terms
+            .number(Key::MaxIterations)
+            .map(|it| u32::try_from(it).unwrap_or(u32::MAX)),
+        claims: terms.value(Key::Promise) != Some(&Value::Off),
     })
 }
 
 /// Those that a settings file adds or changes.
 pub fn own(settings: &Settings) -> Vec<procedures::Procedure> {
-    let own = settings.procedures.iter().filter(|(_, it)| it.origin != Origin::BuiltIn);
+    let own = settings.layer.procedures.iter().filter(|(_, it)| it.origin != Origin::BuiltIn);
     own.filter_map(|(name, _)| of(settings, name)).collect()
 }
 
@@ -70,7 +72,7 @@ mod tests {
         ];
         for (user, project, expected) in table {
             let settings = settings("build", &user, &project);
-            assert_eq!(settings.limit(Limit::MaxIterations).value, expected, "{user} {project}");
+            assert_eq!(settings.number(Key::MaxIterations), expected, "{user} {project}");
         }
     }
 
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_procedure_can_ask_for_no_claim() {
-        let promise = |user: &str| settings("bootstrap", user, "").promise.unwrap().value;
+        let promise = |user: &str| settings("bootstrap", user, "").promise();
         assert_eq!(promise(""), None);
         let asked = promise("[procedures.bootstrap]\ncompletion_promise = \"DONE\"").unwrap();
         assert_eq!(asked.as_str(), "DONE");

@@ -12,7 +12,7 @@ use crate::engine::settings::merge::{Environment, Layers, Settings, merge};
 use crate::engine::settings::trust::{Need, needs};
 use crate::parse::settings::{Read, Whose};
 use crate::world::home::Home;
-use crate::world::{disk, env, settings, trust};
+use crate::world::{disk, env, settings, tree, trust};
 
 /// The variable that trusts a project's file without a person, for a driver outside Claude Code.
 const TRUST_VARIABLE: &str = "CREW_TRUST";
@@ -137,9 +137,8 @@ fn laid(
 fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     for fragment in recipe.phases().into_iter().flatten() {
         let Fragment::File(file) = fragment else { continue };
-        let real = disk::real_path(file).context("a piece of the prompt")?;
-        let leaves = || disk::real_path(checkout).is_ok_and(|checkout| !real.starts_with(checkout));
-        if file.starts_with(checkout) && leaves() {
+        disk::real_path(file).context("a piece of the prompt")?;
+        if let Some(real) = tree::leads_out(checkout, file, file) {
             bail!(
                 "{} leads out of the checkout, to {}\nhint: put the text there, or name the file in \
                  your own settings",

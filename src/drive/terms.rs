@@ -9,7 +9,7 @@ use crate::engine::contract::{Check, Contract, Role};
 use crate::engine::promise::Promise;
 use crate::engine::run::Run;
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Layer, Limit, NamedCheck, Origin, Sourced};
+use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
 use crate::parse::amounts;
 use crate::parse::arguments::LoopArguments;
 use crate::parse::duration::whole_seconds;
@@ -23,30 +23,25 @@ const AUTO: &str = "auto";
 /// What the user typed, as the highest tier of settings. `--verify auto` is looked up in `folder`.
 pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
     let mut layer = Layer::default();
-    let counts = [
-        (Limit::MaxIterations, arguments.max_iterations.map(u64::from)),
-        (Limit::FailureThreshold, arguments.failure_threshold.map(u64::from)),
-        (Limit::Stall, arguments.stall.map(u64::from)),
-        (Limit::MaxDuration, arguments.max_duration.map(whole_seconds)),
-        (Limit::MaxCost, arguments.max_cost.map(amounts::micros)),
-        (Limit::MaxTokens, arguments.max_tokens),
-    ];
-    for (limit, value) in counts {
-        if let Some(value) = value {
-            layer.limits.insert(limit, Sourced { value, origin: Origin::Typed });
-        }
-    }
-    layer.require = arguments.require.map(Sourced::typed);
-    if let Some(text) = &arguments.completion_promise {
-        layer.promise = Some(Sourced::typed(Some(Promise::new(text)?)));
-    }
+    let promise = arguments.completion_promise.as_deref().map(Promise::new).transpose()?;
+    let number = |value: Option<u64>| value.map(Value::Number);
+    layer.type_in([
+        (Key::MaxIterations, number(arguments.max_iterations.map(u64::from))),
+        (Key::FailureThreshold, number(arguments.failure_threshold.map(u64::from))),
+        (Key::Stall, number(arguments.stall.map(u64::from))),
+        (Key::MaxDuration, number(arguments.max_duration.map(whole_seconds))),
+        (Key::MaxCost, number(arguments.max_cost.map(amounts::micros))),
+        (Key::MaxTokens, number(arguments.max_tokens)),
+        (Key::Require, arguments.require.map(Value::Proof)),
+        (Key::Promise, promise.map(Value::Promise)),
+    ]);
     for (commands, role) in [
         (&verify(arguments, folder)?, Role::Verify),
         (&arguments.gate, Role::Gate),
         (&arguments.until, Role::Until),
     ] {
         let checks = commands.iter().map(|run| NamedCheck::from(Check::new(run.as_str(), role)));
-        layer.checks.extend(checks.map(|value| Sourced { value, origin: Origin::Typed }));
+        layer.checks.extend(checks.map(Sourced::typed));
     }
     Ok(layer)
 }
@@ -85,7 +80,7 @@ pub fn contract(
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
-    let require = settings.require.as_ref().map(|sourced| sourced.value);
+    let require = settings.require();
     if require.is_some() && checks.is_empty() {
         bail!(
             "--require checked needs a check: without one nothing can fail and then pass\n\
@@ -111,12 +106,10 @@ fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result
     if arguments.no_promise {
         return Ok(None);
     }
-    let set = settings.promise.as_ref().map(|sourced| sourced.value.clone());
-    let set = set.unwrap_or_else(|| Some(Promise::default()));
     if arguments.completion_promise.is_some() {
-        return Ok(set);
+        return Ok(settings.promise());
     }
-    Ok(Promise::in_task(task)?.or(set))
+    Ok(Promise::in_task(task)?.or(settings.promise()))
 }
 
 /// The task; `start` is the command that has none where it is missing.

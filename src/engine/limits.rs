@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::looped::Loop;
 use super::outcome::Outcome;
 use super::owner::Driver;
+use super::settings::merge::built_in;
 use super::usage::{Money, spoken_tokens};
 
 /// The limits of a contract.
@@ -52,15 +53,7 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_iterations: 10,
-            failure_threshold: 3,
-            stall: 5,
-            max_duration_s: 12 * 3600,
-            max_wait_s: 12 * 3600,
-            max_cost_micros: 0,
-            max_tokens: 0,
-        }
+        built_in().limits()
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, Permissions};
+use super::settings::merge::built_in;
 
 /// The process driver's part of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +79,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { timeout_s: 3600, idle_timeout_s: 900, delay_s: 0 }
+        built_in().pace()
     }
 }
 

@@ -3,37 +3,19 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::settings::Limit;
+use crate::engine::settings::{Key, Part, Value};
 
 /// The words of a new project file. `checks` run; `others` are left as comments. Each is a command and
 /// the file that named it.
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     let mut text = HEAD.to_owned();
-    limits(
-        &mut text,
-        &[
-            (Limit::MaxIterations, "iterations after which a loop ends"),
-            (Limit::MaxDuration, "time awake after which it ends"),
-            (Limit::MaxCost, "US dollars after which it ends, such as 5.00"),
-            (Limit::MaxTokens, "tokens after which it ends, such as \"500k\""),
-            (Limit::FailureThreshold, "failed iterations in a row that abort it"),
-            (Limit::Stall, "iterations in a row without progress that stall it"),
-        ],
-    );
-    text.push_str(TERMS);
+    keys(&mut text, Part::Bound);
+    keys(&mut text, Part::Term);
     text.push_str(PROCESSES);
-    limits(
-        &mut text,
-        &[
-            (Limit::Timeout, "the longest an iteration may take"),
-            (Limit::IdleTimeout, "the longest the agent may be silent without a tool at work"),
-            (Limit::MaxTurns, "the agent's turns in one iteration"),
-            (Limit::TokenBudget, "tokens past which a prompt is warned of"),
-        ],
-    );
-    text.push_str(STEPS);
+    keys(&mut text, Part::Process);
+    keys(&mut text, Part::Step);
     text.push_str("\n[wait]\n");
-    limits(&mut text, &[(Limit::MaxWait, "the longest wait for a rate limit or an outage")]);
+    keys(&mut text, Part::Wait);
     text.push_str(CHECKS);
     if checks.is_empty() {
         text.push_str("\n# No test command was found here.\n");
@@ -49,12 +31,21 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     text
 }
 
-/// A comment for each limit, with its built-in value.
-fn limits(text: &mut String, limits: &[(Limit, &str)]) {
-    for (limit, what) in limits {
-        let (_, key) = limit.key();
-        let setting = format!("{key} = {}", limit.written(limit.built_in()));
-        let _ = writeln!(text, "# {setting:<30} # {what}; 0 = no limit");
+/// A comment for each key: a limit with its built-in value, a step with one that changes something.
+fn keys(text: &mut String, part: Part) {
+    let told = Key::all().filter(|key| key.row().part == part && !key.row().help.is_empty());
+    for key in told {
+        let kind = key.row().kind;
+        let (value, rest) = match key.built_in() {
+            Some(Value::Switch(on)) => (Value::Switch(!on).written(kind), ""),
+            Some(number @ Value::Number(_)) if part != Part::Step => {
+                (number.written(kind), "; 0 = no limit")
+            }
+            Some(promise @ Value::Promise(_)) => (promise.written(kind), ""),
+            _ => (key.row().example.to_owned(), ""),
+        };
+        let setting = format!("{} = {value}  ", key.row().name);
+        let _ = writeln!(text, "# {setting:<31}# {}{rest}", key.row().help);
     }
 }
 
@@ -66,22 +57,10 @@ const HEAD: &str = "\
 [loop]
 ";
 
-const TERMS: &str = "\
-# completion_promise = \"COMPLETE\"  # what the agent says when it is done
-# require = \"checked\"            # only a check that failed before completes a loop
+const PROCESSES: &str = "\
 # protect = [\"tests/**\"]         # the agent must not change these, ignored files aside: else no claim is believed
-";
 
-const PROCESSES: &str = "
 # For `crew run`, which starts the agent anew for every iteration:
-";
-
-const STEPS: &str = "\
-# delay = \"30s\"                  # between two iterations
-# commit = true                  # commit what an iteration changed
-# push = true                    # push after an iteration
-# rebase = \"main\"                # rebase onto this branch before an iteration, when it moved
-# awake = false                  # let this machine sleep while an agent works
 ";
 
 const CHECKS: &str = "

@@ -1,5 +1,5 @@
-//! Folders as wholes, and links to programs: listed without following links, exchanged in one step, and
-//! removed. It removes what it is told to; whether that is crew's own is asked before, by the caller.
+//! Folders as wholes, and links: listed without following links, exchanged in one step, and removed; and whether
+//! a checkout leads out of itself. It removes what it is told to; whether that is crew's own is asked before, by the caller.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to folders as wholes")]
 
 use std::fs;
@@ -10,6 +10,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::disk;
+
+/// Where `path` really lies, if that is outside the checkout and the checkout led there: because the path, or the
+/// file that named it, is the checkout's. A text there would be sent or kept on the word of whoever wrote the
+/// project.
+pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBuf> {
+    let top = disk::real_path(checkout).ok()?;
+    let real = disk::real_path(path).ok()?;
+    let is_the_projects = |file: &Path| {
+        file.starts_with(checkout) || disk::real_path(file).is_ok_and(|file| file.starts_with(&top))
+    };
+    let leads = is_the_projects(path) || is_the_projects(named_by);
+    (leads && !real.starts_with(&top)).then_some(real)
+}
 
 /// Every file below a folder, as paths from there; links are files. At most `limit` of them.
 pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
@@ -99,6 +112,35 @@ mod tests {
         copy_program(&program, &copy).unwrap();
         link_or_copy(&copy, &link).unwrap();
         assert!(is_program(&link) && disk::real_path(&link).unwrap().ends_with("copy"));
+    }
+
+    #[test]
+    fn a_checkout_leads_out_by_a_link_and_by_what_its_own_file_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let [checkout, outside, door] =
+            ["repo", "outside", "door"].map(|it| folder.path().join(it));
+        disk::make_folder(&checkout).unwrap();
+        symlink(&checkout, &door).unwrap();
+        for file in [&checkout.join("own.md"), &outside] {
+            disk::write(file, b"", Durability::Process).unwrap();
+        }
+        symlink(&outside, checkout.join("link.md")).unwrap();
+        let [own, link] = ["own.md", "link.md"].map(|name| checkout.join(name));
+        let led = |path: &Path, named_by: &Path| leads_out(&checkout, path, named_by).is_some();
+        // The path, what names it, and whether the checkout leads out by it.
+        let table = [
+            (&own, &own, false),
+            (&link, &link, true),
+            (&link, &outside, true),
+            (&outside, &own, true),
+            (&outside, &door.join("own.md"), true),
+            (&outside, &outside, false),
+            (&own, &outside, false),
+            (&checkout.join("missing.md"), &own, false),
+        ];
+        for (path, named_by, expected) in table {
+            assert_eq!(led(path, named_by), expected, "{path:?} by {named_by:?}");
+        }
     }
 
     #[test]

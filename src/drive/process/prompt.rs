@@ -1,7 +1,7 @@
 //! The prompt of one iteration: reads what its fragments and variables want, and no more, and has it put
 //! together. Files are read anew each time, so that a person can change them while the loop runs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::engine::looped::Loop;
 use crate::engine::size::Size;
@@ -10,7 +10,7 @@ use crate::prompts::parts::{self, Files};
 use crate::prompts::values::{Handoff, Known};
 use crate::prompts::variables::Variable;
 use crate::world::home::Home;
-use crate::world::{disk, git, journal};
+use crate::world::{disk, git, journal, tree};
 
 /// The largest fragment that is read, in bytes.
 const FRAGMENT_BYTES: u64 = 16 << 20;
@@ -59,24 +59,9 @@ struct OnDisk<'place> {
     checkout: &'place Path,
 }
 
-impl OnDisk<'_> {
-    /// Where the file really lies, if that is outside the checkout and the checkout led there: its text would
-    /// go to the model on the word of whoever wrote the project.
-    fn leads_out(&self, path: &Path, named_by: &Path) -> Option<PathBuf> {
-        let checkout = disk::real_path(self.checkout).ok()?;
-        let real = disk::real_path(path).ok()?;
-        let is_the_projects = |file: &Path| {
-            file.starts_with(self.checkout)
-                || disk::real_path(file).is_ok_and(|file| file.starts_with(&checkout))
-        };
-        let leads = is_the_projects(path) || is_the_projects(named_by);
-        (leads && !real.starts_with(&checkout)).then_some(real)
-    }
-}
-
 impl Files for OnDisk<'_> {
     fn read(&self, path: &Path, named_by: &Path) -> Result<String, String> {
-        if let Some(real) = self.leads_out(path, named_by) {
+        if let Some(real) = tree::leads_out(self.checkout, path, named_by) {
             return Err(format!(
                 "{} leads out of the checkout, to {}: put the text there, or name the file in your own \
                  settings",

@@ -26,7 +26,7 @@ use crate::engine::prompt::clip;
 use crate::engine::run::{Fragment, GitSteps, Recipe, Run};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::Keep;
-use crate::engine::settings::{Layer, Limit, Model, Origin, Sourced};
+use crate::engine::settings::{Key, Layer, Origin, Value};
 use crate::engine::times::Earlier;
 use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
@@ -115,25 +115,20 @@ fn procedure(arguments: &mut LoopArguments, known: &settings::Known) -> Result<O
 
 /// Adds what only a run has to what was typed.
 pub(super) fn type_run(layer: &mut Layer, options: &RunOptions) {
-    let limits = [
-        (Limit::Timeout, options.timeout.map(whole_seconds)),
-        (Limit::IdleTimeout, options.idle_timeout.map(whole_seconds)),
-        (Limit::Delay, options.delay.map(whole_seconds)),
-        (Limit::MaxTurns, options.max_turns.map(u64::from)),
-    ];
-    for (limit, value) in limits {
-        if let Some(value) = value {
-            layer.limits.insert(limit, Sourced::typed(value));
-        }
-    }
-    layer.agent = options.agent.clone().map(Sourced::typed);
-    let model = options.model.clone().map(|name| Model { name, of: None });
-    layer.model = model.map(Sourced::typed);
-    layer.permissions = options.permissions.map(Sourced::typed);
-    layer.commit = options.commit.then(|| Sourced::typed(true));
-    layer.push = options.push.then(|| Sourced::typed(true));
-    layer.rebase = options.rebase.clone().map(|branch| Sourced::typed(Some(branch)));
-    layer.awake = options.no_awake.then(|| Sourced::typed(false));
+    let seconds = |time: Option<_>| time.map(whole_seconds).map(Value::Number);
+    layer.type_in([
+        (Key::Timeout, seconds(options.timeout)),
+        (Key::IdleTimeout, seconds(options.idle_timeout)),
+        (Key::Delay, seconds(options.delay)),
+        (Key::MaxTurns, options.max_turns.map(|turns| Value::Number(turns.into()))),
+        (Key::Agent, options.agent.clone().map(Value::Text)),
+        (Key::Model, options.model.clone().map(Value::Text)),
+        (Key::Permissions, options.permissions.map(Value::Permissions)),
+        (Key::Commit, options.commit.then_some(Value::Switch(true))),
+        (Key::Push, options.push.then_some(Value::Switch(true))),
+        (Key::Rebase, options.rebase.clone().map(Value::Text)),
+        (Key::Awake, options.no_awake.then_some(Value::Switch(false))),
+    ]);
 }
 
 pub(super) fn run(
@@ -145,24 +140,24 @@ pub(super) fn run(
     Ok(Run {
         procedure,
         agent: the_agent(options, settings, folder)?,
-        permissions: settings.permissions.value,
+        permissions: settings.permissions(),
         model: model(options, settings),
         words: options.words.clone().unwrap_or_default(),
         recipe: recipe(options, settings.recipe.clone(), folder)?,
         pace: settings.pace(),
-        max_turns: settings.max_turns(),
-        token_budget: settings.token_budget(),
+        max_turns: settings.count(Key::MaxTurns),
+        token_budget: settings.number(Key::TokenBudget),
         git: GitSteps { all: options.commit_all, ..settings.git() },
         reactions: settings.contract_reactions(),
-        may_sleep: !settings.awake.value,
+        may_sleep: !settings.is_on(Key::Awake),
     })
 }
 
 /// The model in force. That of the settings is none for a typed command, of which they know nothing.
 pub(super) fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
-    let model = settings.model.as_ref();
-    let model = model.filter(|it| options.agent_cmd.is_none() || it.origin == Origin::Typed);
-    model.map(|model| model.value.name.clone())
+    let model = settings.layer.values.get(&Key::Model)?;
+    let is_in_force = options.agent_cmd.is_none() || model.origin == Origin::Typed;
+    model.value.word().filter(|_| is_in_force).map(str::to_owned)
 }
 
 /// What is said of the agent that a contract names.

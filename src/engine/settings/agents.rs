@@ -1,7 +1,7 @@
 //! What a settings file may say of an agent: its own command line, or what it changes of one that crew knows.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use crate::engine::agent::{Dialect, Permissions, PromptDoor};
 
@@ -29,52 +29,21 @@ pub struct AgentEntry {
 /// All of it on one line, as a file would write it: what is trusted. The command stands last.
 impl fmt::Display for AgentEntry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut parts = Vec::new();
-        let mut part = |key: &str, value: &dyn fmt::Debug| {
-            let mut text = String::new();
-            write!(text, "{key} = {value:?}").map(|()| parts.push(text))
-        };
-        if let Some(like) = &self.like {
-            part("like", like)?;
-        }
-        if let Some(prompt) = self.prompt {
-            part("prompt", &prompt.label())?;
-        }
-        if let Some(output) = self.output {
-            part("output", &output.label())?;
-        }
-        for (kind, arguments) in &self.permissions {
-            part(&format!("permissions.{}", kind.label()), arguments)?;
-        }
-        if let Some(option) = &self.max_turns {
-            part("max_turns", option)?;
-        }
-        if let Some(option) = &self.model {
-            part("model", option)?;
-        }
-        if !self.arguments.is_empty() {
-            part("args", &self.arguments)?;
-        }
-        if let Some(command) = &self.command {
-            part("command", command)?;
-        }
+        let part = |key: &str, value: &dyn fmt::Debug| format!("{key} = {value:?}");
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(self.like.as_ref().map(|like| part("like", like)));
+        parts.extend(self.prompt.map(|prompt| part("prompt", &prompt.label())));
+        parts.extend(self.output.map(|output| part("output", &output.label())));
+        let permissions = self.permissions.iter();
+        parts
+            .extend(permissions.map(|(kind, arguments)| {
+                part(&format!("permissions.{}", kind.label()), arguments)
+            }));
+        parts.extend(self.max_turns.as_ref().map(|option| part("max_turns", option)));
+        parts.extend(self.model.as_ref().map(|option| part("model", option)));
+        let arguments = Some(&self.arguments).filter(|arguments| !arguments.is_empty());
+        parts.extend(arguments.map(|arguments| part("args", arguments)));
+        parts.extend(self.command.as_ref().map(|command| part("command", command)));
         out.write_str(&parts.join(", "))
     }
-}
-
-/// `args` of `[agent]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentArguments {
-    pub list: Vec<String>,
-    /// The agent they are meant for: what one understands is an error to another. `None` is the agent in force
-    /// in the tier that gives them.
-    pub of: Option<String>,
-}
-
-/// `model` of `[agent]` or `[loop]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Model {
-    pub name: String,
-    /// The agent it is meant for, as with its arguments.
-    pub of: Option<String>,
 }

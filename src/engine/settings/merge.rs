@@ -7,15 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    AgentArguments, AgentEntry, DEFAULT_AGENT, Layer, Limit, Model, NamedCheck, Procedure, Sourced,
-};
-use crate::engine::agent::Permissions;
-use crate::engine::contract::{Check, Role};
-use crate::engine::limits::Limits;
-use crate::engine::outcome::Proof;
-use crate::engine::promise::Promise;
-use crate::engine::run::{On, Reaction, Recipe};
+use super::{Key, Layer, Procedure, Sourced, Value};
+use crate::engine::contract::Role;
+use crate::engine::run::{On, Recipe};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,31 +35,10 @@ pub enum Environment {
 /// What is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    limits: BTreeMap<Limit, Sourced<u64>>,
-    /// `None` leaves it to the task, and then to the built-in word; a `None` inside asks for no claim at all.
-    pub promise: Option<Sourced<Option<Promise>>>,
-    /// The weakest proof that completes a loop.
-    pub require: Option<Sourced<Proof>>,
-    /// By role: verify, gate, until; within a role in the order given.
-    pub checks: Vec<Sourced<NamedCheck>>,
-    /// The name of the agent that fresh processes run.
-    pub agent: Sourced<String>,
-    /// Only what is meant for that agent.
-    pub agent_arguments: Option<Sourced<AgentArguments>>,
-    /// Only if it is meant for that agent.
-    pub model: Option<Sourced<Model>>,
-    pub permissions: Sourced<Permissions>,
-    pub commit: Sourced<bool>,
-    pub push: Sourced<bool>,
-    pub rebase: Sourced<Option<String>>,
-    pub awake: Sourced<bool>,
-    pub protect: Vec<Sourced<String>>,
-    /// In the order of a loop's life; at a moment in the order given.
-    pub reactions: Vec<Sourced<Reaction>>,
-    /// By name.
-    pub agents: BTreeMap<String, Sourced<AgentEntry>>,
-    /// By name, all tiers in one.
-    pub procedures: BTreeMap<String, Sourced<Procedure>>,
+    /// All tiers in one, with a value for every key that has one built in. Checks stand by role: verify, gate,
+    /// until; reactions in the order of a loop's life. The model and the arguments are there only if they
+    /// are meant for the agent in force.
+    pub layer: Layer,
     /// That of the procedure that was asked for; empty without one.
     pub recipe: Recipe,
     /// Variables that were not obeyed: one sentence each.
@@ -77,59 +50,49 @@ pub const ROLES: [Role; 3] = [Role::Verify, Role::Gate, Role::Until];
 
 /// Lays the tiers over each other. A procedure's own value goes before the loop's of its tier.
 pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>) -> Settings {
-    let mut laid = Layer::default();
+    let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
+    let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
+    // What one agent understands is an error to another: the one in force in the tier that gives them.
+    let mut meant_for = BTreeMap::new();
+    let mut lay = |laid: &mut Layer, tier: &Layer| {
+        *laid = tier.over(laid);
+        for key in [Key::Model, Key::Arguments] {
+            if tier.values.contains_key(&key) {
+                meant_for.insert(key, laid.value(Key::Agent).cloned());
+            }
+        }
+    };
     for layer in [&layers.built_in, &layers.user, &layers.project] {
-        laid = layer.over(&laid);
+        lay(&mut laid, layer);
         if let Some(procedure) = procedure.and_then(|name| layer.procedures.get(name)) {
-            laid = procedure.value.terms.over(&laid);
+            lay(&mut laid, &procedure.value.terms);
         }
     }
     let mut notes = Vec::new();
-    laid = match environment {
-        Environment::IsTheUsers => layers.environment.over(&laid),
+    match environment {
+        Environment::IsTheUsers => lay(&mut laid, &layers.environment),
         Environment::OnlyNarrows => {
             notes = not_obeyed(&layers.environment, &laid, &layers.typed);
-            narrowing(&layers.environment, &laid).over(&laid)
+            let narrowing = narrowing(&layers.environment, &laid);
+            lay(&mut laid, &narrowing);
         }
-    };
-    let laid = layers.typed.over(&laid);
+    }
+    lay(&mut laid, &layers.typed);
+    let agent = laid.value(Key::Agent).cloned();
+    laid.values.retain(|key, _| meant_for.get(key).is_none_or(|of| *of == agent));
     let recipe = procedure.and_then(|name| laid.procedures.get(name));
     let recipe = recipe.map(|it| it.value.recipe.clone()).unwrap_or_default();
-    let agent = laid.agent.unwrap_or_else(|| Sourced::built_in(DEFAULT_AGENT.to_owned()));
-    let fits = |of: &Option<String>| of.as_deref().unwrap_or(DEFAULT_AGENT) == agent.value;
-    Settings {
-        limits: laid.limits,
-        promise: laid.promise,
-        require: laid.require,
-        checks: laid.checks,
-        agent_arguments: laid.agent_arguments.filter(|arguments| fits(&arguments.value.of)),
-        model: laid.model.filter(|model| fits(&model.value.of)),
-        agent,
-        permissions: laid.permissions.unwrap_or_else(|| Sourced::built_in(Permissions::default())),
-        commit: laid.commit.unwrap_or_else(|| Sourced::built_in(false)),
-        push: laid.push.unwrap_or_else(|| Sourced::built_in(false)),
-        rebase: laid.rebase.unwrap_or_else(|| Sourced::built_in(None)),
-        awake: laid.awake.unwrap_or_else(|| Sourced::built_in(true)),
-        protect: laid.protect,
-        reactions: laid.reactions,
-        agents: laid.agents,
-        procedures: laid.procedures,
-        recipe,
-        notes,
-    }
+    Settings { layer: laid, recipe, notes }
+}
+
+/// What is in force where nobody says anything.
+pub fn built_in() -> Settings {
+    merge(&Layers::default(), Environment::IsTheUsers, None)
 }
 
 impl Layer {
     /// Lays this tier over all that is lower.
     pub(super) fn over(&self, lower: &Self) -> Self {
-        let agent = self.agent.clone().or_else(|| lower.agent.clone());
-        let named = agent.as_ref().map(|agent| agent.value.clone());
-        let mut own = self.agent_arguments.clone();
-        let mut model = self.model.clone();
-        let of = own.iter_mut().map(|own| &mut own.value.of);
-        for of in of.chain(model.iter_mut().map(|model| &mut model.value.of)) {
-            *of = of.take().or_else(|| named.clone());
-        }
         let kept = lower
             .protect
             .iter()
@@ -143,18 +106,8 @@ impl Layer {
             }
         }
         Self {
-            limits: with(&lower.limits, &self.limits),
-            promise: self.promise.clone().or_else(|| lower.promise.clone()),
-            require: self.require.clone().or_else(|| lower.require.clone()),
+            values: with(&lower.values, &self.values),
             checks: by(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
-            agent,
-            agent_arguments: own.or_else(|| lower.agent_arguments.clone()),
-            model: model.or_else(|| lower.model.clone()),
-            permissions: self.permissions.clone().or_else(|| lower.permissions.clone()),
-            commit: self.commit.clone().or_else(|| lower.commit.clone()),
-            push: self.push.clone().or_else(|| lower.push.clone()),
-            rebase: self.rebase.clone().or_else(|| lower.rebase.clone()),
-            awake: self.awake.clone().or_else(|| lower.awake.clone()),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by(&On::ALL, &self.reactions, &lower.reactions, |reaction| reaction.on),
             agents: with(&lower.agents, &self.agents),
@@ -188,88 +141,50 @@ fn by<K: PartialEq, V: Clone>(
     chosen.collect()
 }
 
-fn below(laid: &Layer, limit: Limit) -> u64 {
-    laid.limits.get(&limit).map_or(limit.built_in(), |sourced| sourced.value)
-}
-
 /// The part of planted variables that narrows what the files say.
 fn narrowing(planted: &Layer, laid: &Layer) -> Layer {
-    let limits = planted.limits.iter();
-    let limits = limits.filter(|(limit, own)| limit.is_wider(below(laid, **limit), own.value));
-    let granted = laid.permissions.as_ref().map_or(Permissions::default(), |it| it.value);
-    Layer {
-        limits: limits.map(|(limit, sourced)| (*limit, sourced.clone())).collect(),
-        permissions: planted.permissions.clone().filter(|own| own.value < granted),
-        commit: planted.commit.clone().filter(|own| !own.value),
-        push: planted.push.clone().filter(|own| !own.value),
-        rebase: planted.rebase.clone().filter(|own| own.value.is_none()),
-        awake: planted.awake.clone().filter(|own| !own.value),
-        ..Layer::default()
-    }
+    let values = planted.values.iter();
+    let narrower = values.filter(|(key, own)| key.is_narrower(&own.value, laid.value(**key)));
+    let values = narrower.map(|(key, own)| (*key, own.clone())).collect();
+    Layer { values, ..Layer::default() }
 }
 
-/// What is told of the variables that would widen a limit; those that are nothing to a session are not worth
+/// What is said of the variables that would widen a limit; those that are nothing to a session are not worth
 /// a word there.
 fn not_obeyed(planted: &Layer, laid: &Layer, typed: &Layer) -> Vec<String> {
-    let limits = planted.limits.iter();
-    let told =
-        limits.filter(|(limit, _)| !limit.is_for_processes() && !typed.limits.contains_key(*limit));
-    let wider = told.filter(|(limit, own)| limit.is_wider(own.value, below(laid, **limit)));
-    wider.map(|(limit, own)| is_not_obeyed(*limit, own.value, below(laid, *limit))).collect()
+    let in_sessions = planted.values.iter().filter(|(key, own)| {
+        !key.is_for_processes()
+            && !typed.values.contains_key(*key)
+            && key.is_wider(&own.value, laid.value(**key))
+    });
+    let notes = in_sessions.filter_map(|(key, own)| {
+        Some(is_not_obeyed(*key, key.row().variable?, &own.value, laid.value(*key)?))
+    });
+    notes.collect()
 }
 
-fn is_not_obeyed(limit: Limit, value: u64, below: u64) -> String {
-    let variable = limit.variable();
-    let (table, key) = limit.key();
+fn is_not_obeyed(key: Key, variable: &str, value: &Value, below: &Value) -> String {
+    let [value, below] = [value, below].map(|value| value.written(key.row().kind));
     format!(
         "{variable}={} is not obeyed: a variable may only lower the limit of {}, because a project can \
-         set variables for Claude Code; set {key} under [{table}] in your own settings file instead",
-        limit.written(value).trim_matches('"'),
-        limit.written(below).trim_matches('"'),
+         set variables for Claude Code; set {} under [{}] in your own settings file instead",
+        value.trim_matches('"'),
+        below.trim_matches('"'),
+        key.row().name,
+        key.table(),
     )
-}
-
-impl Settings {
-    /// A limit and where it came from.
-    pub fn limit(&self, limit: Limit) -> Sourced<u64> {
-        let built_in = || Sourced::built_in(limit.built_in());
-        self.limits.get(&limit).cloned().unwrap_or_else(built_in)
-    }
-
-    /// The limits of a contract.
-    pub fn limits(&self) -> Limits {
-        let value = |limit| self.limit(limit).value;
-        Limits {
-            max_iterations: self.count(Limit::MaxIterations),
-            failure_threshold: self.count(Limit::FailureThreshold),
-            stall: self.count(Limit::Stall),
-            max_duration_s: value(Limit::MaxDuration),
-            max_wait_s: value(Limit::MaxWait),
-            max_cost_micros: value(Limit::MaxCost),
-            max_tokens: value(Limit::MaxTokens),
-        }
-    }
-
-    /// A limit that counts things by the dozen.
-    pub(super) fn count(&self, limit: Limit) -> u32 {
-        u32::try_from(self.limit(limit).value).unwrap_or(u32::MAX)
-    }
-
-    /// The checks of a contract.
-    pub fn contract_checks(&self) -> Vec<Check> {
-        self.checks.iter().map(|check| check.value.check.clone()).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::contract::Check;
 
     const NARROWS: Environment = Environment::OnlyNarrows;
 
     fn limit(value: u64) -> Layer {
         let mut layer = Layer::default();
-        layer.limits.insert(Limit::MaxIterations, Sourced::typed(value));
+        layer.type_in([(Key::MaxIterations, Some(Value::Number(value)))]);
         layer
     }
 
@@ -304,7 +219,7 @@ mod tests {
                 NARROWS,
                 None,
             );
-            let found = settings.limit(Limit::MaxIterations).value;
+            let found = settings.number(Key::MaxIterations);
             assert_eq!((found, settings.notes.len()), (expected, usize::from(noted)), "{given:?}");
         }
     }

@@ -1,26 +1,27 @@
-//! The settings a loop starts with: what each tier says (`Layer`), what is in force when all are laid
-//! over each other (`merge`), and what of a project's own file a person must have trusted (`trust`).
+//! The settings a loop starts with: which there are (`keys`), what each tier says (`Layer`), what is in force when
+//! all are laid over each other (`merge`), and what of a project's own file a person must have trusted (`trust`).
 //! Every value knows where it came from. Nothing here reads a file or a variable, and nothing here is
 //! asked again once a loop runs: the contract holds a copy.
 
 mod agents;
-mod limit;
+mod keys;
+#[cfg(test)]
+mod keys_tests;
 pub mod merge;
 mod procedure;
 pub mod run;
 pub mod trust;
+mod value;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::agents::{AgentArguments, AgentEntry, DEFAULT_AGENT, Model};
-pub use self::limit::{Limit, Unit};
+pub use self::agents::{AgentEntry, DEFAULT_AGENT};
+pub use self::keys::{Key, Kind, Part};
 pub use self::procedure::Procedure;
-use super::agent::Permissions;
+pub use self::value::Value;
 use super::contract::Check;
-use super::outcome::Proof;
-use super::promise::Promise;
 use super::run::Reaction;
 
 /// Where a value came from.
@@ -85,24 +86,10 @@ impl From<Check> for NamedCheck {
 /// What one tier says; what it leaves out it says nothing about, and an empty list is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
-    pub limits: BTreeMap<Limit, Sourced<u64>>,
-    /// A `None` inside asks for no claim at all.
-    pub promise: Option<Sourced<Option<Promise>>>,
-    /// The weakest proof that completes a loop.
-    pub require: Option<Sourced<Proof>>,
+    /// Each of the kind that its key wants.
+    pub values: BTreeMap<Key, Sourced<Value>>,
     /// In the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
-    /// The name of the agent that fresh processes run.
-    pub agent: Option<Sourced<String>>,
-    pub agent_arguments: Option<Sourced<AgentArguments>>,
-    pub model: Option<Sourced<Model>>,
-    pub permissions: Option<Sourced<Permissions>>,
-    pub commit: Option<Sourced<bool>>,
-    pub push: Option<Sourced<bool>>,
-    /// The branch to rebase onto; a `None` inside turns a lower tier's off.
-    pub rebase: Option<Sourced<Option<String>>>,
-    /// Whether the machine is kept from sleeping while a run works.
-    pub awake: Option<Sourced<bool>>,
     /// Globs of paths that the agent must not change.
     pub protect: Vec<Sourced<String>>,
     /// In the order given.
@@ -117,5 +104,29 @@ impl Layer {
     /// Whether it says nothing at all.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Adds what was typed; `None` was not.
+    pub fn type_in(&mut self, values: impl IntoIterator<Item = (Key, Option<Value>)>) {
+        let typed = values.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        self.values.extend(typed.map(|(key, value)| (key, Sourced::typed(value))));
+    }
+
+    /// What it says of a setting.
+    pub fn value(&self, key: Key) -> Option<&Value> {
+        self.values.get(&key).map(|sourced| &sourced.value)
+    }
+
+    /// The number it gives a setting.
+    pub fn number(&self, key: Key) -> Option<u64> {
+        match self.value(key)? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The text it gives a setting; `None` where it is off, too.
+    pub fn word(&self, key: Key) -> Option<&str> {
+        self.value(key)?.word()
     }
 }

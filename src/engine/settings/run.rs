@@ -1,7 +1,12 @@
-//! What of the settings a run of fresh processes takes into its contract.
+//! What of the settings a loop takes into its contract.
 
-use super::Limit;
 use super::merge::Settings;
+use super::{Key, Value};
+use crate::engine::agent::Permissions;
+use crate::engine::contract::Check;
+use crate::engine::limits::Limits;
+use crate::engine::outcome::Proof;
+use crate::engine::promise::Promise;
 use crate::engine::run::{GitSteps, Pace, Reaction};
 
 /// How much of the iterations' logs is kept, over all loops; 0 is "all of it".
@@ -12,47 +17,94 @@ pub struct Keep {
 }
 
 impl Settings {
-    /// The times of an iteration.
-    pub fn pace(&self) -> Pace {
-        Pace {
-            timeout_s: self.limit(Limit::Timeout).value,
-            idle_timeout_s: self.limit(Limit::IdleTimeout).value,
-            delay_s: self.limit(Limit::Delay).value,
+    /// A limit; 0 is none.
+    pub fn number(&self, key: Key) -> u64 {
+        self.layer.number(key).unwrap_or_default()
+    }
+
+    /// A limit that counts things by the dozen.
+    pub fn count(&self, key: Key) -> u32 {
+        u32::try_from(self.number(key)).unwrap_or(u32::MAX)
+    }
+
+    /// A switch.
+    pub fn is_on(&self, key: Key) -> bool {
+        self.layer.value(key) == Some(&Value::Switch(true))
+    }
+
+    /// The limits of a contract.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            max_iterations: self.count(Key::MaxIterations),
+            failure_threshold: self.count(Key::FailureThreshold),
+            stall: self.count(Key::Stall),
+            max_duration_s: self.number(Key::MaxDuration),
+            max_wait_s: self.number(Key::MaxWait),
+            max_cost_micros: self.number(Key::MaxCost),
+            max_tokens: self.number(Key::MaxTokens),
         }
     }
 
-    /// The most turns of one iteration; 0 is no limit.
-    pub fn max_turns(&self) -> u32 {
-        self.count(Limit::MaxTurns)
+    /// The promise of a task that names none; `None` asks for no claim at all.
+    pub fn promise(&self) -> Option<Promise> {
+        match self.layer.value(Key::Promise)? {
+            Value::Promise(promise) => Some(promise.clone()),
+            _ => None,
+        }
     }
 
-    /// The tokens past which a prompt is warned of; 0 is never.
-    pub fn token_budget(&self) -> u64 {
-        self.limit(Limit::TokenBudget).value
+    /// The weakest proof that completes a loop.
+    pub fn require(&self) -> Option<Proof> {
+        match self.layer.value(Key::Require)? {
+            Value::Proof(proof) => Some(*proof),
+            _ => None,
+        }
+    }
+
+    /// The checks of a contract.
+    pub fn contract_checks(&self) -> Vec<Check> {
+        self.layer.checks.iter().map(|check| check.value.check.clone()).collect()
+    }
+
+    /// What the agent may do without being asked.
+    pub fn permissions(&self) -> Permissions {
+        match self.layer.value(Key::Permissions) {
+            Some(Value::Permissions(kind)) => *kind,
+            _ => Permissions::default(),
+        }
+    }
+
+    /// The times of an iteration.
+    pub fn pace(&self) -> Pace {
+        Pace {
+            timeout_s: self.number(Key::Timeout),
+            idle_timeout_s: self.number(Key::IdleTimeout),
+            delay_s: self.number(Key::Delay),
+        }
     }
 
     /// What crew does with git around an iteration.
     pub fn git(&self) -> GitSteps {
         GitSteps {
-            commit: self.commit.value,
-            push: self.push.value,
-            rebase: self.rebase.value.clone(),
+            commit: self.is_on(Key::Commit),
+            push: self.is_on(Key::Push),
+            rebase: self.layer.word(Key::Rebase).map(str::to_owned),
             ..GitSteps::default()
         }
     }
 
     /// The user's commands at the moments of a loop.
     pub fn contract_reactions(&self) -> Vec<Reaction> {
-        self.reactions.iter().map(|reaction| reaction.value.clone()).collect()
+        self.layer.reactions.iter().map(|reaction| reaction.value.clone()).collect()
     }
 
     /// Globs of paths that the agent must not change.
     pub fn protected(&self) -> Vec<String> {
-        self.protect.iter().map(|glob| glob.value.clone()).collect()
+        self.layer.protect.iter().map(|glob| glob.value.clone()).collect()
     }
 
     /// How much of the logs is kept.
     pub fn keep(&self) -> Keep {
-        Keep { bytes: self.limit(Limit::KeepLogs).value, days: self.limit(Limit::KeepDays).value }
+        Keep { bytes: self.number(Key::KeepLogs), days: self.number(Key::KeepDays) }
     }
 }

@@ -6,9 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{DEFAULT_AGENT, Layer, NamedCheck, Origin, Sourced};
-use crate::engine::agent::Permissions;
-use crate::engine::promise::Promise;
+use super::{Key, Layer, NamedCheck, Origin, Value};
 use crate::engine::run::Reaction;
 use crate::engine::text::Shown;
 
@@ -36,12 +34,9 @@ pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
     // The project's own word goes before that of every procedure of the user's.
     let procedures = user.procedures.values().map(|own| &own.value.terms);
     let promises: Vec<_> =
-        procedures.chain([user]).filter_map(|own| own.promise.as_ref()).collect();
-    needs.extend(of_promise("loop", project, &promises));
-    if let Some(arguments) = &project.agent_arguments {
-        let text = format!("[agent] args = {:?}", arguments.value.list);
-        needs.push(Need { text, origin: arguments.origin.clone() });
-    }
+        procedures.chain([user]).filter_map(|own| own.value(Key::Promise)).collect();
+    needs.extend(of_key("loop", project, Key::Promise, &promises));
+    needs.extend(of_key("loop", project, Key::Arguments, &[]));
     for (name, agent) in &project.agents {
         let text = format!("[agents.{name}] {}", agent.value);
         needs.push(Need { text, origin: agent.origin.clone() });
@@ -56,77 +51,36 @@ pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
         let own: Vec<&Layer> = own.into_iter().chain([user]).collect();
         let (table, terms) = (format!("procedures.{name}"), &procedure.value.terms);
         needs.extend(of_terms(&table, terms, &own));
-        let nearest = own.iter().find_map(|own| own.promise.as_ref());
-        needs.extend(of_promise(&table, terms, nearest.as_slice()));
+        let nearest = own.iter().find_map(|own| own.value(Key::Promise));
+        needs.extend(of_key(&table, terms, Key::Promise, nearest.as_slice()));
     }
     let mut known = BTreeSet::new();
     needs.retain(|need| known.insert(need.text.clone()));
     needs
 }
 
-/// What of the terms under `[table]` needs trust; `own` are the user's, the nearest first.
+/// What of the terms under `[table]` needs trust, but for the promise; `own` are the user's, the nearest first.
 fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<Need> {
-    let mut needs = Vec::new();
-    for (limit, sourced) in &terms.limits {
-        let mine = own.iter().find_map(|own| own.limits.get(limit));
-        if limit.is_wider(sourced.value, mine.map_or(limit.built_in(), |mine| mine.value)) {
-            let (home, key) = limit.key();
-            let table = if home == "loop" { table } else { home };
-            let text = format!("[{table}] {key} = {}", limit.written(sourced.value));
-            needs.push(Need { text, origin: sourced.origin.clone() });
-        }
-    }
-    let mut need = |key: &str, value: String, origin: &Origin| {
-        needs.push(Need { text: format!("[{table}] {key} = {value}"), origin: origin.clone() });
-    };
-    if let Some(Sourced { value, origin }) = &terms.agent {
-        let mine = own.iter().find_map(|own| own.agent.as_ref());
-        if mine.map_or(DEFAULT_AGENT, |mine| mine.value.as_str()) != value {
-            need("agent", format!("{value:?}"), origin);
-        }
-    }
-    if let Some(Sourced { value, origin }) = &terms.model {
-        let mine = own.iter().find_map(|own| own.model.as_ref());
-        if mine.is_none_or(|mine| mine.value.name != value.name) {
-            need("model", format!("{:?}", value.name), origin);
-        }
-    }
-    if let Some(Sourced { value, origin }) = &terms.permissions {
-        let mine = own.iter().find_map(|own| own.permissions.as_ref());
-        if *value > mine.map_or(Permissions::default(), |mine| mine.value) {
-            need("permissions", format!("{:?}", value.label()), origin);
-        }
-    }
-    for (key, asked, mine) in [
-        ("commit", &terms.commit, own.iter().find_map(|own| own.commit.as_ref())),
-        ("push", &terms.push, own.iter().find_map(|own| own.push.as_ref())),
-    ] {
-        let is_mine = mine.is_some_and(|mine| mine.value);
-        if let Some(asked) = asked.as_ref().filter(|asked| asked.value && !is_mine) {
-            need(key, "true".to_owned(), &asked.origin);
-        }
-    }
-    if let Some(Sourced { value: Some(branch), origin }) = &terms.rebase {
-        let mine = own.iter().find_map(|own| own.rebase.as_ref());
-        if mine.and_then(|mine| mine.value.as_ref()) != Some(branch) {
-            need("rebase", format!("{branch:?}"), origin);
-        }
-    }
+    let others = terms.values.keys().filter(|key| ![Key::Promise, Key::Arguments].contains(key));
+    let values = others.filter_map(|key| {
+        let mine = own.iter().find_map(|own| own.value(*key));
+        of_key(table, terms, *key, mine.as_slice())
+    });
     let checks = terms.checks.iter();
-    needs.extend(checks.map(|it| Need { text: command(&it.value), origin: it.origin.clone() }));
-    needs
+    let checks = checks.map(|it| Need { text: command(&it.value), origin: it.origin.clone() });
+    values.chain(checks).collect()
 }
 
-/// What a promise is put in the place of needs trust: the user's own, unless it says the same; and without one
-/// the built-in, where it is switched off, because then nothing but a limit ends the loop.
-fn of_promise(table: &str, terms: &Layer, own: &[&Sourced<Option<Promise>>]) -> Option<Need> {
-    let Sourced { value, origin } = terms.promise.as_ref()?;
-    let replaces = own.iter().any(|own| own.value != *value);
-    let switches_off = value.is_none() && own.is_empty();
-    let written = value.as_ref().map_or("false".to_owned(), |it| format!("{:?}", it.as_str()));
-    (replaces || switches_off).then(|| Need {
-        text: format!("[{table}] completion_promise = {written}"),
-        origin: origin.clone(),
+/// A value needs trust where it goes further than one of the user's `own`, or without one than the built-in.
+fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<Need> {
+    let sourced = terms.values.get(&key)?;
+    let widens = |allowed| key.is_wider(&sourced.value, allowed);
+    let widens = own.iter().any(|own| widens(Some(*own))) || (own.is_empty() && widens(None));
+    widens.then(|| {
+        let in_loop = key.name_in("loop").map(|name| (table, name));
+        let (table, name) = in_loop.unwrap_or((key.table(), key.row().name));
+        let text = format!("[{table}] {name} = {}", sourced.value.written(key.row().kind));
+        Need { text, origin: sourced.origin.clone() }
     })
 }
 
@@ -145,7 +99,8 @@ fn command(named: &NamedCheck) -> String {
 mod tests {
     use super::*;
     use crate::engine::contract::{Check, Role};
-    use crate::engine::settings::{Limit, Procedure};
+    use crate::engine::promise::Promise;
+    use crate::engine::settings::{Procedure, Sourced};
 
     fn texts(needs: &[Need]) -> Vec<String> {
         needs.iter().map(ToString::to_string).collect()
@@ -153,25 +108,24 @@ mod tests {
 
     #[test]
     fn limits_need_trust_only_where_they_widen() {
-        let layer = |limits: &[(Limit, u64)]| {
-            let sourced = |(limit, value): &(Limit, u64)| {
-                (*limit, Sourced { value: *value, origin: Origin::Typed })
-            };
-            Layer { limits: limits.iter().map(sourced).collect(), ..Layer::default() }
+        let layer = |limits: &[(Key, u64)]| {
+            let mut layer = Layer::default();
+            layer.type_in(limits.iter().map(|(key, value)| (*key, Some(Value::Number(*value)))));
+            layer
         };
-        let project = layer(&[(Limit::MaxIterations, 30), (Limit::MaxDuration, 3600)]);
-        let open = layer(&[(Limit::MaxIterations, 0)]);
-        let strict = layer(&[(Limit::MaxDuration, 60)]);
+        let project = layer(&[(Key::MaxIterations, 30), (Key::MaxDuration, 3600)]);
+        let open = layer(&[(Key::MaxIterations, 0)]);
+        let strict = layer(&[(Key::MaxDuration, 60)]);
         assert_eq!(texts(&needs(&project, &Layer::default())), ["[loop] max_iterations = 30"]);
         assert_eq!(texts(&needs(&project, &open)), Vec::<String>::new());
         assert_eq!(
             texts(&needs(&project, &strict)),
             ["[loop] max_iterations = 30", "[loop] max_duration = \"1h\""]
         );
-        assert_eq!(texts(&needs(&layer(&[(Limit::Stall, 0)]), &open)), ["[loop] stall = 0"]);
-        let priced = layer(&[(Limit::MaxCost, 2_500_000), (Limit::MaxTokens, 500_000)]);
+        assert_eq!(texts(&needs(&layer(&[(Key::Stall, 0)]), &open)), ["[loop] stall = 0"]);
+        let priced = layer(&[(Key::MaxCost, 2_500_000), (Key::MaxTokens, 500_000)]);
         assert_eq!(texts(&needs(&priced, &Layer::default())), Vec::<String>::new());
-        let thrifty = layer(&[(Limit::MaxCost, 2_499_999), (Limit::MaxTokens, 1)]);
+        let thrifty = layer(&[(Key::MaxCost, 2_499_999), (Key::MaxTokens, 1)]);
         assert_eq!(
             texts(&needs(&priced, &thrifty)),
             ["[loop] max_cost = 2.50", "[loop] max_tokens = \"500k\""]
@@ -182,10 +136,12 @@ mod tests {
     fn a_promise_needs_trust_where_it_is_switched_off_or_put_in_the_users_place() {
         let layer = |promise: Option<&str>| {
             let value = promise.map(|text| match text {
-                "false" => None,
-                text => Some(Promise::new(text).unwrap()),
+                "false" => Value::Off,
+                text => Value::Promise(Promise::new(text).unwrap()),
             });
-            Layer { promise: value.map(Sourced::typed), ..Layer::default() }
+            let mut layer = Layer::default();
+            layer.type_in([(Key::Promise, value)]);
+            layer
         };
         let in_procedure = |terms: Layer| {
             let procedure = Sourced::typed(Procedure { terms, ..Procedure::default() });
@@ -208,9 +164,9 @@ mod tests {
             ("DONE", Some("DONE"), Some("DONE"), &none),
         ];
         for (project, user, procedure, expected) in table {
-            let user = Layer { promise: layer(user).promise, ..in_procedure(layer(procedure)) };
+            let user = Layer { values: layer(user).values, ..in_procedure(layer(procedure)) };
             let found = texts(&needs(&layer(Some(project)), &user));
-            assert_eq!(found, expected, "{project} over {:?} and {procedure:?}", user.promise);
+            assert_eq!(found, expected, "{project} over {:?} and {procedure:?}", user.values);
         }
         let project = in_procedure(layer(Some("false")));
         let found = texts(&needs(&project, &layer(Some("DONE"))));

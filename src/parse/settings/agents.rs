@@ -1,50 +1,17 @@
-//! `[agent]`, the agent that fresh processes run, and `[agents.NAME]`, agents of the user's own.
+//! `[agents.NAME]`: agents of the user's own.
 
 use toml::de::DeTable;
 
-use super::{Key, Reader, Value, in_order};
+use super::values::Written;
+use super::{KeyText, Reader, Value, in_order};
 use crate::engine::agent::{Dialect, Permissions, PromptDoor};
-use crate::engine::settings::{AgentArguments, AgentEntry, Layer};
+use crate::engine::settings::{AgentEntry, Layer};
 
-pub(super) const AGENT: [&str; 4] = ["name", "model", "args", "permissions"];
-pub(super) const AGENTS: [&str; 8] =
+const AGENTS: [&str; 8] =
     ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
-const WORDS: &str = "a list of words, each in quotes";
 
 impl Reader<'_> {
-    pub(super) fn agent(&mut self, layer: &mut Layer, table: &DeTable<'_>) {
-        for (key, value) in in_order(table) {
-            let at = value.span();
-            match key.get_ref().as_ref() {
-                "name" => {
-                    let name = self.text("name", "\"claude\"", value);
-                    if let Some(name) = name
-                        && self.once(layer.agent.as_ref(), key, "[loop] agent")
-                    {
-                        layer.agent = Some(self.sourced(&at, name));
-                    }
-                }
-                "model" => self.model(layer, key, "[loop] model", value),
-                "args" => {
-                    if let Some(list) = self.words("args", "[\"--effort\", \"high\"]", value) {
-                        let arguments = AgentArguments { list, of: None };
-                        layer.agent_arguments = Some(self.sourced(&at, arguments));
-                    }
-                }
-                "permissions" => {
-                    let kind = self.permissions(value);
-                    if let Some(kind) = kind
-                        && self.once(layer.permissions.as_ref(), key, "[loop] permissions")
-                    {
-                        layer.permissions = Some(self.sourced(&at, kind));
-                    }
-                }
-                name => self.unknown(&key.span(), name, "[agent]", &AGENT),
-            }
-        }
-    }
-
-    pub(super) fn agents_entry(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+    pub(super) fn agents_entry(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("agents.{name}");
         let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
@@ -62,37 +29,41 @@ impl Reader<'_> {
         &mut self,
         entry: &mut AgentEntry,
         place: &str,
-        key: &Key<'_>,
+        key: &KeyText<'_>,
         value: &Value<'_>,
     ) {
         match key.get_ref().as_ref() {
-            "like" => entry.like = self.text("like", "\"claude\"", value),
+            "like" => entry.like = self.read("like", "\"claude\"", value, Written::text),
             "command" => {
                 let example = "[\"claude\", \"-p\"]";
-                let words = self.words("command", example, value);
+                let words = self.read("command", example, value, Written::words);
                 if words.as_ref().is_some_and(|words| words.first().is_none_or(String::is_empty)) {
                     self.refuse("command", "a list that begins with a program", value, example);
                 }
                 entry.command = words;
             }
             "args" => {
-                let words = self.words("args", "[\"--effort\", \"high\"]", value);
+                let words = self.read("args", "[\"--effort\", \"high\"]", value, Written::words);
                 entry.arguments = words.unwrap_or_default();
             }
             "prompt" => {
-                let doors = PromptDoor::ALL.map(|door| (door.label(), door));
-                entry.prompt = self.choice("prompt", &doors, "stdin", value);
+                entry.prompt = self.read("prompt", "\"stdin\"", value, |it| {
+                    it.choice(&PromptDoor::ALL, PromptDoor::label)
+                });
             }
             "output" => {
-                let dialects = Dialect::ALL.map(|dialect| (dialect.label(), dialect));
-                entry.output = self.choice("output", &dialects, "text", value);
+                entry.output = self.read("output", "\"text\"", value, |it| {
+                    it.choice(&Dialect::ALL, Dialect::label)
+                });
             }
             "permissions" => match value.get_ref().as_table() {
                 Some(table) => self.permission_arguments(entry, place, table),
                 None => self.refuse("permissions", "a table", value, "{ bypass = [\"--yolo\"] }"),
             },
-            "max_turns" => entry.max_turns = self.text("max_turns", "\"--max-turns\"", value),
-            "model" => entry.model = self.text("model", "\"--model\"", value),
+            "max_turns" => {
+                entry.max_turns = self.read("max_turns", "\"--max-turns\"", value, Written::text);
+            }
+            "model" => entry.model = self.read("model", "\"--model\"", value, Written::text),
             name => self.unknown(&key.span(), name, &format!("[{place}]"), &AGENTS),
         }
     }
@@ -105,22 +76,9 @@ impl Reader<'_> {
                 self.unknown(&key.span(), name, &format!("[{place}.permissions]"), &known);
                 continue;
             };
-            if let Some(words) = self.words(name, "[\"--yolo\"]", value) {
+            if let Some(words) = self.read(name, "[\"--yolo\"]", value, Written::words) {
                 entry.permissions.insert(kind, words);
             }
         }
-    }
-
-    /// A list of arguments.
-    fn words(&mut self, key: &str, example: &str, value: &Value<'_>) -> Option<Vec<String>> {
-        let words = value.get_ref().as_array().and_then(|list| {
-            let words = list.iter().map(|word| word.get_ref().as_str().map(str::to_owned));
-            words.collect::<Option<Vec<String>>>()
-        });
-        let words = words.filter(|words| !words.iter().any(|word| word.contains('\0')));
-        if words.is_none() {
-            self.refuse(key, WORDS, value, example);
-        }
-        words
     }
 }

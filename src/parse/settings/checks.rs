@@ -1,6 +1,7 @@
 //! `[[check]]`: a command crew runs, with its name, role and terms.
 
-use super::{Key, Reader, Value, in_order};
+use super::values::Written;
+use super::{KeyText, Reader, Value, in_order};
 use crate::engine::contract::{Check, Role};
 use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, NamedCheck};
@@ -8,7 +9,7 @@ use crate::engine::settings::{Layer, NamedCheck};
 pub(super) const CHECK: [&str; 5] = ["name", "run", "role", "timeout", "success_exit_code"];
 
 impl Reader<'_> {
-    pub(super) fn checks(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+    pub(super) fn checks(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         match value.get_ref().as_array() {
             Some(checks) => checks.iter().for_each(|it| self.check(layer, it)),
             None => self.no_list(&key.span()),
@@ -41,19 +42,23 @@ impl Reader<'_> {
         &mut self,
         layer: &Layer,
         named: &mut NamedCheck,
-        key: &Key<'_>,
+        key: &KeyText<'_>,
         value: &Value<'_>,
     ) {
         let check = &mut named.check;
         match key.get_ref().as_ref() {
             "name" => named.name = self.name(layer, value),
-            "run" => check.run = self.command("run", "\"cargo test\"", value).unwrap_or_default(),
+            "run" => {
+                let run = self.read("run", "\"cargo test\"", value, Written::command);
+                check.run = run.unwrap_or_default();
+            }
             "role" => {
-                let roles = ROLES.map(|role| (role.label(), role));
-                check.role = self.choice("role", &roles, "verify", value).unwrap_or(Role::Verify);
+                let role = |it: Written<'_>| it.choice(&ROLES, Role::label);
+                check.role = self.read("role", "\"verify\"", value, role).unwrap_or(Role::Verify);
             }
             "timeout" => {
-                check.timeout_s = self.some_seconds("timeout", value).unwrap_or(check.timeout_s);
+                let seconds = self.read("timeout", "\"10m\"", value, Written::some_seconds);
+                check.timeout_s = seconds.unwrap_or(check.timeout_s);
             }
             name @ "success_exit_code" => {
                 let code = value.get_ref().as_integer().and_then(|it| it.as_str().parse().ok());
@@ -67,7 +72,7 @@ impl Reader<'_> {
     }
 
     fn name(&mut self, layer: &Layer, value: &Value<'_>) -> Option<String> {
-        let name = self.text("name", "\"tests\"", value)?;
+        let name = self.read("name", "\"tests\"", value, Written::text)?;
         if layer.checks.iter().any(|check| check.value.name.as_ref() == Some(&name)) {
             self.fault(&value.span(), format!("two checks have the name `{name}`: rename one"));
             return None;

@@ -3,18 +3,16 @@
 use toml::de::{DeTable, DeValue};
 
 use super::checks::CHECK;
-use super::terms::LOOP;
-use super::{Key, Reader, Value, Whose, in_order};
-use crate::engine::settings::{Layer, Limit, Sourced};
+use super::terms::names_in;
+use super::{KeyText, Reader, Whose, in_order};
+use crate::engine::settings::Layer;
 
 const TABLES: [&str; 8] = ["loop", "check", "agent", "agents", "procedures", "on", "wait", "keep"];
-const WAIT: [&str; 1] = ["max"];
-const KEEP: [&str; 2] = ["logs", "days"];
 
 /// The table, as a file writes it, that holds a key.
 pub(super) fn table_of(key: &str) -> Option<&'static str> {
-    let tables = [("[loop]", &LOOP[..]), ("[[check]]", &CHECK[..])];
-    tables.iter().find(|(_, keys)| keys.contains(&key)).map(|(table, _)| *table)
+    let is_check = || CHECK.contains(&key).then_some("[[check]]");
+    names_in("loop").contains(&key).then_some("[loop]").or_else(is_check)
 }
 
 impl Reader<'_> {
@@ -32,45 +30,26 @@ impl Reader<'_> {
     }
 
     /// "NAME is a table".
-    pub(super) fn no_table(&mut self, key: &Key<'_>, name: &str) {
+    pub(super) fn no_table(&mut self, key: &KeyText<'_>, name: &str) {
         let what = format!("{name} is a table: write its keys under a line [{name}]");
         self.fault(&key.span(), what);
     }
 
     fn table(&mut self, layer: &mut Layer, name: &str, table: &DeTable<'_>) {
-        match name {
-            "agent" => return self.agent(layer, table),
-            "keep" if self.whose == Whose::Projects => return self.is_not_the_projects(table),
-            _ => {}
+        if name == "keep" && self.whose == Whose::Projects {
+            return self.is_not_the_projects(table);
         }
         for (key, value) in in_order(table) {
             match name {
-                "loop" => {
-                    if !self.term(layer, key, value) {
-                        self.unknown(&key.span(), key.get_ref(), "[loop]", &LOOP);
-                    }
-                }
                 "agents" => self.agents_entry(layer, key, value),
                 "procedures" => self.procedure(layer, key, value),
                 "on" => self.reactions(layer, key, value),
-                "wait" => self.limits_of(layer, ("wait", &WAIT), key, value),
-                _ => self.limits_of(layer, ("keep", &KEEP), key, value),
+                _ if self.term(layer, name, key, value) => {}
+                _ => {
+                    let known = names_in(name);
+                    self.unknown(&key.span(), key.get_ref(), &format!("[{name}]"), &known);
+                }
             }
-        }
-    }
-
-    /// A table that holds nothing but limits.
-    fn limits_of(
-        &mut self,
-        layer: &mut Layer,
-        (table, known): (&str, &[&'static str]),
-        key: &Key<'_>,
-        value: &Value<'_>,
-    ) {
-        let name = key.get_ref().as_ref();
-        match Limit::ALL.into_iter().find(|limit| limit.key() == (table, name)) {
-            Some(limit) => self.limit(layer, limit, value),
-            None => self.unknown(&key.span(), name, &format!("[{table}]"), known),
         }
     }
 
@@ -81,22 +60,5 @@ impl Reader<'_> {
             let what = "[keep] counts only in your own settings file, ignored";
             self.warnings.push(format!("{origin}: {what}"));
         }
-    }
-
-    /// Two keys of one setting in one file.
-    pub(super) fn once<T>(
-        &mut self,
-        known: Option<&Sourced<T>>,
-        key: &Key<'_>,
-        other: &str,
-    ) -> bool {
-        let Some(known) = known else { return true };
-        let what = format!(
-            "{} says the same as {other} ({}): keep one of them",
-            key.get_ref(),
-            known.origin
-        );
-        self.fault(&key.span(), what);
-        false
     }
 }

@@ -75,13 +75,13 @@ pub fn parse(
     if faults.is_empty() { Ok(Read { layer, warnings }) } else { Err(faults.join("\n")) }
 }
 
-type Key<'text> = Spanned<Cow<'text, str>>;
+type KeyText<'text> = Spanned<Cow<'text, str>>;
 type Value<'text> = Spanned<DeValue<'text>>;
 
 /// The keys of a table in the order of the file; the crate gives them by name.
 fn in_order<'table, 'text>(
     table: &'table DeTable<'text>,
-) -> Vec<(&'table Key<'text>, &'table Value<'text>)> {
+) -> Vec<(&'table KeyText<'text>, &'table Value<'text>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries

@@ -1,7 +1,8 @@
 //! `[procedures.NAME]`: the recipe of a procedure, piece by piece, and terms of its own.
 
-use super::terms::LOOP;
-use super::{Key, Reader, Value, in_order};
+use super::terms::names_in;
+use super::values::Written;
+use super::{KeyText, Reader, Value, in_order};
 use crate::engine::run::{Fragment, Recipe};
 use crate::engine::settings::{Layer, Procedure};
 use crate::parse::fragment::fragment;
@@ -9,7 +10,7 @@ use crate::parse::fragment::fragment;
 const PROCEDURE: [&str; 6] = ["description", "context", "observe", "orient", "decide", "act"];
 
 impl Reader<'_> {
-    pub(super) fn procedure(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+    pub(super) fn procedure(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let place = format!("procedures.{name}");
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
@@ -28,14 +29,15 @@ impl Reader<'_> {
         &mut self,
         procedure: &mut Procedure,
         place: &str,
-        key: &Key<'_>,
+        key: &KeyText<'_>,
         value: &Value<'_>,
     ) {
         let Recipe { context, observe, orient, decide, act } = &mut procedure.recipe;
         let name = key.get_ref().as_ref();
         let phase = match name {
             "description" => {
-                procedure.description = self.text(name, "\"Mend what is broken\"", value);
+                procedure.description =
+                    self.read(name, "\"Mend what is broken\"", value, Written::text);
                 return;
             }
             "context" => context,
@@ -44,8 +46,8 @@ impl Reader<'_> {
             "decide" => decide,
             "act" => act,
             _ => {
-                if !self.term(&mut procedure.terms, key, value) {
-                    let known = [&PROCEDURE[..], &LOOP].concat();
+                if !self.term(&mut procedure.terms, "loop", key, value) {
+                    let known = [&PROCEDURE[..], &names_in("loop")].concat();
                     self.unknown(&key.span(), name, &format!("[{place}]"), &known);
                 }
                 return;
@@ -59,7 +61,7 @@ impl Reader<'_> {
 
     fn fragment(&mut self, key: &str, value: &Value<'_>) -> Option<Fragment> {
         const EXAMPLE: &str = "\"prompts/look.md\"";
-        let text = self.text(key, EXAMPLE, value)?;
+        let text = self.read(key, EXAMPLE, value, Written::text)?;
         let fragment = match fragment(&text, self.folder(), self.is_there) {
             Ok(fragment) => fragment,
             Err(wanted) => {

@@ -1,6 +1,7 @@
 //! `[on]`: the user's commands at the moments of a loop.
 
-use super::{Key, Reader, Value, in_order};
+use super::values::Written;
+use super::{KeyText, Reader, Value, in_order};
 use crate::engine::run::{On, Reaction};
 use crate::engine::settings::Layer;
 
@@ -10,7 +11,7 @@ const TIMEOUT_S: u64 = 60;
 const EXAMPLE: &str = "\"notify-send done\"";
 
 impl Reader<'_> {
-    pub(super) fn reactions(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) {
+    pub(super) fn reactions(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let Some(on) = On::ALL.into_iter().find(|on| on.label() == name) else {
             return self.unknown(&key.span(), name, "[on]", &On::ALL.map(On::label));
@@ -25,7 +26,7 @@ impl Reader<'_> {
     fn reaction(&mut self, layer: &mut Layer, on: On, value: &Value<'_>) {
         let at = value.span();
         let Some(table) = value.get_ref().as_table() else {
-            if let Some(run) = self.command(on.label(), EXAMPLE, value) {
+            if let Some(run) = self.read(on.label(), EXAMPLE, value, Written::command) {
                 let reaction = Reaction { on, run, timeout_s: TIMEOUT_S };
                 layer.reactions.push(self.sourced(&at, reaction));
             }
@@ -35,9 +36,10 @@ impl Reader<'_> {
         let faults = self.faults.len();
         for (key, value) in in_order(table) {
             match key.get_ref().as_ref() {
-                "run" => run = self.command("run", EXAMPLE, value),
+                "run" => run = self.read("run", EXAMPLE, value, Written::command),
                 "timeout" => {
-                    timeout_s = self.some_seconds("timeout", value).unwrap_or(timeout_s);
+                    let seconds = self.read("timeout", "\"10m\"", value, Written::some_seconds);
+                    timeout_s = seconds.unwrap_or(timeout_s);
                 }
                 name => self.unknown(&key.span(), name, &format!("[on] {}", on.label()), &REACTION),
             }

@@ -6,9 +6,9 @@ use insta::assert_snapshot;
 
 use super::tests::{told, told_of};
 use super::{Whose, parse};
-use crate::engine::settings::Layer;
 use crate::engine::settings::merge::{Environment, Layers, merge};
 use crate::engine::settings::trust::needs;
+use crate::engine::settings::{Key, Layer, Value};
 
 const WHOLE: &str = r#"
 [loop]
@@ -71,16 +71,16 @@ fn every_key_of_a_run_becomes_a_value() {
     assert_snapshot!(format!(
         "{:?}\n{} turns, {} tokens\n{:?}\n{:?}\n{} {:?} {}\n{}\n{:?}\n{:?} {:?}\n{} bytes, {} days\n{:?}",
         settings.pace(),
-        settings.max_turns(),
-        settings.token_budget(),
+        settings.count(Key::MaxTurns),
+        settings.number(Key::TokenBudget),
         settings.git(),
         settings.protected(),
-        settings.agent.value,
-        settings.agent_arguments.as_ref().map(|it| &it.value.list),
-        settings.permissions.value.label(),
-        settings.agents["mine"].value,
+        settings.layer.word(Key::Agent).unwrap_or_default(),
+        settings.layer.value(Key::Arguments),
+        settings.permissions().label(),
+        settings.layer.agents["mine"].value,
         settings.recipe,
-        settings.promise.as_ref().map(|promise| &promise.value),
+        settings.layer.value(Key::Promise),
         settings.contract_checks().iter().map(|check| &check.run).collect::<Vec<_>>(),
         keep.bytes,
         keep.days,
@@ -93,7 +93,7 @@ fn every_key_of_a_run_becomes_a_value() {
     codex None auto
     like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
     Recipe { context: [BuiltIn("about")], observe: [File("/home/crew/look.md"), Text("Read the log\nof today")], orient: [], decide: [], act: [File("/home/ACT.hbs")] }
-    Some(None) ["make lint"]
+    Some(Off) ["make lint"]
     524288000 bytes, 0 days
     ["wait \"tell\" 60s", "finish \"one\" 60s", "finish \"two\" 300s"]
     "#);
@@ -109,7 +109,8 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
         let settings = merge(&layers, Environment::IsTheUsers, None);
-        settings.agent_arguments.map(|it| it.value.list.join(" "))
+        let Some(Value::Words(words)) = settings.layer.value(Key::Arguments) else { return None };
+        Some(words.join(" "))
     };
     let args = "[agent]\nargs = [\"--x\"]";
     let codex = "[agent]\nname = \"codex\"\nargs = [\"--y\"]";
@@ -389,7 +390,7 @@ fn planted_variables_narrow_and_the_users_own_are_obeyed() {
             Layers { user: user.clone(), environment: environment.clone(), ..Layers::default() };
         let settings = merge(&layers, environment_is, None);
         let (pace, git) = (settings.pace(), settings.git());
-        let words = [settings.agent.value.as_str(), settings.permissions.value.label()];
+        let words = [settings.layer.word(Key::Agent).unwrap(), settings.permissions().label()];
         assert_eq!(settings.notes, [""; 0], "none of these is anything to a session");
         format!("{pace:?} {git:?} {words:?}")
     };

@@ -1,140 +1,59 @@
-//! The terms of a loop: what `[loop]` may hold, and a procedure for itself.
+//! The keys that hold one value, and the lists of `[loop]`: what a table may hold is the engine's table of keys.
 
-use super::{Key, Reader, Value};
-use crate::engine::agent::Permissions;
+use super::values::Written;
+use super::{KeyText, Reader, Value};
 use crate::engine::contract::{Check, Role};
-use crate::engine::outcome::Proof;
-use crate::engine::promise::Promise;
 use crate::engine::protect;
-use crate::engine::settings::merge::ROLES;
-use crate::engine::settings::{Layer, Limit, Model, NamedCheck, Unit};
+use crate::engine::settings::{Key, Kind, Layer, NamedCheck};
 
-pub(super) const LOOP: [&str; 24] = [
-    "max_iterations",
-    "max_duration",
-    "max_cost",
-    "max_tokens",
-    "completion_promise",
-    "require",
-    "failure_threshold",
-    "stall",
-    "verify",
-    "gate",
-    "until",
-    "timeout",
-    "idle_timeout",
-    "delay",
-    "max_turns",
-    "token_budget",
-    "agent",
-    "model",
-    "permissions",
-    "commit",
-    "push",
-    "rebase",
-    "awake",
-    "protect",
-];
+/// The names of the keys that a table may hold.
+pub(super) fn names_in(table: &str) -> Vec<&'static str> {
+    Key::all().filter_map(|key| key.name_in(table)).collect()
+}
 
 impl Reader<'_> {
-    /// Reads one of the terms; `false` when the key is none.
-    pub(super) fn term(&mut self, layer: &mut Layer, key: &Key<'_>, value: &Value<'_>) -> bool {
-        let at = value.span();
-        let name = key.get_ref().as_ref();
-        if let Some(limit) = Limit::ALL.into_iter().find(|it| it.key() == ("loop", name)) {
-            self.limit(layer, limit, value);
-            return true;
-        }
-        if let Some(role) = ROLES.into_iter().find(|role| role.label() == name) {
-            self.commands(layer, role, value);
-            return true;
-        }
-        match name {
-            "completion_promise" => self.promise(layer, value),
-            "require" => {
-                if value.get_ref().as_str() == Some(Proof::Checked.label()) {
-                    layer.require = Some(self.sourced(&at, Proof::Checked));
-                } else {
-                    self.refuse(
-                        "require",
-                        "\"checked\" (`proven` is not built yet)",
-                        value,
-                        "\"checked\"",
-                    );
-                }
-            }
-            "agent" => {
-                let name = self.text("agent", "\"claude\"", value);
-                if let Some(name) = name
-                    && self.once(layer.agent.as_ref(), key, "[agent] name")
-                {
-                    layer.agent = Some(self.sourced(&at, name));
-                }
-            }
-            "model" => self.model(layer, key, "[agent] model", value),
-            "permissions" => {
-                let kind = self.permissions(value);
-                if let Some(kind) = kind
-                    && self.once(layer.permissions.as_ref(), key, "[agent] permissions")
-                {
-                    layer.permissions = Some(self.sourced(&at, kind));
-                }
-            }
-            "commit" => layer.commit = self.switch("commit", value).map(|it| self.sourced(&at, it)),
-            "push" => layer.push = self.switch("push", value).map(|it| self.sourced(&at, it)),
-            "rebase" => self.rebase(layer, value),
-            "awake" => layer.awake = self.switch("awake", value).map(|it| self.sourced(&at, it)),
-            "protect" => self.protect(layer, value),
-            _ => return false,
+    /// Reads a key of `table`; `false` when it holds none of this name. A procedure holds what `[loop]` holds.
+    pub(super) fn term(
+        &mut self,
+        layer: &mut Layer,
+        table: &str,
+        name: &KeyText<'_>,
+        value: &Value<'_>,
+    ) -> bool {
+        let found = Key::all().find(|key| key.name_in(table) == Some(name.get_ref().as_ref()));
+        let Some(key) = found else { return false };
+        match key.row().kind {
+            Kind::Commands(role) => self.commands(layer, role, value),
+            Kind::Globs => self.protect(layer, value),
+            _ => self.scalar(layer, key, table, name, value),
         }
         true
     }
 
-    pub(super) fn limit(&mut self, layer: &mut Layer, limit: Limit, value: &Value<'_>) {
-        let (_, key) = limit.key();
-        let number = match limit.unit() {
-            Unit::Iterations | Unit::Turns | Unit::Days => self.count(key, value),
-            Unit::Seconds => self.seconds(key, value),
-            Unit::Micros => self.micros(key, value),
-            Unit::Tokens => self.tokens(key, value),
-            Unit::Bytes => self.bytes(key, value),
-        };
-        if let Some(number) = number {
-            layer.limits.insert(limit, self.sourced(&value.span(), number));
-        }
-    }
-
-    pub(super) fn permissions(&mut self, value: &Value<'_>) -> Option<Permissions> {
-        let kinds = Permissions::ALL.map(|kind| (kind.label(), kind));
-        self.choice("permissions", &kinds, "accept-edits", value)
-    }
-
-    pub(super) fn model(
+    fn scalar(
         &mut self,
         layer: &mut Layer,
-        key: &Key<'_>,
-        other: &str,
+        key: Key,
+        table: &str,
+        name: &KeyText<'_>,
         value: &Value<'_>,
     ) {
-        let Some(name) = self.text("model", "\"opus\"", value) else { return };
-        if name.starts_with('-') || name.contains('\0') {
-            return self.refuse("model", "the name of a model", value, "\"opus\"");
-        }
-        if self.once(layer.model.as_ref(), key, other) {
-            layer.model = Some(self.sourced(&value.span(), Model { name, of: None }));
-        }
-    }
-
-    fn promise(&mut self, layer: &mut Layer, value: &Value<'_>) {
-        if value.get_ref().as_bool() == Some(false) {
-            layer.promise = Some(self.sourced(&value.span(), None));
+        let row = key.row();
+        let read = self.read(name.get_ref(), row.example, value, |it| it.read(row.kind));
+        let Some(read) = read else { return };
+        let Some(known) = layer.values.get(&key) else {
+            layer.values.insert(key, self.sourced(&value.span(), read));
             return;
-        }
-        let Some(text) = self.text("completion_promise", "\"ALL DONE\"", value) else { return };
-        match Promise::new(&text) {
-            Ok(promise) => layer.promise = Some(self.sourced(&value.span(), Some(promise))),
-            Err(error) => self.fault(&value.span(), format!("completion_promise: {error}")),
-        }
+        };
+        // Two keys of one setting in one file.
+        let other = if table == "loop" { key.table() } else { "loop" };
+        let what = format!(
+            "{} says the same as [{other}] {} ({}): keep one of them",
+            name.get_ref(),
+            key.name_in(other).unwrap_or_default(),
+            known.origin
+        );
+        self.fault(&name.span(), what);
     }
 
     fn commands(&mut self, layer: &mut Layer, role: Role, list: &Value<'_>) {
@@ -144,30 +63,12 @@ impl Reader<'_> {
             return;
         };
         for command in commands {
-            if let Some(run) = self.command(key, "[\"cargo test\"]", command) {
+            let run = self.read(key, "[\"cargo test\"]", command, Written::command);
+            if let Some(run) = run {
                 let check = NamedCheck::from(Check::new(run, role));
                 layer.checks.push(self.sourced(&command.span(), check));
             }
         }
-    }
-
-    fn rebase(&mut self, layer: &mut Layer, value: &Value<'_>) {
-        let branch = match value.get_ref().as_bool() {
-            Some(false) => None,
-            // What begins with a hyphen would be an option of git's.
-            _ => match value.get_ref().as_str() {
-                Some(branch) if is_branch(branch) => Some(branch.to_owned()),
-                _ => {
-                    return self.refuse(
-                        "rebase",
-                        "a branch in quotes, or false",
-                        value,
-                        "\"main\"",
-                    );
-                }
-            },
-        };
-        layer.rebase = Some(self.sourced(&value.span(), branch));
     }
 
     fn protect(&mut self, layer: &mut Layer, list: &Value<'_>) {
@@ -176,18 +77,12 @@ impl Reader<'_> {
             return self.refuse("protect", "a list of paths", list, EXAMPLE);
         };
         for glob in globs {
-            let Some(text) = self.text("protect", EXAMPLE, glob) else { continue };
+            let text = self.read("protect", EXAMPLE, glob, Written::text);
+            let Some(text) = text else { continue };
             match protect::glob(&text) {
                 Ok(_) => layer.protect.push(self.sourced(&glob.span(), text)),
                 Err(wanted) => self.refuse("protect", &wanted, glob, EXAMPLE),
             }
         }
     }
-}
-
-/// Whether git could take a text for a branch; whether there is one of this name is seen at the start.
-pub(super) fn is_branch(text: &str) -> bool {
-    !text.is_empty()
-        && !text.starts_with('-')
-        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::settings::Limit;
+use crate::engine::settings::{Key, Value};
 
 fn read(text: &str) -> Result<Read, String> {
     parse(text, Path::new("crew.toml"), Whose::Users, &|_| true)
@@ -58,21 +58,21 @@ run = "b"
 "#;
     let read = read(text).unwrap();
     assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    let limits: Vec<String> = Limit::ALL
-        .iter()
-        .filter_map(|limit| read.layer.limits.get(limit))
-        .map(|sourced| format!("{} {}", sourced.value, sourced.origin))
+    let values = read.layer.values.values();
+    let limits: Vec<String> = values
+        .filter(|sourced| matches!(sourced.value, Value::Number(_)))
+        .map(|sourced| format!("{:?} {}", sourced.value, sourced.origin))
         .collect();
     assert_eq!(
         limits,
         [
-            "15 crew.toml:3",
-            "0 crew.toml:6",
-            "4 crew.toml:7",
-            "5400 crew.toml:4",
-            "2500000 crew.toml:8",
-            "500000 crew.toml:9",
-            "0 crew.toml:15"
+            "Number(15) crew.toml:3",
+            "Number(0) crew.toml:6",
+            "Number(4) crew.toml:7",
+            "Number(5400) crew.toml:4",
+            "Number(2500000) crew.toml:8",
+            "Number(500000) crew.toml:9",
+            "Number(0) crew.toml:15"
         ]
     );
     let checks: Vec<String> = read
@@ -91,10 +91,10 @@ run = "b"
     crew.toml:17 gate "cargo clippy\n" (Some("lint"), 1200, 2)
     crew.toml:26 verify "b" (None, 600, 0)
     "#);
-    let promise = read.layer.promise.unwrap();
+    let promise = &read.layer.values[&Key::Promise];
     assert_eq!(
-        (promise.value.unwrap().as_str(), promise.origin.to_string()),
-        ("ALL DONE", "crew.toml:5".to_owned())
+        (promise.value.word(), promise.origin.to_string()),
+        (Some("ALL DONE"), "crew.toml:5".to_owned())
     );
 }
 
@@ -218,7 +218,7 @@ fn a_bad_value_names_line_key_and_fix() {
 
 #[test]
 fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last_digit() {
-    let value = |text: &str, limit| read(text).unwrap().layer.limits[&limit].value;
+    let value = |text: &str, key| read(text).unwrap().layer.number(key).unwrap();
     for (text, expected) in [
         ("5", 5_000_000),
         ("2.50", 2_500_000),
@@ -227,18 +227,20 @@ fn money_and_tokens_are_written_with_or_without_quotes_and_read_back_to_the_last
         ("1_000", 1_000_000_000),
         ("0", 0),
     ] {
-        let found = value(&format!("[loop]\nmax_cost = {text}"), Limit::MaxCost);
+        let found = value(&format!("[loop]\nmax_cost = {text}"), Key::MaxCost);
         assert_eq!(found, expected, "{text}");
-        let written = format!("[loop]\nmax_cost = {}", Limit::MaxCost.written(found));
-        assert_eq!(value(&written, Limit::MaxCost), found, "{written}");
+        let amount = Value::Number(found).written(Key::MaxCost.row().kind);
+        let written = format!("[loop]\nmax_cost = {amount}");
+        assert_eq!(value(&written, Key::MaxCost), found, "{written}");
     }
     for (text, expected) in
         [("2_000_000", 2_000_000), ("\"500k\"", 500_000), ("\"2M\"", 2_000_000), ("1_234", 1_234)]
     {
-        let found = value(&format!("[loop]\nmax_tokens = {text}"), Limit::MaxTokens);
+        let found = value(&format!("[loop]\nmax_tokens = {text}"), Key::MaxTokens);
         assert_eq!(found, expected, "{text}");
-        let written = format!("[loop]\nmax_tokens = {}", Limit::MaxTokens.written(found));
-        assert_eq!(value(&written, Limit::MaxTokens), found, "{written}");
+        let number = Value::Number(found).written(Key::MaxTokens.row().kind);
+        let written = format!("[loop]\nmax_tokens = {number}");
+        assert_eq!(value(&written, Key::MaxTokens), found, "{written}");
     }
 }
 
@@ -351,7 +353,7 @@ fn an_unknown_key_is_a_warning_with_a_guess_and_the_rest_of_the_file_counts() {
       warning: crew.toml:2: unknown key `role` in [loop]: it belongs under [[check]]
     "#);
     let read = read("[loop]\nmax_iteration = 5\nstall = 2").unwrap();
-    assert_eq!(read.layer.limits[&Limit::Stall].value, 2);
+    assert_eq!(read.layer.number(Key::Stall), Some(2));
 }
 
 proptest! {

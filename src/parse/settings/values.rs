@@ -1,195 +1,218 @@
-//! The values of a settings file. Each refusal names the key, what stands there, and a line that works.
+//! The values of a settings file and of the variables. Each refusal names the key, what stands there, and a
+//! line that works.
+
+use toml::de::DeValue;
 
 use super::{Reader, Value};
-use crate::engine::settings::{Limit, Unit};
+use crate::engine::agent::Permissions;
+use crate::engine::outcome::Proof;
+use crate::engine::promise::Promise;
+use crate::engine::settings::{self, Kind};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
 
-/// What is wanted of an amount of money, and of a number of tokens.
-const DOLLARS: &str = "an amount in US dollars";
-const TOKENS: &str = "a number of tokens, such as 500k or 2M";
-
-const BYTES: &str = "a size with its unit, such as 500MiB or 2GiB";
-
-/// Reads a limit from the text of its variable. The error says what is wanted, and an example of it.
-pub(super) fn number(limit: Limit, text: &str) -> Result<u64, (&'static str, &'static str)> {
-    let example = example(limit.key().1);
-    let found = match limit.unit() {
-        Unit::Seconds => duration::parse(text).map(duration::whole_seconds),
-        Unit::Micros => amounts::dollars(text).map(amounts::micros).ok_or(DOLLARS),
-        Unit::Tokens => amounts::tokens(text).ok_or(TOKENS),
-        Unit::Bytes => amounts::bytes(text).ok_or(BYTES),
-        Unit::Iterations | Unit::Turns | Unit::Days => {
-            text.parse::<u32>().map(u64::from).map_err(|_| "a whole number")
-        }
-    };
-    found.map_err(|wanted| (wanted, example))
+/// A value as it was written, and what a refusal says beside it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written<'text> {
+    pub(super) name: &'text str,
+    /// A value that makes sense, as a file holds it.
+    pub(super) example: &'text str,
+    pub(super) text: &'text str,
+    /// What the text is in a file; `None` for a variable.
+    pub(super) value: Option<&'text DeValue<'text>>,
 }
 
-/// A value that makes sense, as a variable holds it.
-fn example(key: &str) -> &'static str {
-    match key {
-        "max_iterations" => "15",
-        "max_turns" => "50",
-        "days" => "90",
-        "timeout" => "10m",
-        "idle_timeout" => "15m",
-        "delay" => "30s",
-        "max_duration" | "max" => "12h",
-        "max_cost" => "5.00",
-        "max_tokens" => "500k",
-        "token_budget" => "100k",
-        "logs" => "2GiB",
-        _ => "3",
-    }
-}
-
-impl Reader<'_> {
+impl<'text> Written<'text> {
     /// "KEY takes WANTED, not VALUE: KEY = EXAMPLE".
-    pub(super) fn refuse(&mut self, key: &str, wanted: &str, value: &Value<'_>, example: &str) {
-        let at = value.span();
-        let written = shown(self.text.get(at.clone()).unwrap_or_default());
-        self.fault(&at, format!("{key} takes {wanted}, not {written}: {key} = {example}"));
-    }
-
-    /// A whole number of things.
-    pub(super) fn count(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
-        let integer = value.get_ref().as_integer();
-        let number =
-            integer.and_then(|integer| u32::from_str_radix(integer.as_str(), integer.radix()).ok());
-        if number.is_none() {
-            let wanted = if integer.is_some() {
-                "a whole number from 0 (no limit) to 4294967295"
-            } else {
-                "a whole number without quotes"
-            };
-            self.refuse(key, wanted, value, example(key));
+    fn refusal(self, wanted: &str, example: &str) -> String {
+        let Self { name, text, .. } = self;
+        let text = shown(text);
+        if self.value.is_some() {
+            return format!("{name} takes {wanted}, not {text}: {name} = {example}");
         }
-        number.map(u64::from)
+        format!("{name} takes {wanted}, not `{text}`: {name}={}", example.trim_matches('"'))
     }
 
-    /// A span of time, in seconds.
-    pub(super) fn seconds(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
-        let example = &format!("\"{}\"", example(key));
-        let zero = value.get_ref().as_integer().is_some_and(|integer| integer.as_str() == "0");
-        let text = if zero { Some("0") } else { value.get_ref().as_str() };
-        let Some(text) = text else {
-            self.refuse(key, "a time with its unit, in quotes", value, example);
-            return None;
-        };
-        match duration::parse(text) {
-            Ok(duration) => Some(duration::whole_seconds(duration)),
-            Err(wanted) => {
-                self.refuse(key, wanted, value, example);
-                None
-            }
-        }
+    fn or<T>(self, found: Option<T>, wanted: &str) -> Result<T, String> {
+        found.ok_or_else(|| self.refusal(wanted, self.example))
     }
 
-    /// A span of time that is not 0.
-    pub(super) fn some_seconds(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
-        let seconds = self.seconds(key, value);
-        if seconds == Some(0) {
-            let example = format!("\"{}\"", example(key));
-            self.refuse(key, "a time of at least a second", value, &example);
-        }
-        seconds.filter(|seconds| *seconds > 0)
-    }
-
-    /// An amount of US dollars, in millionths.
-    pub(super) fn micros(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
-        let number = amounts::dollars(&self.amount(value)).map(amounts::micros);
-        if number.is_none() {
-            self.refuse(key, DOLLARS, value, example(key));
-        }
-        number
-    }
-
-    /// A number of tokens.
-    pub(super) fn tokens(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
-        let number = amounts::tokens(&self.amount(value));
-        if number.is_none() {
-            self.refuse(key, TOKENS, value, &format!("\"{}\"", example(key)));
-        }
-        number
-    }
-
-    /// A size, in bytes.
-    pub(super) fn bytes(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
-        let number = amounts::bytes(&self.amount(value));
-        if number.is_none() {
-            self.refuse(key, BYTES, value, &format!("\"{}\"", example(key)));
-        }
-        number
-    }
-
-    /// True or false.
-    pub(super) fn switch(&mut self, key: &str, value: &Value<'_>) -> Option<bool> {
-        let switch = value.get_ref().as_bool();
-        if switch.is_none() {
-            self.refuse(key, "true or false", value, "true");
-        }
-        switch
-    }
-
-    /// One of a few words; `usual` is suggested where none is near.
-    pub(super) fn choice<T: Copy>(
-        &mut self,
-        key: &str,
-        words: &[(&'static str, T)],
-        usual: &'static str,
-        value: &Value<'_>,
-    ) -> Option<T> {
-        let text = value.get_ref().as_str().unwrap_or_default();
-        let found = words.iter().find(|(word, _)| *word == text);
-        if found.is_none() {
-            let names: Vec<&'static str> = words.iter().map(|(word, _)| *word).collect();
-            let meant = nearest(text, &names).unwrap_or(usual);
-            let (last, others) = names.split_last().unwrap_or((&usual, &[]));
-            let wanted = format!("{} or {last}", others.join(", "));
-            self.refuse(key, &wanted, value, &format!("\"{meant}\""));
-        }
-        found.map(|(_, choice)| *choice)
-    }
-
-    /// The digits of a number, or what stands in quotes.
-    fn amount(&self, value: &Value<'_>) -> String {
-        let quoted = value.get_ref().as_str();
-        let bare = self.text.get(value.span()).unwrap_or_default();
-        quoted.map_or_else(|| bare.replace('_', ""), str::to_owned)
+    /// What stands in quotes in a file.
+    fn quoted(self) -> Option<&'text str> {
+        self.value.map_or(Some(self.text), DeValue::as_str)
     }
 
     /// A text that is not blank.
-    pub(super) fn text(&mut self, key: &str, example: &str, value: &Value<'_>) -> Option<String> {
-        let text = value.get_ref().as_str().filter(|text| !text.trim().is_empty());
-        if text.is_none() {
-            self.refuse(key, "a text in quotes", value, example);
+    pub(super) fn text(self) -> Result<String, String> {
+        let is_some = |text: &&str| self.value.is_none() || !text.trim().is_empty();
+        self.or(self.quoted().filter(is_some).map(str::to_owned), "a text in quotes")
+    }
+
+    fn switch(self) -> Option<bool> {
+        match (self.value, self.text) {
+            (Some(value), _) => value.as_bool(),
+            (None, "1" | "true") => Some(true),
+            (None, "0" | "false") => Some(false),
+            (None, _) => None,
         }
-        text.map(str::to_owned)
+    }
+
+    /// The digits of a number, or what stands in quotes.
+    fn amount(self) -> String {
+        self.quoted().map_or_else(|| self.text.replace('_', ""), str::to_owned)
+    }
+
+    fn count(self) -> Result<u64, String> {
+        let (number, wanted) = match self.value.map(DeValue::as_integer) {
+            None => (self.text.parse().ok(), "a whole number"),
+            Some(None) => (None, "a whole number without quotes"),
+            Some(Some(integer)) => (
+                u32::from_str_radix(integer.as_str(), integer.radix()).ok(),
+                "a whole number from 0 (no limit) to 4294967295",
+            ),
+        };
+        self.or(number.map(u64::from), wanted)
+    }
+
+    fn seconds(self) -> Result<u64, String> {
+        let integer = self.value.and_then(DeValue::as_integer);
+        let zero = integer.filter(|integer| integer.as_str() == "0").map(|_| "0");
+        let text = self.or(zero.or(self.quoted()), "a time with its unit, in quotes")?;
+        let found = duration::parse(text).map(duration::whole_seconds);
+        found.map_err(|wanted| self.refusal(wanted, self.example))
+    }
+
+    /// A span of time that is not 0.
+    pub(super) fn some_seconds(self) -> Result<u64, String> {
+        let seconds = self.seconds()?;
+        self.or(Some(seconds).filter(|seconds| *seconds > 0), "a time of at least a second")
+    }
+
+    /// A list of arguments.
+    pub(super) fn words(self) -> Result<Vec<String>, String> {
+        let words = self.value.and_then(DeValue::as_array).and_then(|list| {
+            let words = list.iter().map(|word| word.get_ref().as_str().map(str::to_owned));
+            words.collect::<Option<Vec<String>>>()
+        });
+        let words = words.filter(|words| !words.iter().any(|word| word.contains('\0')));
+        self.or(words, "a list of words, each in quotes")
+    }
+
+    /// One of a few words; the example is suggested where none is near.
+    pub(super) fn choice<T: Copy>(
+        self,
+        all: &[T],
+        label: fn(T) -> &'static str,
+    ) -> Result<T, String> {
+        let text = self.quoted().unwrap_or_default();
+        let found = all.iter().find(|choice| label(**choice) == text);
+        found.copied().ok_or_else(|| {
+            let usual = self.example.trim_matches('"');
+            let names: Vec<&str> = all.iter().map(|choice| label(*choice)).collect();
+            let meant = nearest(text, &names).unwrap_or(usual);
+            let (last, others) = names.split_last().unwrap_or((&usual, &[]));
+            let wanted = format!("{} or {last}", others.join(", "));
+            self.refusal(&wanted, &format!("{meant:?}"))
+        })
     }
 
     /// A command for `sh -c`.
-    pub(super) fn command(
-        &mut self,
-        key: &str,
-        example: &str,
-        value: &Value<'_>,
-    ) -> Option<String> {
-        let run = value.get_ref().as_str().filter(|run| !run.trim().is_empty());
-        match run {
-            None => self.refuse(key, "a command in quotes", value, example),
-            Some(run) if run.contains('\0') => {
-                self.refuse(key, "a command without a NUL character", value, example);
-            }
-            // Detection at every start would run what nobody has written down or trusted.
-            Some("auto") => {
-                let what = format!(
-                    "{key} cannot be `auto` in a file: write the command, or let `crew init` do it"
-                );
-                self.fault(&value.span(), what);
-            }
-            Some(run) => return Some(run.to_owned()),
+    pub(super) fn command(self) -> Result<String, String> {
+        let run = self.quoted().filter(|run| !run.trim().is_empty());
+        let run = self.or(run, "a command in quotes")?;
+        // Detection at every start would run what nobody has written down or trusted.
+        if run == "auto" {
+            return Err(format!(
+                "{} cannot be `auto` in a file: write the command, or let `crew init` do it",
+                self.name
+            ));
         }
-        None
+        let run = Some(run).filter(|run| !run.contains('\0'));
+        self.or(run.map(str::to_owned), "a command without a NUL character")
+    }
+
+    /// The value of a key of this kind.
+    pub(super) fn read(self, kind: Kind) -> Result<settings::Value, String> {
+        use settings::Value::{self as Is, Number, Off, Switch, Text};
+        let text = self.quoted().unwrap_or_default();
+        let [switch, branch, on] = match self.value {
+            Some(_) => ["true or false", "a branch in quotes, or false", "true"],
+            None => ["1 or 0", "a branch, or 0", "1"],
+        };
+        match kind {
+            Kind::Iterations | Kind::Turns | Kind::Days => self.count().map(Number),
+            Kind::Seconds => self.seconds().map(Number),
+            Kind::Micros => {
+                let dollars =
+                    self.or(amounts::dollars(&self.amount()), "an amount in US dollars")?;
+                Ok(Number(amounts::micros(dollars)))
+            }
+            Kind::Tokens => {
+                let wanted = "a number of tokens, such as 500k or 2M";
+                self.or(amounts::tokens(&self.amount()), wanted).map(Number)
+            }
+            Kind::Bytes => {
+                let wanted = "a size with its unit, such as 500MiB or 2GiB";
+                self.or(amounts::bytes(&self.amount()), wanted).map(Number)
+            }
+            Kind::Switch => self.switch().map(Switch).ok_or_else(|| self.refusal(switch, on)),
+            Kind::Promise | Kind::Branch if self.switch() == Some(false) => Ok(Off),
+            Kind::Promise => {
+                let promise = Promise::new(&self.text()?);
+                promise.map(Is::Promise).map_err(|error| format!("{}: {error}", self.name))
+            }
+            Kind::Proof => {
+                let proof = Some(Proof::Checked).filter(|proof| proof.label() == text);
+                self.or(proof, "\"checked\" (`proven` is not built yet)").map(Is::Proof)
+            }
+            Kind::Name => self.text().map(Text),
+            Kind::Model => {
+                let is_name = |text: &String| {
+                    !text.is_empty() && !text.starts_with('-') && !text.contains('\0')
+                };
+                let name = Some(self.text()?).filter(is_name);
+                self.or(name, "the name of a model").map(Text)
+            }
+            Kind::Permissions => {
+                self.choice(&Permissions::ALL, Permissions::label).map(Is::Permissions)
+            }
+            Kind::Branch => {
+                let name = self.quoted().filter(|text| is_branch(text)).map(str::to_owned);
+                self.or(name, branch).map(Text)
+            }
+            Kind::Words => self.words().map(Is::Words),
+            Kind::Commands(_) | Kind::Globs => self.or(None, "a list"),
+        }
+    }
+}
+
+/// Whether git could take a text for a branch, and not for an option; whether there is one of this name is seen
+/// at the start.
+fn is_branch(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('-')
+        && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+impl Reader<'_> {
+    /// What `read` makes of a value; it is a fault where that is nothing.
+    pub(super) fn read<'value, T>(
+        &mut self,
+        name: &'value str,
+        example: &'value str,
+        value: &'value Value<'value>,
+        read: impl FnOnce(Written<'value>) -> Result<T, String>,
+    ) -> Option<T>
+    where
+        Self: 'value,
+    {
+        let text = self.text.get(value.span()).unwrap_or_default();
+        let found = read(Written { name, example, text, value: Some(value.get_ref()) });
+        found.map_err(|fault| self.fault(&value.span(), fault)).ok()
+    }
+
+    /// "KEY takes WANTED, not VALUE: KEY = EXAMPLE".
+    pub(super) fn refuse(&mut self, name: &str, wanted: &str, value: &Value<'_>, example: &str) {
+        self.read::<()>(name, example, value, |written| written.or(None, wanted));
     }
 }

@@ -1,85 +1,32 @@
 //! The variables of the environment that stand for settings. Each refusal names the variable and a value that
 //! works.
 
-use super::terms::is_branch;
-use super::values::number;
-use crate::engine::agent::Permissions;
-use crate::engine::settings::{Layer, Limit, Model, Origin, Sourced};
-use crate::parse::spelling::{nearest, shown};
+use std::collections::BTreeMap;
+
+use super::values::Written;
+use crate::engine::settings::{Key, Layer, Origin, Sourced};
 
 /// Reads all of them; `get` gives the text of one that is set. The error is one line for each that cannot be
 /// used.
 pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> {
-    let mut reader = Reader { get, faults: Vec::new() };
-    let mut layer = Layer::default();
-    for limit in Limit::ALL {
-        let read = |text: &str| number(limit, text);
-        if let Some(value) = reader.read(limit.variable(), read) {
-            layer.limits.insert(limit, value);
-        }
-    }
-    layer.agent = reader.read("CREW_AGENT", |text| Ok(text.to_owned()));
-    layer.model = reader.read("CREW_MODEL", |text| match text {
-        "" => Err(("the name of a model", "opus")),
-        name if name.starts_with('-') => Err(("the name of a model", "opus")),
-        name => Ok(Model { name: name.to_owned(), of: None }),
-    });
-    layer.permissions = reader.read("CREW_PERMISSIONS", permissions);
-    layer.commit = reader.read("CREW_COMMIT", switch);
-    layer.push = reader.read("CREW_PUSH", switch);
-    layer.rebase = reader.read("CREW_REBASE", rebase);
-    layer.awake = reader.read("CREW_AWAKE", switch);
-    if reader.faults.is_empty() { Ok(layer) } else { Err(reader.faults.join("\n")) }
-}
-
-/// What is wanted, and an example of it.
-type Wanted = (&'static str, &'static str);
-
-struct Reader<'get> {
-    get: &'get dyn Fn(&str) -> Option<String>,
-    faults: Vec<String>,
-}
-
-impl Reader<'_> {
-    fn read<T>(
-        &mut self,
-        name: &'static str,
-        read: impl Fn(&str) -> Result<T, Wanted>,
-    ) -> Option<Sourced<T>> {
-        let text = (self.get)(name)?;
-        match read(text.trim()) {
-            Ok(value) => Some(Sourced { value, origin: Origin::Environment(name) }),
-            Err((wanted, example)) => {
-                let text = shown(text.trim());
-                self.faults.push(format!("{name} takes {wanted}, not `{text}`: {name}={example}"));
-                None
+    let (mut layer, mut faults) = (Layer::default(), BTreeMap::new());
+    for key in Key::all() {
+        let row = key.row();
+        let set = row.variable.and_then(|name| Some((name, get(name)?)));
+        let Some((name, text)) = set else { continue };
+        let written = Written { name, example: row.example, text: text.trim(), value: None };
+        match written.read(row.kind) {
+            Ok(value) => {
+                let origin = Origin::Environment(name);
+                layer.values.insert(key, Sourced { value, origin });
+            }
+            Err(fault) => {
+                faults.insert(key, fault);
             }
         }
     }
-}
-
-fn permissions(text: &str) -> Result<Permissions, Wanted> {
-    let kind = Permissions::ALL.into_iter().find(|kind| kind.label() == text);
-    kind.ok_or_else(|| {
-        let meant = nearest(text, &Permissions::ALL.map(Permissions::label));
-        ("default, accept-edits, auto or bypass", meant.unwrap_or("accept-edits"))
-    })
-}
-
-fn switch(text: &str) -> Result<bool, Wanted> {
-    match text {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
-        _ => Err(("1 or 0", "1")),
-    }
-}
-
-fn rebase(text: &str) -> Result<Option<String>, Wanted> {
-    match text {
-        "0" | "false" => Ok(None),
-        branch if is_branch(branch) => Ok(Some(branch.to_owned())),
-        _ => Err(("a branch, or 0", "main")),
-    }
+    let faults: Vec<String> = faults.into_values().collect();
+    if faults.is_empty() { Ok(layer) } else { Err(faults.join("\n")) }
 }
 
 #[cfg(test)]
@@ -87,6 +34,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::engine::settings::Value;
 
     #[test]
     fn a_variable_is_read_by_its_kind_or_refused_with_a_value_that_works() {
@@ -107,14 +55,15 @@ mod tests {
             ("CREW_REBASE", "0"),
         ])
         .unwrap();
-        assert_eq!(layer.limits[&Limit::Timeout].value, 2700);
-        let switches = [layer.commit, layer.push].map(|switch| switch.unwrap().value);
-        assert_eq!((switches, layer.rebase.unwrap().value), ([true, false], None));
-        assert_eq!(layer.model.map(|model| model.value.name).as_deref(), Some("gpt-x"));
-        let agent = layer.agent.unwrap();
+        let value = |key| layer.value(key).unwrap();
+        assert_eq!(value(Key::Timeout), &Value::Number(2700));
+        let switches = [Key::Commit, Key::Push, Key::Rebase].map(value);
+        assert_eq!(switches, [&Value::Switch(true), &Value::Switch(false), &Value::Off]);
+        assert_eq!(layer.word(Key::Model), Some("gpt-x"));
+        let agent = &layer.values[&Key::Agent];
         assert_eq!(
-            (agent.value.as_str(), agent.origin.to_string().as_str()),
-            ("codex", "$CREW_AGENT")
+            (agent.value.word(), agent.origin.to_string().as_str()),
+            (Some("codex"), "$CREW_AGENT")
         );
         let faults = read(&[
             ("CREW_TIMEOUT", "90"),

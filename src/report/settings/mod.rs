@@ -36,7 +36,7 @@ pub fn page(told: &Told<'_>) -> String {
         .map(|row| [row.key, row.shown, row.origin.to_string()])
         .collect();
     for role in ROLES {
-        let checks = told.settings.checks.iter().filter(|it| it.value.check.role == role);
+        let checks = told.settings.layer.checks.iter().filter(|it| it.value.check.role == role);
         let before = rows.len();
         for sourced in checks {
             let run = Shown(&sourced.value.check.run).to_string();
@@ -82,7 +82,7 @@ pub fn json(told: &Told<'_>) -> Value {
         }
         value
     });
-    let checks = told.settings.checks.iter().map(check);
+    let checks = told.settings.layer.checks.iter().map(check);
     let files = told.files.iter();
     let files = files.map(|it| json!({ "of": it.of, "path": it.path, "is_there": it.is_there }));
     json!({

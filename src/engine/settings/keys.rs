@@ -1,0 +1,331 @@
+//! Every setting that a settings file or a variable may hold, one row each: where it is written, what kind of
+//! value it takes, what it is where nobody says so, and which of two values goes further. Readers, tiers, trust,
+//! `crew config` and the file of `crew init` go by these rows. What has no row here is no setting.
+
+use super::{DEFAULT_AGENT, Value};
+use crate::engine::agent::Permissions;
+use crate::engine::contract::Role;
+use crate::engine::promise::Promise;
+
+/// A setting, in the order they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    MaxIterations,
+    FailureThreshold,
+    Stall,
+    MaxDuration,
+    MaxCost,
+    MaxTokens,
+    /// Of one iteration.
+    Timeout,
+    /// Of an agent's silence.
+    IdleTimeout,
+    /// Between two iterations: the one bound from below.
+    Delay,
+    /// Of one iteration.
+    MaxTurns,
+    /// Of a prompt, past which it is warned of.
+    TokenBudget,
+    MaxWait,
+    /// Of the iterations' logs of all loops.
+    KeepLogs,
+    /// The oldest log.
+    KeepDays,
+    Promise,
+    /// The weakest proof that completes a loop.
+    Require,
+    /// The name of the agent that fresh processes run.
+    Agent,
+    Model,
+    /// Of the agent, behind its own.
+    Arguments,
+    Permissions,
+    Commit,
+    Push,
+    /// The branch to rebase onto.
+    Rebase,
+    /// Whether the machine is kept from sleeping while a run works.
+    Awake,
+    Verify,
+    Gate,
+    Until,
+    /// Globs of paths that the agent must not change.
+    Protect,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Iterations,
+    Turns,
+    Days,
+    Seconds,
+    /// Millionths of a US dollar.
+    Micros,
+    Tokens,
+    Bytes,
+    Switch,
+    /// Of the agent, or off.
+    Promise,
+    Proof,
+    /// Any text that is not blank.
+    Name,
+    Model,
+    Permissions,
+    /// Or off.
+    Branch,
+    Words,
+    /// A list of them, kept with the other checks of its layer.
+    Commands(Role),
+    /// A list of them, which adds up over the tiers.
+    Globs,
+}
+
+/// What a setting is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The limits of every loop.
+    Bound,
+    /// What every loop is held to beside them.
+    Term,
+    /// The limits of an iteration in a fresh process.
+    Process,
+    /// What is done around such an iteration.
+    Step,
+    Agent,
+    Wait,
+    Keep,
+}
+
+/// Which values go further than what a person allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wider {
+    /// Greater ones; of a number 0, "none", is the greatest.
+    More,
+    Less,
+    /// To be on, or on with another word.
+    On,
+    /// To be on, by a variable: a project's file may say so untrusted.
+    OnByVariable,
+    /// All others.
+    Other,
+    /// All others, and off where the user says nothing.
+    OtherOrOff,
+    /// All: it is a command, or part of one.
+    All,
+    Nothing,
+}
+
+/// All there is to say of one setting.
+#[derive(Debug)]
+pub struct Row {
+    key: Key,
+    pub part: Part,
+    /// The name in the table of its own.
+    pub name: &'static str,
+    /// The environment's variable for it.
+    pub variable: Option<&'static str>,
+    pub kind: Kind,
+    wider: Wider,
+    /// The name in `[loop]` of what has another table of its own.
+    in_loop: Option<&'static str>,
+    /// Of a number or a switch.
+    built_in: u64,
+    /// A value that makes sense, as a file holds it.
+    pub example: &'static str,
+    /// What the file of `crew init` says of it; empty where it says nothing.
+    pub help: &'static str,
+}
+
+const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> Row {
+    let (variable, in_loop, built_in, example, help) = (None, None, 0, "", "");
+    Row { key, part, name, variable, kind, wider, in_loop, built_in, example, help }
+}
+
+impl Row {
+    const fn variable(self, variable: &'static str) -> Self {
+        Self { variable: Some(variable), ..self }
+    }
+
+    const fn says(self, built_in: u64, example: &'static str, help: &'static str) -> Self {
+        Self { built_in, example, help, ..self }
+    }
+
+    const fn in_loop(self, name: &'static str) -> Self {
+        Self { in_loop: Some(name), ..self }
+    }
+}
+
+/// In the order in which one is guessed from a misspelled name.
+const ROWS: [Row; 28] = {
+    use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
+    use Kind::{Seconds, Switch, Tokens, Turns, Words};
+    use Part::{Bound, Keep, Process, Step, Term, Wait};
+    use Wider::{All, Less, More, Nothing, On, OnByVariable, Other, OtherOrOff};
+    [
+        row(Key::MaxIterations, Bound, "max_iterations", Iterations, More)
+            .says(10, "15", "iterations after which a loop ends")
+            .variable("CREW_MAX_ITERATIONS"),
+        row(Key::MaxDuration, Bound, "max_duration", Seconds, More)
+            .says(12 * 3600, "\"12h\"", "time awake after which it ends")
+            .variable("CREW_MAX_DURATION"),
+        row(Key::MaxCost, Bound, "max_cost", Micros, More)
+            .says(0, "5.00", "US dollars after which it ends, such as 5.00")
+            .variable("CREW_MAX_COST"),
+        row(Key::MaxTokens, Bound, "max_tokens", Tokens, More)
+            .says(0, "\"500k\"", "tokens after which it ends, such as \"500k\"")
+            .variable("CREW_MAX_TOKENS"),
+        row(Key::Promise, Term, "completion_promise", Kind::Promise, OtherOrOff).says(
+            0,
+            "\"ALL DONE\"",
+            "what the agent says when it is done",
+        ),
+        row(Key::Require, Term, "require", Proof, Nothing).says(
+            0,
+            "\"checked\"",
+            "only a check that failed before completes a loop",
+        ),
+        row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
+            .says(3, "3", "failed iterations in a row that abort it")
+            .variable("CREW_FAILURE_THRESHOLD"),
+        row(Key::Stall, Bound, "stall", Iterations, More)
+            .says(5, "3", "iterations in a row without progress that stall it")
+            .variable("CREW_STALL"),
+        row(Key::Verify, Term, "verify", Commands(Role::Verify), All),
+        row(Key::Gate, Term, "gate", Commands(Role::Gate), All),
+        row(Key::Until, Term, "until", Commands(Role::Until), All),
+        row(Key::Timeout, Process, "timeout", Seconds, More)
+            .says(3600, "\"10m\"", "the longest an iteration may take")
+            .variable("CREW_TIMEOUT"),
+        row(Key::IdleTimeout, Process, "idle_timeout", Seconds, More)
+            .says(900, "\"15m\"", "the longest the agent may be silent without a tool at work")
+            .variable("CREW_IDLE_TIMEOUT"),
+        row(Key::Delay, Step, "delay", Seconds, Less)
+            .says(0, "\"30s\"", "between two iterations")
+            .variable("CREW_DELAY"),
+        row(Key::MaxTurns, Process, "max_turns", Turns, More)
+            .says(0, "50", "the agent's turns in one iteration")
+            .variable("CREW_MAX_TURNS"),
+        row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
+            .says(100_000, "\"100k\"", "tokens past which a prompt is warned of")
+            .variable("CREW_TOKEN_BUDGET"),
+        row(Key::Agent, Part::Agent, "name", Name, Other)
+            .says(0, "\"claude\"", "")
+            .in_loop("agent")
+            .variable("CREW_AGENT"),
+        row(Key::Model, Part::Agent, "model", Kind::Model, Other)
+            .says(0, "\"opus\"", "")
+            .in_loop("model")
+            .variable("CREW_MODEL"),
+        row(Key::Arguments, Part::Agent, "args", Words, All).says(
+            0,
+            "[\"--effort\", \"high\"]",
+            "",
+        ),
+        row(Key::Permissions, Part::Agent, "permissions", Kind::Permissions, More)
+            .says(0, "\"accept-edits\"", "")
+            .in_loop("permissions")
+            .variable("CREW_PERMISSIONS"),
+        row(Key::Commit, Step, "commit", Switch, On)
+            .says(0, "true", "commit what an iteration changed")
+            .variable("CREW_COMMIT"),
+        row(Key::Push, Step, "push", Switch, On)
+            .says(0, "true", "push after an iteration")
+            .variable("CREW_PUSH"),
+        row(Key::Rebase, Step, "rebase", Branch, On)
+            .says(0, "\"main\"", "rebase onto this branch before an iteration, when it moved")
+            .variable("CREW_REBASE"),
+        row(Key::Awake, Step, "awake", Switch, OnByVariable)
+            .says(1, "true", "let this machine sleep while an agent works")
+            .variable("CREW_AWAKE"),
+        row(Key::Protect, Term, "protect", Globs, Nothing),
+        row(Key::MaxWait, Wait, "max", Seconds, More)
+            .says(12 * 3600, "\"12h\"", "the longest wait for a rate limit or an outage")
+            .variable("CREW_MAX_WAIT"),
+        row(Key::KeepLogs, Keep, "logs", Bytes, More)
+            .says(2 << 30, "\"2GiB\"", "")
+            .variable("CREW_KEEP_LOGS"),
+        row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", "").variable("CREW_KEEP_DAYS"),
+    ]
+};
+
+impl Key {
+    /// All of them, as a misspelled name is compared with them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.key)
+    }
+
+    /// Its row.
+    pub fn row(self) -> &'static Row {
+        ROWS.iter().find(|row| row.key == self).expect("a row for each key")
+    }
+
+    /// The table that is its own.
+    pub fn table(self) -> &'static str {
+        match self.row().part {
+            Part::Agent => "agent",
+            Part::Wait => "wait",
+            Part::Keep => "keep",
+            Part::Bound | Part::Term | Part::Process | Part::Step => "loop",
+        }
+    }
+
+    /// Its name in a table of a settings file; `None` where it cannot stand there.
+    pub fn name_in(self, table: &str) -> Option<&'static str> {
+        let of_the_loop = self.row().in_loop.filter(|_| table == "loop");
+        of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
+    }
+
+    /// Whether it is nothing to a session's loop.
+    pub fn is_for_processes(self) -> bool {
+        matches!(self.row().part, Part::Process | Part::Step | Part::Agent | Part::Keep)
+    }
+
+    /// Its value where no setting names one.
+    pub fn built_in(self) -> Option<Value> {
+        let number = self.row().built_in;
+        match self.row().kind {
+            Kind::Switch => Some(Value::Switch(number > 0)),
+            Kind::Promise => Some(Value::Promise(Promise::default())),
+            Kind::Name => Some(Value::Text(DEFAULT_AGENT.to_owned())),
+            Kind::Permissions => Some(Value::Permissions(Permissions::default())),
+            Kind::Branch => Some(Value::Off),
+            Kind::Proof | Kind::Model | Kind::Words | Kind::Commands(_) | Kind::Globs => None,
+            _ => Some(Value::Number(number)),
+        }
+    }
+
+    /// Whether `value` goes further than what the user allowed; `None` where the user says nothing.
+    pub fn is_wider(self, value: &Value, allowed: Option<&Value>) -> bool {
+        if self.row().wider == Wider::OtherOrOff && allowed.is_none() {
+            return *value == Value::Off;
+        }
+        let allowed = allowed.cloned().or_else(|| self.built_in());
+        match (self.row().wider, value, allowed) {
+            (Wider::Nothing | Wider::OnByVariable, ..)
+            | (Wider::On, Value::Off | Value::Switch(false), _) => false,
+            (Wider::More, Value::Permissions(value), Some(Value::Permissions(allowed))) => {
+                *value > allowed
+            }
+            (Wider::More, Value::Number(value), Some(Value::Number(allowed))) => {
+                allowed != 0 && (*value == 0 || *value > allowed)
+            }
+            (Wider::Less, Value::Number(value), Some(Value::Number(allowed))) => *value < allowed,
+            (Wider::On | Wider::Other | Wider::OtherOrOff, value, Some(allowed)) => {
+                *value != allowed
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a variable that is perhaps not the user's work may put `value` in the place of `below`.
+    pub fn is_narrower(self, value: &Value, below: Option<&Value>) -> bool {
+        match self.row().wider {
+            Wider::More | Wider::Less => {
+                below.is_some_and(|below| self.is_wider(below, Some(value)))
+            }
+            Wider::On | Wider::OnByVariable => matches!(value, Value::Off | Value::Switch(false)),
+            Wider::Other | Wider::OtherOrOff | Wider::All | Wider::Nothing => false,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The value of a setting, and how a settings file writes it.
+
+use super::Kind;
+use crate::engine::agent::Permissions;
+use crate::engine::outcome::Proof;
+use crate::engine::promise::Promise;
+
+/// One value, of the kind that its key wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Number(u64),
+    Switch(bool),
+    Text(String),
+    Promise(Promise),
+    Proof(Proof),
+    Permissions(Permissions),
+    Words(Vec<String>),
+    /// None is wanted: no promise, no rebase.
+    Off,
+}
+
+impl Value {
+    /// What stands in quotes in a file.
+    pub fn word(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Promise(promise) => Some(promise.as_str()),
+            Self::Proof(proof) => Some(proof.label()),
+            Self::Permissions(kind) => Some(kind.label()),
+            Self::Number(_) | Self::Switch(_) | Self::Words(_) | Self::Off => None,
+        }
+    }
+
+    /// As a settings file writes it, to the last digit: `15`, `"12h"`, `2.50`, `"500k"`, `"bypass"`.
+    pub fn written(&self, kind: Kind) -> String {
+        match self {
+            Self::Number(number) => written(kind, *number),
+            Self::Switch(on) => on.to_string(),
+            Self::Words(words) => format!("{words:?}"),
+            _ => self.word().map_or_else(|| "false".to_owned(), |word| format!("{word:?}")),
+        }
+    }
+}
+
+fn written(kind: Kind, number: u64) -> String {
+    const BYTES: [(u64, &str); 4] =
+        [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
+    const TOKENS: [(u64, &str); 2] = [(1_000_000, "M"), (1_000, "k")];
+    let in_units = |units: &[(u64, &str)]| {
+        let fitting = units.iter().find(|(unit, _)| number.is_multiple_of(*unit));
+        fitting.map(|(unit, name)| format!("\"{}{name}\"", number / unit))
+    };
+    let written = match kind {
+        _ if number == 0 => None,
+        Kind::Seconds => {
+            let time = humantime::format_duration(std::time::Duration::from_secs(number));
+            Some(format!("\"{time}\""))
+        }
+        Kind::Micros => {
+            let (dollars, cents) = (number / 1_000_000, number % 1_000_000 / 10_000);
+            let beyond = format!("{:04}", number % 10_000);
+            Some(format!("{dollars}.{cents:02}{}", beyond.trim_end_matches('0')))
+        }
+        Kind::Tokens => in_units(&TOKENS),
+        Kind::Bytes => in_units(&BYTES),
+        _ => None,
+    };
+    written.unwrap_or_else(|| number.to_string())
+}
