@@ -1,10 +1,8 @@
 //! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
 //! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
 
-use std::collections::VecDeque;
-
 use super::evidence::{Evidence, Progress, Standing};
-use super::journal::{Entry, Event};
+use super::journal::{Entry, Event, Settled};
 
 /// How many iterations a prompt looks back on.
 pub const ACCOUNTS_SHOWN: usize = 5;
@@ -48,36 +46,29 @@ impl Account {
 }
 
 /// The last iterations that a journal tells of. Lines come one at a time, and only so much is kept.
-#[derive(Debug, Default)]
-pub struct Accounts {
-    /// Each with its line's generation, the oldest first; more than are shown, because some may be taken back.
-    kept: VecDeque<(u64, Account)>,
-}
+#[derive(Debug)]
+pub struct Accounts(Settled<Account>);
 
 impl Accounts {
-    /// Takes the next line. Of several lines with one generation the last counts, because the earlier ones
-    /// never reached the record.
+    /// None yet. More are kept than are shown, because some may be taken back.
+    pub fn new() -> Self {
+        Self(Settled::newest(2 * ACCOUNTS_SHOWN))
+    }
+
+    /// Takes the next line.
     pub fn add(&mut self, entry: &Entry) {
-        if matches!(entry.event, Event::Noted { .. }) {
-            return;
-        }
-        while self.kept.back().is_some_and(|(generation, _)| *generation >= entry.generation) {
-            self.kept.pop_back();
-        }
+        self.0.reach(entry.reached());
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
             && let Some(evidence) = &state.evidence
         {
-            self.kept.push_back((entry.generation, Account::of(evidence)));
-            if self.kept.len() > 2 * ACCOUNTS_SHOWN {
-                self.kept.pop_front();
-            }
+            self.0.push(entry.reached(), Account::of(evidence));
         }
     }
 
     /// The last [`ACCOUNTS_SHOWN`], the oldest first.
-    pub fn told(self) -> Vec<Account> {
-        let earlier = self.kept.len().saturating_sub(ACCOUNTS_SHOWN);
-        self.kept.into_iter().skip(earlier).map(|(_, account)| account).collect()
+    pub fn told(&self) -> Vec<Account> {
+        let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
+        self.0.iter().skip(earlier).cloned().collect()
     }
 }
 
@@ -180,7 +171,7 @@ mod tests {
         let event = Event::changed("resumed", &subject);
         let generation = journal[6].generation + 1;
         journal.push(Entry { schema: SCHEMA, at: at(0).wall, generation, event });
-        let mut accounts = Accounts::default();
+        let mut accounts = Accounts::new();
         for entry in &journal {
             accounts.add(entry);
         }

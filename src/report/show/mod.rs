@@ -43,8 +43,8 @@ pub fn page(known: &Known<'_>) -> String {
     }
     row(&mut text, "driver", &drivers(story));
     text.push_str("\nstory\n");
-    let skipped = story.chapters.len().saturating_sub(TOLD_MAX);
-    let earlier = story.earlier + skipped as u64;
+    let skipped = story.chapters.iter().len().saturating_sub(TOLD_MAX);
+    let earlier = story.chapters.earlier + skipped as u64;
     if earlier > 0 {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
@@ -210,9 +210,9 @@ pub fn json(known: &Known<'_>) -> Value {
     json!({
         "schema": SCHEMA,
         "loop": one(record, owner_is_gone),
-        "drivers": story.drivers,
-        "story": story.chapters,
-        "earlier": story.earlier,
+        "drivers": story.drivers.iter().collect::<Vec<_>>(),
+        "story": story.chapters.iter().collect::<Vec<_>>(),
+        "earlier": story.chapters.earlier,
         "torn_lines": story.torn,
         "cut": story.cut,
         "spread_ms": record.spread(),
