@@ -70,10 +70,8 @@ fn summary(text: &mut String, known: &Known<'_>) {
     row(text, "started", &known.time(record.started_at));
     row(text, "time awake", &took(record.state.awake_ms));
     if let Some(spread) = record.spread() {
-        let [min, mean, max, deviation] =
-            [spread.min, spread.mean, spread.max, spread.deviation].map(took);
-        let each = format!("min {min}, mean {mean}, max {max}, standard deviation {deviation}");
-        row(text, "each iteration", &each);
+        let [min, mean, max] = [spread.min, spread.mean, spread.max].map(took);
+        row(text, "each iteration", &format!("min {min}, mean {mean}, max {max}"));
     }
     if let Some(spent) = record.spent() {
         row(text, "cost", &spent);

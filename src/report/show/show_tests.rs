@@ -64,7 +64,7 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
     loop haaaaaaa: completed, checked after 2 iterations
       why      a check that had failed now passes
       time     3m 20s awake (last iterations: 1m, 2m 20s)
-      each     min 1m0s · mean 1m40s · max 2m20s · standard deviation 56.5s
+      each     min 1m0s · mean 1m40s · max 2m20s
       verify   `cargo test` passed, after it had failed
       next     read what it did
 
