@@ -16,6 +16,7 @@ use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::owner::{Driver, Life, Owner, ProcessIdentity};
+use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
@@ -48,7 +49,7 @@ pub struct Ended {
 /// Does the once-only work of an ending, but for what somebody else has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> Ended {
     let mut since = git::since(&record);
-    since.diffstat.truncate(floor(&since.diffstat, 6000));
+    since.diffstat.truncate(start_bytes(&since.diffstat, 6000).len());
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
         let handed_off = record.outcome() != Some(Outcome::Completed);
@@ -347,9 +348,4 @@ pub fn gone_why(record: &Loop) -> &'static str {
         Driver::Session => "its client is gone",
         Driver::Process => "its crew is gone",
     }
-}
-
-/// The largest index of at most `limit` that is a character's boundary.
-fn floor(text: &str, limit: usize) -> usize {
-    (0..=limit.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }

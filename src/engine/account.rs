@@ -3,6 +3,7 @@
 
 use super::evidence::{Evidence, Progress, Standing};
 use super::journal::{Entry, Event, Settled};
+use super::text::one_line;
 
 /// How many iterations a prompt looks back on.
 pub const ACCOUNTS_SHOWN: usize = 5;
@@ -107,16 +108,6 @@ fn checks(evidence: &Evidence) -> Vec<String> {
         }));
     }
     parts
-}
-
-/// `text` with every run of white space as one blank, at most `most` characters with the ellipsis.
-fn one_line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", cut.trim_end())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_
 use super::looped::{Loop, Status};
 use super::outcome::{Ending, Outcome, Proof};
 use super::owner::Driver;
+use super::text::count;
 
 /// What happens next.
 #[must_use]
@@ -202,8 +203,8 @@ fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
     let still = judged.after.state.still;
     (stall > 0 && still >= stall).then(|| {
-        let last = if still == 1 { "iteration" } else { "iterations" };
-        let why = format!("nothing changed in the last {still} {last}: no file, commit or check");
+        let last = count(still, "iteration");
+        let why = format!("nothing changed in the last {last}: no file, commit or check");
         finish(Outcome::Stalled, None, why)
     })
 }

@@ -94,36 +94,3 @@ pub enum Progress {
     #[default]
     Unknown,
 }
-
-/// The last `limit` characters of `text`, from the start of a line where one fits.
-pub fn tail_of(text: &str, limit: usize) -> String {
-    let text = text.trim_end();
-    let skip = text.chars().count().saturating_sub(limit);
-    if skip == 0 {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().skip(skip).collect();
-    match cut.split_once('\n') {
-        Some((_, rest)) if !rest.is_empty() => rest.to_owned(),
-        _ => cut,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tail_keeps_whole_lines_where_it_can_and_never_splits_a_character() {
-        let table = [
-            ("short", 10, "short"),
-            ("one\ntwo\nthree\n", 9, "three"),
-            ("no line breaks at all", 6, "at all"),
-            ("日本語テキスト", 3, "キスト"),
-            ("", 3, ""),
-        ];
-        for (text, limit, expected) in table {
-            assert_eq!(tail_of(text, limit), expected, "{text:?}");
-        }
-    }
-}

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::evidence::{Evidence, Progress, Standing};
 use super::facts::Verdict;
 use super::looped::Loop;
-use super::prompt::clip;
 use super::text::clean;
+use super::text::clip;
 
 /// The most of the task that the message quotes, in characters.
 const TASK_CHARS: usize = 72;

@@ -8,8 +8,7 @@ use chrono::{DateTime, Utc};
 use super::evidence::{Evidence, Standing};
 use super::limits::going_on;
 use super::looped::Loop;
-use super::prompt::clip;
-use super::text;
+use super::text::{self, clip};
 
 /// What git says happened since the loop started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,10 +78,9 @@ fn indented(text: &str) -> String {
 }
 
 fn what_was_done(subject: &Loop, since: &Since) -> String {
-    let done = subject.state.completed;
     let mut text = format!(
-        "{done} {} in {}{}.\n",
-        if done == 1 { "iteration" } else { "iterations" },
+        "{} in {}{}.\n",
+        text::count(subject.state.completed, "iteration"),
         humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
         subject.spent().map_or_else(String::new, |spent| format!(", {spent}")),
     );

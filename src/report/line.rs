@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::words::{commands, count, duration, took};
+use super::words::{commands, duration, took};
 use crate::engine::evidence::{Evidence, Progress, Standing};
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
-use crate::engine::prompt::clip;
+use crate::engine::text::{clip, count};
 use crate::engine::usage::{Money, spoken_tokens};
 
 /// What a start promises.
@@ -135,7 +135,7 @@ fn cost(subject: &Loop) -> Option<String> {
 pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
     if evidence.mended > 0 {
-        parts.push(format!("{} mended", count(u64::from(evidence.mended), "check")));
+        parts.push(format!("{} mended", count(evidence.mended, "check")));
     }
     let failing = evidence.failing().next();
     match (&evidence.claim, failing) {
@@ -215,7 +215,7 @@ pub fn standing(subject: &Loop) -> String {
         Status::Finished => {
             let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
             let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
-            let done = count(u64::from(subject.state.completed), "iteration");
+            let done = count(subject.state.completed, "iteration");
             return format!("{}{proof} after {done}", subject.standing());
         }
         Status::Waiting => {

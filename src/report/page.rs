@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::words::{count, duration, took};
+use super::words::{duration, took};
 use super::{line, run};
-use crate::engine::evidence::{Evidence, Standing, tail_of};
+use crate::engine::evidence::{Evidence, Standing};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::Driver;
-use crate::engine::prompt::clip;
-use crate::engine::text::plain;
+use crate::engine::text::{clip, count, plain, tail_of};
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
 /// command.

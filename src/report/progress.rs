@@ -3,15 +3,14 @@
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::words::{count, took};
+use super::words::took;
 use crate::engine::evidence::{Evidence, Standing};
 use crate::engine::facts::{CheckResult, Verdict};
 use crate::engine::judge::exited;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome, Proof};
-use crate::engine::prompt::clip;
-use crate::engine::text;
+use crate::engine::text::{self, clip, count};
 use crate::engine::usage::spoken_tokens;
 
 /// The most of a person's or the agent's words in a line.
@@ -128,7 +127,7 @@ fn started(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     let bound = match max {
         0 => "unlimited iterations".to_owned(),
-        _ => format!("max {}", count(u64::from(max), "iteration")),
+        _ => format!("max {}", count(max, "iteration")),
     };
     match record.procedure() {
         Some(name) => format!("Starting procedure: {name} ({bound})"),
@@ -142,7 +141,7 @@ fn resumed(record: &Loop) -> Vec<Said> {
     // The last one that was counted; the line of the next one follows by itself.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };
-    let done = count(u64::from(record.state.completed), "iteration");
+    let done = count(record.state.completed, "iteration");
     vec![
         plain(format!("Resuming{colon} {subject} from iteration {iteration} ({bound})")),
         plain(format!("Previous session: {done} completed in {}", took(record.state.awake_ms))),
@@ -279,7 +278,7 @@ fn resume(record: &Loop) -> String {
 fn finished(record: &Loop, saved: bool) -> Vec<Said> {
     let Some(Ending { outcome, proof, why }) = &record.state.ending else { return Vec::new() };
     let total = took(record.state.awake_ms);
-    let done = count(u64::from(record.state.completed), "iteration");
+    let done = count(record.state.completed, "iteration");
     let sum = format!("({done} completed, total: {total})");
     let why = clip(why, WHY_MAX);
     vec![match outcome {
@@ -298,7 +297,7 @@ fn finished(record: &Loop, saved: bool) -> Vec<Said> {
         Outcome::Exhausted => plain(format!("Exhausted: {why} {sum}")),
         Outcome::Aborted => error(format!(
             "Aborting after {} {sum}",
-            count(u64::from(record.state.consecutive_failures), "consecutive failure")
+            count(record.state.consecutive_failures, "consecutive failure")
         )),
         Outcome::Stalled => warning(format!("Stalled: {why} {sum}")),
         Outcome::Blocked => error(format!("Blocked: {why} {sum}")),

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::json::{SCHEMA, one};
 use super::page::{self, row, tail};
-use super::words::{count, took};
+use super::words::took;
 use super::{line, run};
 use crate::engine::evidence::{Evidence, Progress, Standing};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
 use crate::engine::owner::Driver;
-use crate::engine::prompt::clip;
 use crate::engine::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::text::{clip, count};
 
 /// The most chapters a page for people tells, the newest.
 const TOLD_MAX: usize = 200;
