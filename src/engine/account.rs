@@ -1,7 +1,7 @@
 //! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
 //! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
 
-use super::evidence::{Evidence, Progress, Standing};
+use super::evidence::{Evidence, Standing};
 use super::journal::{Entry, Event, Settled};
 use super::text::one_line;
 
@@ -11,6 +11,10 @@ pub const ACCOUNTS_SHOWN: usize = 5;
 pub const ACCOUNT_CHARS: usize = 500;
 /// The most of one failing check in such a line.
 const PART_CHARS: usize = 200;
+
+/// What is said of a claim.
+const CLAIM: [&str; 5] =
+    ["claimed done, and believed", "claimed done, refused", "said FAILURE", "said BLOCKED", ""];
 
 /// One iteration's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +28,11 @@ pub struct Account {
 impl Account {
     /// What the evidence of one boundary comes to.
     pub fn of(evidence: &Evidence) -> Self {
-        let mut parts: Vec<String> = claim(&evidence.claim).into_iter().collect();
+        let mut parts: Vec<String> =
+            evidence.claim.worded(CLAIM, str::to_owned).into_iter().collect();
+        if matches!(evidence.claim, Standing::NearMiss(_)) {
+            parts.push("its claim was not written as one, and not heard".to_owned());
+        }
         if evidence.cut {
             parts.push("the answer was cut by the token limit".to_owned());
         }
@@ -34,11 +42,9 @@ impl Account {
         }
         parts.extend(evidence.ended.clone());
         parts.extend(checks(evidence));
-        parts.extend(match evidence.progress {
-            Progress::Made => Some("files, commits or checks changed".to_owned()),
-            Progress::None => Some("nothing changed".to_owned()),
-            Progress::Unknown => None,
-        });
+        let progress =
+            evidence.progress.worded(["files, commits or checks changed", "nothing changed", ""]);
+        parts.extend((!progress.is_empty()).then(|| progress.to_owned()));
         if parts.is_empty() {
             parts.push("no claim, no check".to_owned());
         }
@@ -71,22 +77,6 @@ impl Accounts {
         let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
         self.0.iter().skip(earlier).cloned().collect()
     }
-}
-
-fn claim(claim: &Standing) -> Option<String> {
-    Some(match claim {
-        Standing::None => return None,
-        Standing::Accepted => "claimed done, and believed".to_owned(),
-        Standing::Refused(because) if because.is_empty() => "claimed done, refused".to_owned(),
-        Standing::Refused(because) => format!("claimed done, refused: {because}"),
-        Standing::Failure(because) => with_reason("said FAILURE", because),
-        Standing::Blocked(because) => with_reason("said BLOCKED", because),
-        Standing::NearMiss(_) => "its claim was not written as one, and not heard".to_owned(),
-    })
-}
-
-fn with_reason(what: &str, because: &str) -> String {
-    if because.is_empty() { what.to_owned() } else { format!("{what}: {because}") }
 }
 
 fn checks(evidence: &Evidence) -> Vec<String> {

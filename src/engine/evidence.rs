@@ -64,6 +64,24 @@ pub enum Standing {
     NearMiss(String),
 }
 
+impl Standing {
+    /// What became of it in the words of one page, for a claim that was believed, refused, FAILURE, BLOCKED and
+    /// near a claim, with what stands behind it as `shown` makes it; `None` where the page has no word for it.
+    pub fn worded(&self, words: [&str; 5], shown: impl Fn(&str) -> String) -> Option<String> {
+        let (word, because) = match self {
+            Self::None => return None,
+            Self::Accepted => (words[0], ""),
+            Self::Refused(because) => (words[1], because.as_str()),
+            Self::Failure(reason) => (words[2], reason.as_str()),
+            Self::Blocked(reason) => (words[3], reason.as_str()),
+            Self::NearMiss(miss) => (words[4], miss.as_str()),
+        };
+        let because =
+            if because.is_empty() { String::new() } else { format!(": {}", shown(because)) };
+        (!word.is_empty()).then(|| format!("{word}{because}"))
+    }
+}
+
 /// One check's part of the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckEvidence {
@@ -93,4 +111,15 @@ pub enum Progress {
     /// Nothing could be looked at; unknown never stalls.
     #[default]
     Unknown,
+}
+
+impl Progress {
+    /// One of a page's words: for something, for nothing, and for nobody knows.
+    pub fn worded(self, [made, none, unknown]: [&'static str; 3]) -> &'static str {
+        match self {
+            Self::Made => made,
+            Self::None => none,
+            Self::Unknown => unknown,
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use super::evidence::{Evidence, Standing};
+use super::evidence::Evidence;
 use super::limits::going_on;
 use super::looped::Loop;
 use super::text::{self, clip};
@@ -121,19 +121,18 @@ fn checks(subject: &Loop) -> String {
 }
 
 fn open_questions(subject: &Loop) -> String {
-    match subject.state.evidence.as_ref().map(|evidence| &evidence.claim) {
-        Some(Standing::Blocked(reason)) => format!("The agent is blocked: {reason}"),
-        Some(Standing::Failure(reason)) => format!("The agent failed: {reason}"),
-        _ => "None recorded by crew.".to_owned(),
-    }
+    claim(subject, ["", "", "The agent failed", "The agent is blocked", ""])
+        .unwrap_or_else(|| "None recorded by crew.".to_owned())
+}
+
+fn claim(subject: &Loop, words: [&str; 5]) -> Option<String> {
+    subject.state.evidence.as_ref()?.claim.worded(words, str::to_owned)
 }
 
 fn next_steps(subject: &Loop) -> String {
     let mut text = String::from("Go on with the task, from the state of the working tree.\n");
-    if let Some(Standing::Refused(because)) =
-        subject.state.evidence.as_ref().map(|evidence| &evidence.claim)
-    {
-        let _ = writeln!(text, "The last claim was refused: {because}.");
+    if let Some(refused) = claim(subject, ["", "The last claim was refused", "", "", ""]) {
+        let _ = writeln!(text, "{refused}.");
     }
     if let Some(undone) = subject.state.git.undone() {
         let _ = writeln!(text, "git: {undone}.");

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::contract::Role;
-use super::evidence::{CheckEvidence, Evidence, Progress, Standing};
+use super::evidence::{CheckEvidence, Evidence, Standing};
 use super::limits;
 use super::looped::Loop;
 use super::text::{clip, count, start as beginning, tail_of};
@@ -150,14 +150,11 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
         }
     }
     if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
-        let who = reader.who();
-        let _ = match last.progress {
-            Progress::Made => writeln!(text, "- Files or commits changed; {who} made no claim."),
-            Progress::None => {
-                writeln!(text, "- No file and no commit changed; {who} made no claim.")
-            }
-            Progress::Unknown => writeln!(text, "- {} made no claim.", reader.at_the_start()),
-        };
+        let changed = ["Files or commits changed; ", "No file and no commit changed; ", ""];
+        let changed = last.progress.worded(changed);
+        let [who, at_the_start, _] = reader.named();
+        let who = if changed.is_empty() { at_the_start } else { who };
+        let _ = writeln!(text, "- {changed}{who} made no claim.");
     }
     if reader == Reader::Maker {
         for words in last.words.iter().take(5) {
@@ -174,7 +171,7 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
 }
 
 fn claim(last: &Evidence, reader: Reader) -> String {
-    let (whose, who) = (reader.whose(), reader.at_the_start());
+    let [_, who, whose] = reader.named();
     match &last.claim {
         Standing::None => String::new(),
         Standing::Accepted => format!("- {whose} claim was heard.\n"),
@@ -193,16 +190,9 @@ fn claim(last: &Evidence, reader: Reader) -> String {
 }
 
 impl Reader {
-    fn who(self) -> &'static str {
-        if self == Self::Maker { "you" } else { "it" }
-    }
-
-    fn at_the_start(self) -> &'static str {
-        if self == Self::Maker { "You" } else { "It" }
-    }
-
-    fn whose(self) -> &'static str {
-        if self == Self::Maker { "Your" } else { "Its" }
+    /// Inside a sentence, at its start, and as an owner.
+    fn named(self) -> [&'static str; 3] {
+        if self == Self::Maker { ["you", "You", "Your"] } else { ["it", "It", "Its"] }
     }
 }
 

@@ -4,7 +4,6 @@
 use chrono::{DateTime, FixedOffset, Utc};
 
 use super::words::took;
-use crate::engine::evidence::{Evidence, Standing};
 use crate::engine::facts::{CheckResult, Verdict};
 use crate::engine::judge::exited;
 use crate::engine::looped::Loop;
@@ -19,6 +18,9 @@ const WORDS_MAX: usize = 120;
 const WHY_MAX: usize = 500;
 /// The most lines of a check that did not pass.
 const TAIL_LINES: usize = 2;
+
+/// What is said of a claim.
+const CLAIM: [&str; 5] = ["", "Claim refused", "", "", "No claim heard"];
 
 /// How much a line matters: with `-q` only what went wrong is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -198,7 +200,7 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
         said.push(plain(text));
     }
-    said.extend(evidence.and_then(claim).map(plain));
+    said.extend(evidence.and_then(|last| last.claim.worded(CLAIM, short)).map(plain));
     // The line of the end says it then: the one that aborts has failed, the one that was interrupted was
     // broken off.
     if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {
@@ -218,15 +220,6 @@ fn failures(after: &Loop) -> String {
     match after.contract.limits.failure_threshold {
         0 => failures.to_string(),
         threshold => format!("{failures}/{threshold}"),
-    }
-}
-
-fn claim(evidence: &Evidence) -> Option<String> {
-    match &evidence.claim {
-        Standing::Refused(because) if because.is_empty() => Some("Claim refused".to_owned()),
-        Standing::Refused(because) => Some(format!("Claim refused: {}", short(because))),
-        Standing::NearMiss(miss) => Some(format!("No claim heard: {}", short(miss))),
-        Standing::None | Standing::Accepted | Standing::Failure(_) | Standing::Blocked(_) => None,
     }
 }
 
