@@ -296,15 +296,8 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<A
     if !record.is_live() {
         return Ok(Attempt::Over(Box::new(record)));
     }
-    // Nobody worked while the owner was gone, however late that is noticed.
-    if record.state.status == Status::Running && !owner_is_gone(home, &record) {
-        record.state.awake_ms += spent_ms(&record);
-    }
-    record.state.status = Status::Finished;
-    record.state.due = None;
-    meter::catch_up(&mut record);
     let what = ending.why.clone();
-    record.state.ending = Some(ending);
+    ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
     Ok(Attempt::Ended(Box::new(wind_up(home, record))))
@@ -332,6 +325,18 @@ pub fn let_end(record: &Loop) -> Result<()> {
 /// The mark of a session that ended while the loop's lock was kept.
 pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "ended")
+}
+
+/// Makes a record one of a loop that is over.
+pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
+    // Nobody worked while the owner was gone, however late that is noticed.
+    if record.state.status == Status::Running && !owner_is_gone(home, record) {
+        record.state.awake_ms += spent_ms(record);
+    }
+    record.state.status = Status::Finished;
+    record.state.due = None;
+    meter::catch_up(record);
+    record.state.ending = Some(ending);
 }
 
 /// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A

@@ -1,4 +1,4 @@
-//! The way out of a boundary: ten rules, the first that matches wins. A refused claim is no exit; it is
+//! The way out of a boundary: ten rules, numbered here, the first that matches wins. A refused claim is no exit; it is
 //! a fact of the next prompt. So a success on the last iteration is a success, and a third failure on
 //! it is `aborted`, not `exhausted`.
 
@@ -46,6 +46,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| service_failed(subject, facts))
         .or_else(|| said_blocked(facts))
         .or_else(|| refused_for_good(judged))
+        // 5. proved → finish `completed` with its proof.
         .or_else(|| {
             judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
         })
@@ -54,9 +55,11 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| unkept(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
+        // 1. a pause that found an iteration at its end → hold before the next one.
         .or_else(|| {
             matches!(facts.seen.order, Some(Order::Pause)).then_some(Decision::Hold(Hold::Paused))
         })
+        // 10. continue, after a crash with a wait before it.
         .or_else(|| crashed(subject, facts))
         .unwrap_or(Decision::Continue)
 }
@@ -67,8 +70,7 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
 ///
-/// A pause that found an iteration at its end does not
-/// take its way out from it: it only stands before the next one.
+/// A pause that found an iteration at its end does not take its way out from it.
 fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
         Order::Cancel { by, reason } => Decision::Finish(Ending::cancelled(by, reason.as_deref())),
@@ -214,7 +216,7 @@ fn background(facts: &Facts) -> Option<Decision> {
     facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
 }
 
-/// 10. after a crash → wait before the next iteration.
+/// A crash → wait before the next iteration.
 fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let why = crash::of(&facts.seen.agent)?;
     let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);
