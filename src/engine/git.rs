@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::evidence::{Evidence, Progress};
 use super::facts::Verdict;
 use super::looped::Loop;
-use super::text::clean;
 use super::text::clip;
+use super::text::{clean, word};
 
 /// The most of the task that the message quotes, in characters.
 const TASK_CHARS: usize = 72;
@@ -93,12 +93,7 @@ pub enum Step {
 impl Step {
     /// The word used in messages and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Push => "push",
-            Self::Rebase => "rebase",
-            Self::Worktree => "worktree",
-        }
+        word(&self)
     }
 }
 
@@ -135,20 +130,7 @@ pub enum Trouble {
 impl Trouble {
     /// The word used in messages and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Auth => "auth",
-            Self::Network => "network",
-            Self::NonFastForward => "non-fast-forward",
-            Self::NoRemote => "no-remote",
-            Self::Rejected => "rejected",
-            Self::Conflict => "conflict",
-            Self::NoIdentity => "no-identity",
-            Self::Unfinished => "unfinished",
-            Self::Changed => "changed",
-            Self::Repository => "repository",
-            Self::Branch => "branch",
-            Self::Other => "other",
-        }
+        word(&self)
     }
 }
 

@@ -8,7 +8,13 @@
 use std::fmt::{self, Write as _};
 use std::str::Chars;
 
+use serde::Serialize;
 use serde_json::Value;
+
+/// The word that a variant has on disk, which people read too.
+pub fn word(variant: &impl Serialize) -> &'static str {
+    serde_variant::to_variant_name(variant).unwrap_or_default()
+}
 
 /// "1 iteration", "3 iterations".
 pub fn count(number: impl Into<u64>, noun: &str) -> String {
