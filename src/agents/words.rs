@@ -1,25 +1,12 @@
 //! Pieces of what an agent said, cut to what is kept or shown.
 
 use crate::engine::text::plain;
+pub(super) use crate::engine::text::{end_bytes as end, start};
 
 /// The longest line shown of one event, in characters.
 const SHOWN_CHARS: usize = 2000;
 /// How much of what an agent said is kept, in bytes: the end, where a claim stands.
 pub(super) const KEPT_BYTES: usize = 256 * 1024;
-
-/// The end of a text, of at most so many bytes.
-pub(super) fn end(text: &str, bytes: usize) -> &str {
-    let mut from = text.len().saturating_sub(bytes);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
-}
-
-/// The beginning of a text, of at most so many characters.
-pub(super) fn start(text: &str, characters: usize) -> &str {
-    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
-}
 
 /// What may be put on a person's terminal: bounded, and without anything that steers it.
 pub(super) fn shown(text: &str) -> String {

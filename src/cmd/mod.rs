@@ -27,6 +27,7 @@ mod uninstall;
 pub mod voice;
 mod watch;
 
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
@@ -34,10 +35,11 @@ use anyhow::{Result, anyhow, bail};
 use crate::cli::Verb;
 use crate::drive::find::{Found, find};
 use crate::drive::steer::By;
-use crate::engine::looped::Loop;
+use crate::engine::looped::{Loop, LoopId};
 use crate::exit::Exit;
 use crate::report::page;
 use crate::world::home::Home;
+use crate::world::store::StoreError;
 use crate::world::{disk, env, git, store};
 
 /// Carries out a verb.
@@ -88,6 +90,32 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
             Ok(None)
         }
     }
+}
+
+/// Does with the loop that is meant what `ours` does, and prints the answer. A loop of a newer crew gets `theirs`,
+/// the order that every crew writes and honours, older or newer.
+fn ordered(
+    name: Option<&str>,
+    ours: impl FnOnce(&Home, &LoopId) -> Result<String>,
+    (what, theirs): (&str, impl FnOnce(&Home, &LoopId) -> io::Result<()>),
+) -> Result<Exit> {
+    let home = home()?;
+    let answer = match meant(&home, name) {
+        Ok(Some(record)) => ours(&home, &record.id)?,
+        Ok(None) => return Ok(Exit::Usage),
+        Err(error) => match error.downcast_ref() {
+            Some(StoreError::Newer { id, made_by, is_over: true }) => {
+                format!("loop {id} is over already, recorded by crew {made_by}, a newer one")
+            }
+            Some(StoreError::Newer { id, made_by, .. }) => {
+                theirs(&home, id)?;
+                format!("loop {id}: {what}; crew {made_by}, which runs it, obeys")
+            }
+            _ => return Err(error),
+        },
+    };
+    print::out(&answer);
+    Ok(Exit::Success)
 }
 
 /// Every loop there is, the newest first; of those that cannot be had it is said why.

@@ -88,7 +88,7 @@ fn read(home: &Home, record: &Loop, pick: Option<u32>) -> Result<Story> {
 fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bool) -> Result<()> {
     let log = there(logs::path(home, &record.id, number));
     let log = log.as_deref();
-    let Some(picked) = &story.picked else {
+    let Some(picked) = story.picked() else {
         let id = &record.id;
         bail!(
             "{}",

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::drive::ending::Attempt;
 use crate::drive::steer::Paused;
 use crate::engine::limits::going_on;
-use crate::engine::looped::{Loop, LoopId};
+use crate::engine::looped::Loop;
 use crate::engine::owner::Obeyed;
 use crate::parse::queue::split;
 use crate::report::{line, page};
@@ -21,11 +21,6 @@ pub fn cancelled(attempt: &Attempt) -> String {
             "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()
         }
     }
-}
-
-/// What is said of a loop that a newer crew recorded and that takes no order any more.
-pub fn over_already(id: &LoopId, made_by: &str) -> String {
-    format!("loop {id} is over already, recorded by crew {made_by}, a newer one")
 }
 
 /// What became of a pause.

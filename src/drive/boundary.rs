@@ -1,5 +1,5 @@
-//! The line of a boundary, used by every driver: look → wants → gather → judge → decide → record. Once,
-//! forward, then done. The loop's lock is held to read and to record, never while a check runs; the
+//! The line of a boundary, used by every driver: look → wants → gather → judge → decide → record. Forward, then
+//! done; a driver may foresee the decision before it is made on the record as it is by then. The loop's lock is held to read and to record, never while a check runs; the
 //! boundary's own lock is held for its whole life, so one stop is counted once.
 
 use std::time::Duration;
@@ -61,6 +61,14 @@ pub struct Boundary {
     pub note: Option<String>,
 }
 
+/// A boundary just after it was recorded: nobody else records before these locks are dropped.
+#[derive(Debug)]
+pub struct Recorded {
+    pub boundary: Boundary,
+    pub held: Held,
+    pub lock: Option<Lock>,
+}
+
 /// Opens a boundary. `None` when another one is open, or the loop is over, or its start was cut off
 /// before it was recorded.
 pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
@@ -106,17 +114,17 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
 }
 
 /// Opens a boundary of a loop whose last ones could not be recorded, and first records what they came to:
-/// `known` is the record as it was last on disk, `memory` what its driver made of it since. `Err` gives the
-/// record where it is no longer the driver's to go on with: another has it, or it is paused or over.
-pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Result<Open, Box<Loop>>> {
+/// `known` is the record as it was last on disk, `memory` what its driver made of it since. `None` where it is
+/// no longer the driver's to go on with: another has it, or it is paused or over.
+pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
     let lock = patient_lock(home, &memory.id)?;
     let before = recover(home, known, memory)?;
     let is_ours = before.state.owner == memory.state.owner;
     if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
-        return Ok(Err(Box::new(before)));
+        return Ok(None);
     }
     let sight = view::look(&before);
-    Ok(Ok(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+    Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
 }
 
 /// Records whole what only memory has, with what others did to the record on disk meanwhile. A newer crew's
@@ -168,13 +176,8 @@ impl Open {
     }
 
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was looked at
-    /// is no longer the one that runs: this boundary counts nothing. The loop's lock is still held in what
-    /// comes back.
-    pub fn record(
-        mut self,
-        mut facts: Facts,
-        closing: Closing,
-    ) -> Result<Option<(Boundary, Held, Option<Lock>)>> {
+    /// is no longer the one that runs: this boundary counts nothing.
+    pub fn record(mut self, mut facts: Facts, closing: Closing) -> Result<Option<Recorded>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
         let mut record = held.load()?;
         if !is_the_same_iteration(&self.before, &record) {
@@ -192,7 +195,8 @@ impl Open {
         let note = self.note(&held, &record, &facts)?;
         untold::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
-        Ok(Some((Boundary { after, decision, note }, held, self.lock)))
+        let boundary = Boundary { after, decision, note };
+        Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
     /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
@@ -207,7 +211,7 @@ impl Open {
         let mut failed = None;
         if self.lock.is_some() {
             match self.record(facts.clone(), closing.clone()) {
-                Ok(recorded) => return recorded.map(|(boundary, ..)| (boundary, None)),
+                Ok(recorded) => return recorded.map(|recorded| (recorded.boundary, None)),
                 Err(error) => failed = Some(error),
             }
         }

@@ -16,6 +16,7 @@ use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, LoopId, Status};
 use crate::engine::outcome::{Ending, Outcome};
 use crate::engine::owner::{Driver, Life, Owner, ProcessIdentity};
+use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
@@ -48,7 +49,7 @@ pub struct Ended {
 /// Does the once-only work of an ending, but for what somebody else has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> Ended {
     let mut since = git::since(&record);
-    since.diffstat.truncate(floor(&since.diffstat, 6000));
+    since.diffstat.truncate(start_bytes(&since.diffstat, 6000).len());
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
         let handed_off = record.outcome() != Some(Outcome::Completed);
@@ -295,15 +296,8 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<A
     if !record.is_live() {
         return Ok(Attempt::Over(Box::new(record)));
     }
-    // Nobody worked while the owner was gone, however late that is noticed.
-    if record.state.status == Status::Running && !owner_is_gone(home, &record) {
-        record.state.awake_ms += spent_ms(&record);
-    }
-    record.state.status = Status::Finished;
-    record.state.due = None;
-    meter::catch_up(&mut record);
     let what = ending.why.clone();
-    record.state.ending = Some(ending);
+    ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
     Ok(Attempt::Ended(Box::new(wind_up(home, record))))
@@ -333,6 +327,18 @@ pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "ended")
 }
 
+/// Makes a record one of a loop that is over.
+pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
+    // Nobody worked while the owner was gone, however late that is noticed.
+    if record.state.status == Status::Running && !owner_is_gone(home, record) {
+        record.state.awake_ms += spent_ms(record);
+    }
+    record.state.status = Status::Finished;
+    record.state.due = None;
+    meter::catch_up(record);
+    record.state.ending = Some(ending);
+}
+
 /// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
 /// paused run has none to lose: its crew has ended in good order, and the loop stays paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
@@ -347,9 +353,4 @@ pub fn gone_why(record: &Loop) -> &'static str {
         Driver::Session => "its client is gone",
         Driver::Process => "its crew is gone",
     }
-}
-
-/// The largest index of at most `limit` that is a character's boundary.
-fn floor(text: &str, limit: usize) -> usize {
-    (0..=limit.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }

@@ -11,6 +11,7 @@ use crate::engine::looped::{Loop, LoopId, State, Status, VERSION};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::{Driver, Owner, SessionMemory};
 use crate::engine::protect;
+use crate::engine::text::count;
 use crate::engine::times::Earlier;
 use crate::world::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::home::{Home, read_pointer, write_pointer};
@@ -98,10 +99,7 @@ fn look(record: &mut Loop) -> Vec<String> {
             _ if record.contract.limits.stall == 0 => None,
             Some(Fingerprint { watched: Some(files), .. }) => {
                 let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
-                Some(format!(
-                    "{git}: watching {files} {}",
-                    if *files == 1 { "file" } else { "files" }
-                ))
+                Some(format!("{git}: watching {}", count(*files as u64, "file")))
             }
             Some(_) => None,
             None => Some(NO_STALL_RULE.to_owned()),
@@ -210,9 +208,7 @@ fn vacate(
 }
 
 fn after(record: &Loop) -> String {
-    let done = record.state.completed;
-    let noun = if done == 1 { "iteration" } else { "iterations" };
-    format!("after {done} {noun}")
+    format!("after {}", count(record.state.completed, "iteration"))
 }
 
 fn occupied(record: &Loop, session_id: Option<&str>) -> String {

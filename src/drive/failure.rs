@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use super::boundary::Closing;
+use super::boundary::{Closing, Recorded};
 use super::companion;
 use super::ending::wind_up;
 use super::meter;
@@ -40,7 +40,8 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
         why: format!("the model's service failed ({kind}), and nobody may wait for it here"),
     });
     let closing = Closing { memory, veto, ..Closing::default() };
-    let Some((boundary, held, lock)) = open.record(facts, closing)? else { return Ok(None) };
+    let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };
+    let Recorded { boundary, held, lock } = recorded;
     let after = boundary.after;
     let session_id = payload.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, None);

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::engine::owner::SessionMemory;
+use crate::engine::text::start;
 use crate::parse::payload::Task;
 
 /// For agents of the client's own, which end by themselves.
@@ -55,7 +56,7 @@ pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) ->
     } else {
         COMMANDS_WITHIN * (1 << memory.holds.min(DOUBLINGS_MAX))
     };
-    let description: String = first.description.chars().take(60).collect();
+    let description = start(&first.description, 60);
     let work = format!("{} {description}", first.kind).trim_end().to_owned();
     Some(Awaited { work, within, has_worked })
 }

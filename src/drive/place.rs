@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::engine::contract::Place;
 use crate::engine::health::shell_word;
+use crate::engine::text::start;
 use crate::world::home::hash;
 use crate::world::{disk, git, view};
 
@@ -34,7 +35,7 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     let (branch, head) = git::head(&checkout);
     let branch_dir = match (&branch, &head) {
         (Some(branch), _) => branch_dir(&checkout, branch),
-        (None, Some(head)) => head.chars().take(12).collect(),
+        (None, Some(head)) => start(head, 12).to_owned(),
         (None, None) => "no-branch".to_owned(),
     };
     Ok(Place { checkout, folder, branch, branch_dir, repository: None, head, apart: None })
@@ -63,10 +64,9 @@ pub fn gone(place: &Place) -> Option<String> {
 /// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.
 fn branch_dir(checkout: &Path, branch: &str) -> String {
     let digits = &hash(branch.as_bytes())[..8];
-    let mut name = branch.replace('/', "-");
+    let name = branch.replace('/', "-");
     if name.len() > NAME_BYTES {
-        name = name.chars().take(NAME_BYTES / 4).collect();
-        return format!("{name}-{digits}");
+        return format!("{}-{digits}", start(&name, NAME_BYTES / 4));
     }
     let folder = checkout.join(".claude/branches").join(&name);
     match view::branch_of(&folder) {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::engine::evidence::{TAIL_CHARS, tail_of};
+use crate::engine::evidence::TAIL_CHARS;
 use crate::engine::facts::Verdict;
 use crate::engine::looped::Loop;
 use crate::engine::reaction::{ReactionEnd, document, variables};
 use crate::engine::run::{On, Reaction};
-use crate::engine::text::plain;
+use crate::engine::text::{plain, tail_of};
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
 use crate::world::process::{self, End, FOR_READING, Order};

@@ -84,27 +84,33 @@ pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> 
 
 /// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    change(home, id, what, |record| {
-        // Nobody worked while the owner was gone.
-        if !ending::owner_is_gone(home, record) {
-            record.state.awake_ms += ending::spent_ms(record);
-        }
-        record.state.began = clock::now();
-        record.state.status = Status::Paused;
-        record.state.due = None;
-        meter::catch_up(record);
-    })
+    change(home, id, what, |record| rested(home, record))
+}
+
+/// Makes a record one of a paused loop.
+pub fn rested(home: &Home, record: &mut Loop) {
+    // Nobody worked while the owner was gone.
+    if !ending::owner_is_gone(home, record) {
+        record.state.awake_ms += ending::spent_ms(record);
+    }
+    record.state.began = clock::now();
+    record.state.status = Status::Paused;
+    record.state.due = None;
+    meter::catch_up(record);
 }
 
 /// A wait is over: the same iteration begins anew, and the time it waited counts as the loop's.
 pub fn begin_again(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    change(home, id, what, |record| {
-        let now = clock::now();
-        record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
-        record.state.began = now;
-        record.state.status = Status::Running;
-        record.state.due = None;
-    })
+    change(home, id, what, begun)
+}
+
+/// Makes a record one of a loop whose iteration begins now.
+pub fn begun(record: &mut Loop) {
+    let now = clock::now();
+    record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
+    record.state.began = now;
+    record.state.status = Status::Running;
+    record.state.due = None;
 }
 
 /// Cuts the wait of a run short that its owner sleeps in; `None` where there is no such wait.

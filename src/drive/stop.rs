@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::boundary::{Boundary, Closing, Open, open};
+use super::boundary::{Boundary, Closing, Open, Recorded, open};
 use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use super::ending::{self, Attempt, Ended, is, wind_up};
 use super::hold;
@@ -78,16 +78,16 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
     };
     // The checks may have taken minutes.
     queued::look(home, &open.before, payload, &mut memory.queue)?;
-    memory.metered = if decides || goes_on(&open, &facts) {
+    let foreseen = open.foresee(&facts);
+    memory.metered = if decides || goes_on(&foreseen) {
         reading.metered
     } else {
-        // The last sum for a while: only now the final message is waited for.
+        // The last sum for a while: only now the final message is waited for. Nothing is decided by it.
         let reading = meter::read(&open.before, payload, true);
         facts.usage = reading.usage;
         reading.metered
     };
     let session_id = payload.session_id.clone().unwrap_or_default();
-    let foreseen = open.foresee(&facts);
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
     let counts = !matches!(foreseen, Decision::Hold(_));
     let road = match foreseen {
@@ -110,11 +110,9 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
         .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
     let veto = matches!(road, Road::None).then(cap::met);
     let taken = queued::take(&mut memory.queue, open.before.iteration());
-    let Some((boundary, held, lock)) =
-        open.record(facts, Closing { memory, veto, hold_until, lost: None })?
-    else {
-        return not_ours();
-    };
+    let closing = Closing { memory, veto, hold_until, lost: None };
+    let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
+    let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
     let stop = answer(home, &session_id, boundary, held, road)?;
     drop(lock);
@@ -171,9 +169,9 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
 
 /// Whether the loop goes on by itself. Then nothing is held up for the last of what was used: the next boundary
 /// counts it.
-fn goes_on(open: &Open, facts: &Facts) -> bool {
+fn goes_on(foreseen: &Decision) -> bool {
     matches!(
-        open.foresee(facts),
+        foreseen,
         Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
     )
 }

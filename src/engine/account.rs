@@ -1,10 +1,9 @@
 //! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
 //! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
 
-use std::collections::VecDeque;
-
-use super::evidence::{Evidence, Progress, Standing};
-use super::journal::{Entry, Event};
+use super::evidence::{Evidence, Standing};
+use super::journal::{Entry, Event, Settled};
+use super::text::one_line;
 
 /// How many iterations a prompt looks back on.
 pub const ACCOUNTS_SHOWN: usize = 5;
@@ -12,6 +11,10 @@ pub const ACCOUNTS_SHOWN: usize = 5;
 pub const ACCOUNT_CHARS: usize = 500;
 /// The most of one failing check in such a line.
 const PART_CHARS: usize = 200;
+
+/// What is said of a claim.
+const CLAIM: [&str; 5] =
+    ["claimed done, and believed", "claimed done, refused", "said FAILURE", "said BLOCKED", ""];
 
 /// One iteration's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +28,11 @@ pub struct Account {
 impl Account {
     /// What the evidence of one boundary comes to.
     pub fn of(evidence: &Evidence) -> Self {
-        let mut parts: Vec<String> = claim(&evidence.claim).into_iter().collect();
+        let mut parts: Vec<String> =
+            evidence.claim.worded(CLAIM, str::to_owned).into_iter().collect();
+        if matches!(evidence.claim, Standing::NearMiss(_)) {
+            parts.push("its claim was not written as one, and not heard".to_owned());
+        }
         if evidence.cut {
             parts.push("the answer was cut by the token limit".to_owned());
         }
@@ -35,11 +42,9 @@ impl Account {
         }
         parts.extend(evidence.ended.clone());
         parts.extend(checks(evidence));
-        parts.extend(match evidence.progress {
-            Progress::Made => Some("files, commits or checks changed".to_owned()),
-            Progress::None => Some("nothing changed".to_owned()),
-            Progress::Unknown => None,
-        });
+        let progress =
+            evidence.progress.worded(["files, commits or checks changed", "nothing changed", ""]);
+        parts.extend((!progress.is_empty()).then(|| progress.to_owned()));
         if parts.is_empty() {
             parts.push("no claim, no check".to_owned());
         }
@@ -48,53 +53,30 @@ impl Account {
 }
 
 /// The last iterations that a journal tells of. Lines come one at a time, and only so much is kept.
-#[derive(Debug, Default)]
-pub struct Accounts {
-    /// Each with its line's generation, the oldest first; more than are shown, because some may be taken back.
-    kept: VecDeque<(u64, Account)>,
-}
+#[derive(Debug)]
+pub struct Accounts(Settled<Account>);
 
 impl Accounts {
-    /// Takes the next line. Of several lines with one generation the last counts, because the earlier ones
-    /// never reached the record.
+    /// None yet. More are kept than are shown, because some may be taken back.
+    pub fn new() -> Self {
+        Self(Settled::newest(2 * ACCOUNTS_SHOWN))
+    }
+
+    /// Takes the next line.
     pub fn add(&mut self, entry: &Entry) {
-        if matches!(entry.event, Event::Noted { .. }) {
-            return;
-        }
-        while self.kept.back().is_some_and(|(generation, _)| *generation >= entry.generation) {
-            self.kept.pop_back();
-        }
+        self.0.reach(entry.reached());
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
             && let Some(evidence) = &state.evidence
         {
-            self.kept.push_back((entry.generation, Account::of(evidence)));
-            if self.kept.len() > 2 * ACCOUNTS_SHOWN {
-                self.kept.pop_front();
-            }
+            self.0.push(entry.reached(), Account::of(evidence));
         }
     }
 
     /// The last [`ACCOUNTS_SHOWN`], the oldest first.
-    pub fn told(self) -> Vec<Account> {
-        let earlier = self.kept.len().saturating_sub(ACCOUNTS_SHOWN);
-        self.kept.into_iter().skip(earlier).map(|(_, account)| account).collect()
+    pub fn told(&self) -> Vec<Account> {
+        let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
+        self.0.iter().skip(earlier).cloned().collect()
     }
-}
-
-fn claim(claim: &Standing) -> Option<String> {
-    Some(match claim {
-        Standing::None => return None,
-        Standing::Accepted => "claimed done, and believed".to_owned(),
-        Standing::Refused(because) if because.is_empty() => "claimed done, refused".to_owned(),
-        Standing::Refused(because) => format!("claimed done, refused: {because}"),
-        Standing::Failure(because) => with_reason("said FAILURE", because),
-        Standing::Blocked(because) => with_reason("said BLOCKED", because),
-        Standing::NearMiss(_) => "its claim was not written as one, and not heard".to_owned(),
-    })
-}
-
-fn with_reason(what: &str, because: &str) -> String {
-    if because.is_empty() { what.to_owned() } else { format!("{what}: {because}") }
 }
 
 fn checks(evidence: &Evidence) -> Vec<String> {
@@ -116,16 +98,6 @@ fn checks(evidence: &Evidence) -> Vec<String> {
         }));
     }
     parts
-}
-
-/// `text` with every run of white space as one blank, at most `most` characters with the ellipsis.
-fn one_line(text: &str, most: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= most {
-        return line;
-    }
-    let cut: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", cut.trim_end())
 }
 
 #[cfg(test)]
@@ -180,7 +152,7 @@ mod tests {
         let event = Event::changed("resumed", &subject);
         let generation = journal[6].generation + 1;
         journal.push(Entry { schema: SCHEMA, at: at(0).wall, generation, event });
-        let mut accounts = Accounts::default();
+        let mut accounts = Accounts::new();
         for entry in &journal {
             accounts.add(entry);
         }

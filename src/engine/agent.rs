@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::text::word;
 use serde::{Deserialize, Serialize};
 
 /// An agent's command-line tool.
@@ -45,10 +46,7 @@ impl PromptDoor {
 
     /// The word used in files.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Stdin => "stdin",
-            Self::Argument => "argument",
-        }
+        word(&self)
     }
 }
 
@@ -71,11 +69,7 @@ impl Dialect {
 
     /// The word used in files.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Text => "text",
-        }
+        word(&self)
     }
 }
 
@@ -100,11 +94,6 @@ impl Permissions {
 
     /// The word used in options and files.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "accept-edits",
-            Self::Auto => "auto",
-            Self::Bypass => "bypass",
-        }
+        word(&self)
     }
 }

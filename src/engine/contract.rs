@@ -9,6 +9,7 @@ use super::limits::Limits;
 use super::outcome::Proof;
 use super::promise::Promise;
 use super::run::Run;
+use super::text::word;
 
 /// The fixed part of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,11 +75,7 @@ pub enum Role {
 impl Role {
     /// The word used in messages, options and files.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Verify => "verify",
-            Self::Gate => "gate",
-            Self::Until => "until",
-        }
+        word(&self)
     }
 }
 

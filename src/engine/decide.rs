@@ -1,4 +1,4 @@
-//! The way out of a boundary: ten rules, the first that matches wins. A refused claim is no exit; it is
+//! The way out of a boundary: ten rules, numbered here, the first that matches wins. A refused claim is no exit; it is
 //! a fact of the next prompt. So a success on the last iteration is a success, and a third failure on
 //! it is `aborted`, not `exhausted`.
 
@@ -13,6 +13,7 @@ use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_
 use super::looped::{Loop, Status};
 use super::outcome::{Ending, Outcome, Proof};
 use super::owner::Driver;
+use super::text::count;
 
 /// What happens next.
 #[must_use]
@@ -45,6 +46,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| service_failed(subject, facts))
         .or_else(|| said_blocked(facts))
         .or_else(|| refused_for_good(judged))
+        // 5. proved → finish `completed` with its proof.
         .or_else(|| {
             judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
         })
@@ -53,9 +55,11 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| unkept(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
+        // 1. a pause that found an iteration at its end → hold before the next one.
         .or_else(|| {
             matches!(facts.seen.order, Some(Order::Pause)).then_some(Decision::Hold(Hold::Paused))
         })
+        // 10. continue, after a crash with a wait before it.
         .or_else(|| crashed(subject, facts))
         .unwrap_or(Decision::Continue)
 }
@@ -66,8 +70,7 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
 ///
-/// A pause that found an iteration at its end does not
-/// take its way out from it: it only stands before the next one.
+/// A pause that found an iteration at its end does not take its way out from it.
 fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
         Order::Cancel { by, reason } => Decision::Finish(Ending::cancelled(by, reason.as_deref())),
@@ -202,8 +205,8 @@ fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
     let still = judged.after.state.still;
     (stall > 0 && still >= stall).then(|| {
-        let last = if still == 1 { "iteration" } else { "iterations" };
-        let why = format!("nothing changed in the last {still} {last}: no file, commit or check");
+        let last = count(still, "iteration");
+        let why = format!("nothing changed in the last {last}: no file, commit or check");
         finish(Outcome::Stalled, None, why)
     })
 }
@@ -213,7 +216,7 @@ fn background(facts: &Facts) -> Option<Decision> {
     facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
 }
 
-/// 10. after a crash → wait before the next iteration.
+/// A crash → wait before the next iteration.
 fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let why = crash::of(&facts.seen.agent)?;
     let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);

@@ -9,6 +9,7 @@ use std::ffi::{OsStr, OsString};
 use serde::{Deserialize, Serialize};
 
 use super::git::named;
+use super::text::start;
 
 /// A hash of bytes, in hexadecimal.
 pub type Digest = fn(&[u8]) -> String;
@@ -198,9 +199,7 @@ impl Plan {
 
 /// Names for a person; what a project's settings can make of one must not move a terminal.
 fn listed(names: &[String]) -> String {
-    let plain = |name: &String| {
-        name.chars().take(NAME_CHARS).collect::<String>().escape_debug().to_string()
-    };
+    let plain = |name: &String| start(name, NAME_CHARS).escape_debug().to_string();
     named(&names.iter().map(plain).collect::<Vec<_>>())
 }
 

@@ -64,6 +64,24 @@ pub enum Standing {
     NearMiss(String),
 }
 
+impl Standing {
+    /// What became of it in the words of one page, for a claim that was believed, refused, FAILURE, BLOCKED and
+    /// near a claim, with what stands behind it as `shown` makes it; `None` where the page has no word for it.
+    pub fn worded(&self, words: [&str; 5], shown: impl Fn(&str) -> String) -> Option<String> {
+        let (word, because) = match self {
+            Self::None => return None,
+            Self::Accepted => (words[0], ""),
+            Self::Refused(because) => (words[1], because.as_str()),
+            Self::Failure(reason) => (words[2], reason.as_str()),
+            Self::Blocked(reason) => (words[3], reason.as_str()),
+            Self::NearMiss(miss) => (words[4], miss.as_str()),
+        };
+        let because =
+            if because.is_empty() { String::new() } else { format!(": {}", shown(because)) };
+        (!word.is_empty()).then(|| format!("{word}{because}"))
+    }
+}
+
 /// One check's part of the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckEvidence {
@@ -95,35 +113,13 @@ pub enum Progress {
     Unknown,
 }
 
-/// The last `limit` characters of `text`, from the start of a line where one fits.
-pub fn tail_of(text: &str, limit: usize) -> String {
-    let text = text.trim_end();
-    let skip = text.chars().count().saturating_sub(limit);
-    if skip == 0 {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().skip(skip).collect();
-    match cut.split_once('\n') {
-        Some((_, rest)) if !rest.is_empty() => rest.to_owned(),
-        _ => cut,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tail_keeps_whole_lines_where_it_can_and_never_splits_a_character() {
-        let table = [
-            ("short", 10, "short"),
-            ("one\ntwo\nthree\n", 9, "three"),
-            ("no line breaks at all", 6, "at all"),
-            ("日本語テキスト", 3, "キスト"),
-            ("", 3, ""),
-        ];
-        for (text, limit, expected) in table {
-            assert_eq!(tail_of(text, limit), expected, "{text:?}");
+impl Progress {
+    /// One of a page's words: for something, for nothing, and for nobody knows.
+    pub fn worded(self, [made, none, unknown]: [&'static str; 3]) -> &'static str {
+        match self {
+            Self::Made => made,
+            Self::None => none,
+            Self::Unknown => unknown,
         }
     }
 }

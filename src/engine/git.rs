@@ -7,16 +7,24 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::evidence::{Evidence, Progress, Standing};
+use super::evidence::{Evidence, Progress};
 use super::facts::Verdict;
 use super::looped::Loop;
-use super::prompt::clip;
-use super::text::clean;
+use super::text::clip;
+use super::text::{clean, word};
 
 /// The most of the task that the message quotes, in characters.
 const TASK_CHARS: usize = 72;
 /// The most of any other line, in characters.
 const LINE_CHARS: usize = 200;
+/// What is said of a claim.
+const CLAIM: [&str; 5] = [
+    "- claim accepted",
+    "- claim refused",
+    "- the agent failed",
+    "- the agent is blocked",
+    "- no claim",
+];
 /// The most files that a fault names.
 const FILES_NAMED: usize = 10;
 
@@ -85,12 +93,7 @@ pub enum Step {
 impl Step {
     /// The word used in messages and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Push => "push",
-            Self::Rebase => "rebase",
-            Self::Worktree => "worktree",
-        }
+        word(&self)
     }
 }
 
@@ -127,20 +130,7 @@ pub enum Trouble {
 impl Trouble {
     /// The word used in messages and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Auth => "auth",
-            Self::Network => "network",
-            Self::NonFastForward => "non-fast-forward",
-            Self::NoRemote => "no-remote",
-            Self::Rejected => "rejected",
-            Self::Conflict => "conflict",
-            Self::NoIdentity => "no-identity",
-            Self::Unfinished => "unfinished",
-            Self::Changed => "changed",
-            Self::Repository => "repository",
-            Self::Branch => "branch",
-            Self::Other => "other",
-        }
+        word(&self)
     }
 }
 
@@ -249,14 +239,7 @@ fn seen(evidence: &Evidence) -> Vec<String> {
     for check in &evidence.checks {
         lines.push(format!("- `{}` {}", clip(&check.run, LINE_CHARS), check.what_happened()));
     }
-    lines.extend(match &evidence.claim {
-        Standing::None => None,
-        Standing::Accepted => Some("- claim accepted".to_owned()),
-        Standing::Refused(because) => Some(format!("- claim refused: {because}")),
-        Standing::Failure(reason) => Some(format!("- the agent failed: {reason}")),
-        Standing::Blocked(reason) => Some(format!("- the agent is blocked: {reason}")),
-        Standing::NearMiss(because) => Some(format!("- no claim: {because}")),
-    });
+    lines.extend(evidence.claim.worded(CLAIM, str::to_owned));
     if let Some(failure) = &evidence.failure {
         lines.push(format!("- failed: {failure}"));
     }

@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use super::evidence::{Evidence, Standing};
+use super::evidence::Evidence;
 use super::limits::going_on;
 use super::looped::Loop;
-use super::prompt::clip;
-use super::text;
+use super::text::{self, clip};
 
 /// What git says happened since the loop started.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,10 +78,9 @@ fn indented(text: &str) -> String {
 }
 
 fn what_was_done(subject: &Loop, since: &Since) -> String {
-    let done = subject.state.completed;
     let mut text = format!(
-        "{done} {} in {}{}.\n",
-        if done == 1 { "iteration" } else { "iterations" },
+        "{} in {}{}.\n",
+        text::count(subject.state.completed, "iteration"),
         humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
         subject.spent().map_or_else(String::new, |spent| format!(", {spent}")),
     );
@@ -123,19 +121,18 @@ fn checks(subject: &Loop) -> String {
 }
 
 fn open_questions(subject: &Loop) -> String {
-    match subject.state.evidence.as_ref().map(|evidence| &evidence.claim) {
-        Some(Standing::Blocked(reason)) => format!("The agent is blocked: {reason}"),
-        Some(Standing::Failure(reason)) => format!("The agent failed: {reason}"),
-        _ => "None recorded by crew.".to_owned(),
-    }
+    claim(subject, ["", "", "The agent failed", "The agent is blocked", ""])
+        .unwrap_or_else(|| "None recorded by crew.".to_owned())
+}
+
+fn claim(subject: &Loop, words: [&str; 5]) -> Option<String> {
+    subject.state.evidence.as_ref()?.claim.worded(words, str::to_owned)
 }
 
 fn next_steps(subject: &Loop) -> String {
     let mut text = String::from("Go on with the task, from the state of the working tree.\n");
-    if let Some(Standing::Refused(because)) =
-        subject.state.evidence.as_ref().map(|evidence| &evidence.claim)
-    {
-        let _ = writeln!(text, "The last claim was refused: {because}.");
+    if let Some(refused) = claim(subject, ["", "The last claim was refused", "", "", ""]) {
+        let _ = writeln!(text, "{refused}.");
     }
     if let Some(undone) = subject.state.git.undone() {
         let _ = writeln!(text, "git: {undone}.");

@@ -2,6 +2,8 @@
 //! enough in each line to rebuild the record. Written before the state, so after a crash the journal may
 //! be one line ahead; the state is what counts, and the line's generation is then written again.
 
+use std::collections::VecDeque;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -87,19 +89,62 @@ impl Event {
     }
 }
 
-/// Rebuilds the record from its journal. Of several lines with one generation the last counts, because
-/// the earlier ones never reached the state. Lines of older crews may stand among them. `None` without a start.
-pub fn replay(entries: &[Entry]) -> Option<Loop> {
-    let mut kept: Vec<&Entry> = Vec::new();
-    for entry in entries {
-        if matches!(entry.event, Event::Noted { .. }) {
-            continue;
+impl Entry {
+    /// The generation the record reached by this line; `None` for a note, which changes nothing.
+    pub fn reached(&self) -> Option<u64> {
+        (!matches!(self.event, Event::Noted { .. })).then_some(self.generation)
+    }
+}
+
+/// What the lines of a journal come to, one at a time. Of several lines with one generation the last counts,
+/// because the earlier ones never reached the record. Only the newest are kept.
+#[derive(Debug, Clone)]
+pub struct Settled<T> {
+    kept: VecDeque<(Option<u64>, T)>,
+    most: usize,
+    /// How many came before those that are kept.
+    pub earlier: u64,
+}
+
+impl<T> Settled<T> {
+    /// None yet; at most so many are kept.
+    pub fn newest(most: usize) -> Self {
+        Self { kept: VecDeque::new(), most, earlier: 0 }
+    }
+
+    /// A line that reaches this generation comes next: none of what stands had it. Notes stay.
+    pub fn reach(&mut self, generation: Option<u64>) {
+        let Some(generation) = generation else { return };
+        let is_before = |(at, _): &(Option<u64>, T)| at.is_some_and(|at| at < generation);
+        let stands = self.kept.iter().rposition(is_before).map_or(0, |index| index + 1);
+        let notes = self.kept.split_off(stands).into_iter().filter(|(at, _)| at.is_none());
+        self.kept.extend(notes);
+    }
+
+    /// Takes what the line that reaches this generation comes to.
+    pub fn push(&mut self, generation: Option<u64>, it: T) {
+        self.kept.push_back((generation, it));
+        if self.kept.len() > self.most {
+            self.kept.pop_front();
+            self.earlier += 1;
         }
-        kept.retain(|earlier| earlier.generation < entry.generation);
-        kept.push(entry);
+    }
+
+    /// What is kept, the oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
+        self.kept.iter().map(|(_, it)| it)
+    }
+}
+
+/// Rebuilds the record from its journal. Lines of older crews may stand among them. `None` without a start.
+pub fn replay(entries: &[Entry]) -> Option<Loop> {
+    let mut settled = Settled::newest(usize::MAX);
+    for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
+        settled.reach(entry.reached());
+        settled.push(entry.reached(), entry);
     }
     let mut record: Option<Loop> = None;
-    for entry in kept {
+    for entry in settled.iter() {
         match (&entry.event, &mut record) {
             (Event::Started { record: whole } | Event::Recovered { record: whole }, _) => {
                 record = Some((**whole).clone());

@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::claim::Claim;
 use super::contract::Role;
 use super::crash;
-use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS, tail_of};
+use super::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS};
 use super::facts::{AgentEnd, ApiError, Closing, Facts, ProcessEnd, Verdict};
 use super::looped::{CheckMemory, Loop, State};
 use super::outcome::Proof;
 use super::progress::progress;
 use super::protect::{changed, complaint};
+use super::text::tail_of;
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]

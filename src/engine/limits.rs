@@ -10,6 +10,7 @@ use super::looped::Loop;
 use super::outcome::Outcome;
 use super::owner::Driver;
 use super::settings::merge::built_in;
+use super::text::count;
 use super::usage::{Money, spoken_tokens};
 
 /// The limits of a contract.
@@ -115,7 +116,10 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     if iterations_are_spent(subject) {
-        return Some(format!("the limit of {} is reached", iterations(limits.max_iterations)));
+        return Some(format!(
+            "the limit of {} is reached",
+            count(limits.max_iterations, "iteration")
+        ));
     }
     if time_is_spent(subject) {
         let time = std::time::Duration::from_secs(limits.max_duration_s);
@@ -173,13 +177,8 @@ pub fn last(subject: &Loop) -> Option<String> {
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
     iterations_are_spent(subject)
-        .then(|| format!("ran its {}", iterations(max)))
+        .then(|| format!("ran its {}", count(max, "iteration")))
         .or(reached(subject))
-}
-
-fn iterations(number: u32) -> String {
-    let noun = if number == 1 { "iteration" } else { "iterations" };
-    format!("{number} {noun}")
 }
 
 /// Milliseconds of the loop's time that are left at `awake_ms`, in its running iteration; `None` without a limit.

@@ -18,6 +18,7 @@ use super::git_memory::GitMemory;
 use super::outcome::{Ending, Outcome};
 use super::owner::{Driver, Owner, SessionMemory};
 use super::protect::{Marks, Protected};
+use super::text::word;
 use super::times::{self, Earlier, Spread};
 use super::usage::Usage;
 
@@ -122,12 +123,7 @@ pub enum Status {
 impl Status {
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Paused => "paused",
-            Self::Finished => "finished",
-        }
+        word(&self)
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a loop ends, in one of eight words, and what a completed one rests on.
 
+use super::text::word;
 use serde::{Deserialize, Serialize};
 
 /// Why a loop is over. Every outcome but `Completed` can be resumed.
@@ -24,16 +25,7 @@ pub enum Outcome {
 impl Outcome {
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Exhausted => "exhausted",
-            Self::Aborted => "aborted",
-            Self::Stalled => "stalled",
-            Self::Blocked => "blocked",
-            Self::Cancelled => "cancelled",
-            Self::Interrupted => "interrupted",
-            Self::Error => "error",
-        }
+        word(&self)
     }
 }
 
@@ -66,11 +58,7 @@ impl Proof {
 
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Checked => "checked",
-            Self::Unbroken => "unbroken",
-            Self::Claimed => "claimed",
-        }
+        word(&self)
     }
 
     /// What the word means, for the page a person reads at the end.

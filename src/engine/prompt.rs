@@ -10,9 +10,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::contract::Role;
-use super::evidence::{CheckEvidence, Evidence, Progress, Standing, tail_of};
+use super::evidence::{CheckEvidence, Evidence, Standing};
 use super::limits;
 use super::looped::Loop;
+use super::text::{clip, count, start as beginning, tail_of};
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
@@ -123,7 +124,7 @@ fn task(subject: &Loop, most: usize) -> String {
     if units(task) <= most {
         return format!("{task}\n");
     }
-    let beginning: String = task.chars().take(TASK_UNITS_MAX).collect();
+    let beginning = beginning(task, TASK_UNITS_MAX);
     format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
 }
 
@@ -149,14 +150,11 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
         }
     }
     if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
-        let who = reader.who();
-        let _ = match last.progress {
-            Progress::Made => writeln!(text, "- Files or commits changed; {who} made no claim."),
-            Progress::None => {
-                writeln!(text, "- No file and no commit changed; {who} made no claim.")
-            }
-            Progress::Unknown => writeln!(text, "- {} made no claim.", reader.at_the_start()),
-        };
+        let changed = ["Files or commits changed; ", "No file and no commit changed; ", ""];
+        let changed = last.progress.worded(changed);
+        let [who, at_the_start, _] = reader.named();
+        let who = if changed.is_empty() { at_the_start } else { who };
+        let _ = writeln!(text, "- {changed}{who} made no claim.");
     }
     if reader == Reader::Maker {
         for words in last.words.iter().take(5) {
@@ -173,7 +171,7 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
 }
 
 fn claim(last: &Evidence, reader: Reader) -> String {
-    let (whose, who) = (reader.whose(), reader.at_the_start());
+    let [_, who, whose] = reader.named();
     match &last.claim {
         Standing::None => String::new(),
         Standing::Accepted => format!("- {whose} claim was heard.\n"),
@@ -192,16 +190,9 @@ fn claim(last: &Evidence, reader: Reader) -> String {
 }
 
 impl Reader {
-    fn who(self) -> &'static str {
-        if self == Self::Maker { "you" } else { "it" }
-    }
-
-    fn at_the_start(self) -> &'static str {
-        if self == Self::Maker { "You" } else { "It" }
-    }
-
-    fn whose(self) -> &'static str {
-        if self == Self::Maker { "Your" } else { "Its" }
+    /// Inside a sentence, at its start, and as an owner.
+    fn named(self) -> [&'static str; 3] {
+        if self == Self::Maker { ["you", "You", "Your"] } else { ["it", "It", "Its"] }
     }
 }
 
@@ -270,9 +261,9 @@ fn nudge(subject: &Loop) -> Option<String> {
     let still = subject.state.still;
     (stall > 0 && still > 0 && still * 2 >= stall).then(|| {
         format!(
-            "Nothing changed in the last {still} {}; after {stall} the loop ends as stalled. \
+            "Nothing changed in the last {}; after {stall} the loop ends as stalled. \
              Try another approach, or say what blocks you.",
-            if still == 1 { "iteration" } else { "iterations" }
+            count(still, "iteration")
         )
     })
 }
@@ -340,18 +331,6 @@ fn proof_rule(subject: &Loop) -> String {
         (_, 0) => format!(" crew then runs {} itself and believes only that.", commands.join(", ")),
         _ => format!(" crew then runs {} and {hidden} more itself.", commands.join(", ")),
     }
-}
-
-/// At most `limit` characters of the first line of `text`, with an ellipsis where it was cut.
-pub fn clip(text: &str, limit: usize) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let whole = line.chars().count() <= limit && line.len() == text.trim_end().len();
-    if whole {
-        return line.to_owned();
-    }
-    let mut cut: String = line.chars().take(limit).collect();
-    cut.push('…');
-    cut
 }
 
 /// What the client measures context in.

@@ -6,11 +6,10 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::evidence::tail_of;
 use super::facts::Verdict;
 use super::looped::Loop;
-use super::prompt::clip;
 use super::run::On;
+use super::text::{clip, tail_of};
 
 /// The version of what a reaction reads.
 pub const SCHEMA: u32 = 1;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, Permissions};
 use super::settings::merge::built_in;
+use super::text::word;
 
 /// The process driver's part of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,12 +135,6 @@ impl On {
 
     /// The word used in files and variables.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::IterationStart => "iteration_start",
-            Self::IterationEnd => "iteration_end",
-            Self::Wait => "wait",
-            Self::Stall => "stall",
-            Self::Finish => "finish",
-        }
+        word(&self)
     }
 }

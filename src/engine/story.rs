@@ -2,13 +2,11 @@
 //! come one at a time and only what a page shows of them is kept, so a journal of any length is read in
 //! little room.
 
-use std::collections::VecDeque;
-
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::evidence::Evidence;
-use super::journal::{Entry, Event};
+use super::journal::{Entry, Event, Settled};
 use super::limits::Limits;
 use super::owner::{Driver, Owner};
 
@@ -16,22 +14,17 @@ use super::owner::{Driver, Owner};
 pub const CHAPTERS_MAX: usize = 10_000;
 
 /// What a journal tells.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Story {
-    pub chapters: VecDeque<Chapter>,
-    /// Chapters before those, no longer kept.
-    pub earlier: u64,
+    pub chapters: Settled<Chapter>,
     /// Everybody who drove the loop, in order.
-    pub drivers: Vec<Who>,
-    /// The iteration that was asked for, with all its evidence.
-    pub picked: Option<Box<Iteration>>,
+    pub drivers: Settled<Who>,
     /// Lines that could not be read.
     pub torn: u64,
     /// Whether the journal is longer than what is read of it: then its beginning is missing.
     pub cut: bool,
     pick: Option<u32>,
-    /// The generation of what is picked.
-    picked_at: u64,
+    picked: Settled<Iteration>,
 }
 
 /// Something that happened.
@@ -74,21 +67,12 @@ pub struct Who {
     pub driver: Driver,
     pub session_id: Option<String>,
     pub pid: i32,
-    /// The generation since which it does.
-    #[serde(skip)]
-    pub since: u64,
 }
 
 impl Who {
-    fn of(owner: &Owner, since: u64) -> Self {
+    fn of(owner: &Owner) -> Self {
         let session_id = owner.session_id.clone();
-        Self { driver: owner.driver, session_id, pid: owner.process.pid, since }
-    }
-
-    fn is(&self, owner: &Owner) -> bool {
-        self.driver == owner.driver
-            && self.session_id == owner.session_id
-            && self.pid == owner.process.pid
+        Self { driver: owner.driver, session_id, pid: owner.process.pid }
     }
 }
 
@@ -109,37 +93,47 @@ pub struct Iteration {
 impl Story {
     /// An empty story that will keep all of iteration `pick`.
     pub fn picking(pick: Option<u32>) -> Self {
-        Self { pick, ..Self::default() }
+        let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
+        Self { chapters, drivers, torn: 0, cut: false, pick, picked: Settled::newest(1) }
     }
 
-    /// Takes the next line. Of several lines with one generation the last counts, because the earlier ones
-    /// never reached the record.
+    /// Takes the next line.
     pub fn add(&mut self, entry: Entry) {
+        let reached = entry.reached();
         let Entry { at, generation, event, .. } = entry;
-        if !matches!(event, Event::Noted { .. }) {
-            self.take_back(generation);
-        }
-        if let (Event::Boundary { state, .. }, true) = (&event, self.drivers.is_empty()) {
+        self.chapters.reach(reached);
+        self.drivers.reach(reached);
+        self.picked.reach(reached);
+        if let Event::Boundary { state, .. } = &event
+            && self.drivers.iter().len() == 0
+        {
             // The beginning was not read.
-            self.drivers.push(Who::of(&state.owner, 0));
+            self.drivers.push(None, Who::of(&state.owner));
         }
         let what = match event {
             Event::Started { record } => {
-                let by = Who::of(&record.state.owner, generation);
-                self.drivers.push(by.clone());
+                let by = Who::of(&record.state.owner);
+                self.drivers.push(reached, by.clone());
                 What::Started { by }
             }
             Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
                 let evidence = state.evidence.unwrap_or_default();
                 let number = state.completed;
-                let it = Iteration { number, elapsed_ms, decision, why, evidence };
-                self.iteration(it, generation)
+                let mut it = Iteration { number, elapsed_ms, decision, why, evidence };
+                if self.pick == Some(number) {
+                    self.picked.push(reached, it.clone());
+                }
+                it.evidence.checks.iter_mut().for_each(|check| check.tail.clear());
+                it.evidence.errors.clear();
+                What::Iteration(Box::new(it))
             }
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
             Event::Changed { what, limits, state, .. } => {
-                let is_new = self.drivers.last().is_none_or(|last| !last.is(&state.owner));
-                let by = is_new.then(|| Who::of(&state.owner, generation));
-                self.drivers.extend(by.clone());
+                let now = Who::of(&state.owner);
+                let by = (self.drivers.iter().last() != Some(&now)).then_some(now);
+                if let Some(by) = &by {
+                    self.drivers.push(reached, by.clone());
+                }
                 What::Changed { what, by, limits }
             }
             Event::Recovered { .. } => {
@@ -147,43 +141,12 @@ impl Story {
             }
             Event::Noted { what } => What::Noted { what },
         };
-        self.chapters.push_back(Chapter { at, generation, what });
-        if self.chapters.len() > CHAPTERS_MAX {
-            self.chapters.pop_front();
-            self.earlier += 1;
-        }
+        self.chapters.push(reached, Chapter { at, generation, what });
     }
 
-    fn iteration(&mut self, mut iteration: Iteration, generation: u64) -> What {
-        if self.pick == Some(iteration.number) {
-            self.picked = Some(Box::new(iteration.clone()));
-            self.picked_at = generation;
-        }
-        for check in &mut iteration.evidence.checks {
-            check.tail = String::new();
-        }
-        iteration.evidence.errors = String::new();
-        What::Iteration(Box::new(iteration))
-    }
-
-    /// Forgets what was told with this generation or a later one; what was only noted stands.
-    fn take_back(&mut self, generation: u64) {
-        let is_over = |chapter: &Chapter| {
-            chapter.generation >= generation && !matches!(chapter.what, What::Noted { .. })
-        };
-        let mut index = self.chapters.len();
-        while index > 0 && self.chapters[index - 1].generation >= generation {
-            index -= 1;
-            if is_over(&self.chapters[index]) {
-                self.chapters.remove(index);
-            }
-        }
-        if self.picked_at >= generation {
-            self.picked = None;
-        }
-        while self.drivers.last().is_some_and(|who| who.since >= generation) {
-            self.drivers.pop();
-        }
+    /// The iteration that was asked for, with all its evidence.
+    pub fn picked(&self) -> Option<&Iteration> {
+        self.picked.iter().last()
     }
 
     /// The iterations that are kept, in order.

@@ -2,12 +2,76 @@
 //! what turns the direction of writing; an agent's words, a file's name or a commit can hold both. The rules
 //! stand here, once, and are asked at the doors, not by whoever makes the words: `cmd/print.rs`, which alone
 //! prints; `report/answer.rs` for what the client prints; `world/view.rs` for handoffs; `report/show/html.rs`;
-//! the message of a commit. Records, `task.md` and logs keep every byte.
+//! the message of a commit. Records, `task.md` and logs keep every byte. Here too is how a text is cut, and
+//! how things are counted in words: nobody else does either.
 
 use std::fmt::{self, Write as _};
 use std::str::Chars;
 
+use serde::Serialize;
 use serde_json::Value;
+
+/// The word that a variant has on disk, which people read too.
+pub fn word(variant: &impl Serialize) -> &'static str {
+    serde_variant::to_variant_name(variant).unwrap_or_default()
+}
+
+/// "1 iteration", "3 iterations".
+pub fn count(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The beginning of a text, of at most so many characters.
+pub fn start(text: &str, characters: usize) -> &str {
+    text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The beginning of a text, of at most so many bytes.
+pub fn start_bytes(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// The end of a text, of at most so many bytes.
+pub fn end_bytes(text: &str, bytes: usize) -> &str {
+    let mut from = text.len().saturating_sub(bytes)..text.len();
+    &text[from.find(|from| text.is_char_boundary(*from)).unwrap_or(text.len())..]
+}
+
+/// At most `limit` characters of the first line of `text`, with an ellipsis where it was cut.
+pub fn clip(text: &str, limit: usize) -> String {
+    let line = start(text.lines().next().unwrap_or_default(), limit);
+    let ellipsis = if line.len() < text.trim_end().len() { "…" } else { "" };
+    format!("{line}{ellipsis}")
+}
+
+/// The last `limit` characters of `text`, from the start of a line where one fits.
+pub fn tail_of(text: &str, limit: usize) -> String {
+    let text = text.trim_end();
+    let skip = text.chars().count().saturating_sub(limit);
+    if skip == 0 {
+        return text.to_owned();
+    }
+    let cut = &text[start(text, skip).len()..];
+    match cut.split_once('\n') {
+        Some((_, rest)) if !rest.is_empty() => rest.to_owned(),
+        _ => cut.to_owned(),
+    }
+}
+
+/// A text cut to so many characters, the last of them an ellipsis.
+pub fn within(text: &str, characters: usize) -> String {
+    if start(text, characters).len() == text.len() {
+        return text.to_owned();
+    }
+    format!("{}…", start(text, characters.saturating_sub(1)).trim_end())
+}
+
+/// The same, with every run of white space as one blank.
+pub fn one_line(text: &str, characters: usize) -> String {
+    within(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
+}
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
@@ -130,6 +194,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_tail_keeps_whole_lines_where_it_can_and_never_splits_a_character() {
+        let table = [
+            ("short", 10, "short"),
+            ("one\ntwo\nthree\n", 9, "three"),
+            ("no line breaks at all", 6, "at all"),
+            ("日本語テキスト", 3, "キスト"),
+            ("", 3, ""),
+        ];
+        for (text, limit, expected) in table {
+            assert_eq!(tail_of(text, limit), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn things_are_counted_as_people_say_them() {
+        assert_eq!([1, 0u64].map(|it| count(it, "commit")), ["1 commit", "0 commits"]);
+    }
 
     #[test]
     fn codes_are_removed_and_text_is_kept() {

@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::reset::reset;
 use crate::engine::facts::ApiError;
-use crate::engine::text::plain;
+use crate::engine::text::{plain, start};
 
 /// The most characters of the service's message that are kept.
 const MESSAGE_CHARS: usize = 300;
@@ -14,7 +14,7 @@ const MESSAGE_CHARS: usize = 300;
 /// Sorts an error. A kind that is not known is taken for one that passes; `now` is on the user's clock, by
 /// which the service's message names a reset.
 pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
-    let message: String = plain(message).trim().chars().take(MESSAGE_CHARS).collect();
+    let message = start(plain(message).trim(), MESSAGE_CHARS).to_owned();
     let message = if message.is_empty() { plain(kind) } else { message };
     let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
     match kind {

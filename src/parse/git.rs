@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::engine::git::Scoped;
+use crate::engine::text::start;
 
 /// What a status says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,8 +141,7 @@ pub fn complaint(text: &str) -> String {
     let marked = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
     let any = |line: &&str| !line.trim().is_empty();
     let line = text.lines().find(marked).or_else(|| text.lines().find(any));
-    let line = plain(line.unwrap_or("git said nothing"));
-    line.chars().take(COMPLAINT_CHARS).collect()
+    start(plain(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
 }
 
 /// A line without the words for "here comes an error".

@@ -3,6 +3,7 @@
 
 use super::git::{complaint, plain};
 use crate::engine::git::Trouble;
+use crate::engine::text::start;
 
 /// The most of a cause that is kept, in characters.
 const CAUSE_CHARS: usize = 300;
@@ -16,8 +17,7 @@ pub fn was_up_to_date(text: &str) -> Option<bool> {
 /// Why a push did not work, and what was said about it.
 pub fn trouble(text: &str) -> (Trouble, String) {
     let (trouble, cause) = rejection(text).unwrap_or_else(|| transport(text));
-    let cause: String = without_secrets(&cause).chars().take(CAUSE_CHARS).collect();
-    (trouble, cause)
+    (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
 }
 
 /// Git's own line about the branch: `!`, from and to, and `[rejected] (fetch first)`.

@@ -1,6 +1,7 @@
 //! The one line of the `cancel` and `pause` files: `<time> <user|agent> <reason>`. Frozen for ever, so
 //! that any version of crew can write it and every one must honour it.
 
+use crate::engine::text::start;
 use chrono::{DateTime, SecondsFormat, Utc};
 
 /// An order as its file holds it.
@@ -27,7 +28,7 @@ pub fn read(text: &str) -> Line {
         _ => "user",
     };
     let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
-    Line { by: by.to_owned(), reason: reason.map(|reason| reason.chars().take(500).collect()) }
+    Line { by: by.to_owned(), reason: reason.map(|reason| start(reason, 500).to_owned()) }
 }
 
 #[cfg(test)]

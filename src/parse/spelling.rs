@@ -1,17 +1,17 @@
 //! What a person wrote, said back to them: shortened and made harmless, or compared with the names that
 //! exist to guess which one was meant.
 
+use crate::engine::text::start;
+
 /// The longest piece of what was written that a message repeats, in characters.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What was written, on one line and short.
 pub fn shown(written: &str) -> String {
-    let mut shown: String = written
-        .chars()
-        .take(MAX_SHOWN_CHARACTERS)
-        .map(|c| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c })
-        .collect();
-    if written.chars().nth(MAX_SHOWN_CHARACTERS).is_some() {
+    let start = start(written, MAX_SHOWN_CHARACTERS);
+    let mut shown =
+        start.replace(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'), " ");
+    if start.len() < written.len() {
         shown.truncate(shown.trim_end().len());
         shown.push('…');
     }

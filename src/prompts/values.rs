@@ -11,7 +11,7 @@ use super::variables::Variable;
 use crate::engine::account::Account;
 use crate::engine::facts::Verdict;
 use crate::engine::looped::Loop;
-use crate::engine::prompt::clip;
+use crate::engine::text::{clip, start_bytes};
 
 /// The most of one value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
@@ -85,8 +85,7 @@ pub fn bounded(text: &str) -> String {
     if text.len() <= VALUE_BYTES_MAX {
         return text.to_owned();
     }
-    let end = (0..=VALUE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
-    let head = &text[..end.unwrap_or_default()];
+    let head = start_bytes(text, VALUE_BYTES_MAX);
     // Whole lines, unless the last one takes up most of it.
     let head = match head.rsplit_once('\n') {
         Some((lines, _)) if lines.len() > VALUE_BYTES_MAX / 2 => lines,

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::text::{clean, clean_around};
+use crate::engine::text::{clean, clean_around, start};
 
 /// Something that goes to the agent with crew's words added: `prompt` for the agent, who is told `task` as it
 /// was typed, and `line` for the person.
@@ -69,7 +69,8 @@ pub fn instead(text: &str) -> Value {
 pub fn typed(text: &str) -> Value {
     const CLEAR: &str = "(Ctrl-U clears the line)";
     let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();
-    let shown: String = clean(text).chars().take(room).collect();
+    let text = clean(text);
+    let shown = start(&text, room);
     json!({
         "decision": "block",
         "reason": format!("crew: {shown} {CLEAR}"),

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::json::SCHEMA;
-use super::words::count;
 use crate::engine::health::{Client, Facts, Finding, Severity};
+use crate::engine::text::count;
 
 /// What was looked at, every finding with its fix, and the sum.
 pub fn page(facts: &Facts, findings: &[Finding]) -> String {

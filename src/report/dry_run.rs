@@ -2,8 +2,8 @@
 //! for byte.
 
 use crate::engine::looped::Loop;
-use crate::engine::prompt::clip;
 use crate::engine::size::Size;
+use crate::engine::text::clip;
 use crate::report::words::grouped;
 
 /// The most of a task that its line shows, in characters.

@@ -7,7 +7,7 @@ use chrono::FixedOffset;
 use super::words::took;
 use super::{line, run};
 use crate::engine::looped::Loop;
-use crate::engine::prompt::clip;
+use crate::engine::text::clip;
 
 /// The list; `more` are left out after it.
 pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {

@@ -5,17 +5,20 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::words::{commands, count, duration, took};
-use crate::engine::evidence::{Evidence, Progress, Standing};
+use super::words::{commands, duration, took};
+use crate::engine::evidence::{Evidence, Standing};
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
-use crate::engine::prompt::clip;
+use crate::engine::text::{clip, count};
 use crate::engine::usage::{Money, spoken_tokens};
 
 /// What a start promises.
 pub fn start(subject: &Loop) -> String {
     format!("loop {}: {} · {} · {}", subject.id, limits(subject), done_when(subject), STOP)
 }
+
+/// What is said of a claim that is not shown with a check.
+const CLAIM: [&str; 5] = ["", "claim refused", "the agent said FAILURE", "", ""];
 
 const STOP: &str = "stop: Esc, or crew cancel in any terminal";
 
@@ -135,36 +138,20 @@ fn cost(subject: &Loop) -> Option<String> {
 pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
     if evidence.mended > 0 {
-        parts.push(format!("{} mended", count(u64::from(evidence.mended), "check")));
+        parts.push(format!("{} mended", count(evidence.mended, "check")));
     }
     let failing = evidence.failing().next();
-    match (&evidence.claim, failing) {
-        (Standing::Refused(_), Some(check)) => {
-            let run = clip(&check.run, 60);
-            parts.push(format!("claim refused: {run} {}", check.what_happened()));
-        }
-        (Standing::Refused(because), None) if !because.is_empty() => {
-            parts.push(format!("claim refused: {}", clip(because, 80)));
-        }
-        (Standing::Refused(_), None) => parts.push("claim refused".to_owned()),
-        (Standing::NearMiss(_), _) => parts.push("no claim heard (a near miss)".to_owned()),
-        (Standing::Failure(reason), _) => {
-            parts.push(format!("the agent said FAILURE: {}", clip(reason, 80)));
-        }
-        _ => {}
-    }
-    if let (Some(check), false) = (failing, matches!(evidence.claim, Standing::Refused(_))) {
-        parts.push(format!("{} {}", clip(&check.run, 60), check.what_happened()));
-    }
+    let failing =
+        failing.map(|check| format!("{} {}", clip(&check.run, 60), check.what_happened()));
+    parts.extend(match (&evidence.claim, &failing) {
+        (Standing::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
+        (Standing::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
+        (claim, _) => claim.worded(CLAIM, |because| clip(because, 80)),
+    });
+    parts.extend(failing.filter(|_| !matches!(evidence.claim, Standing::Refused(_))));
     if parts.is_empty() {
-        parts.push(
-            match evidence.progress {
-                Progress::Made => "changed something",
-                Progress::None => "changed nothing",
-                Progress::Unknown => "no claim yet",
-            }
-            .to_owned(),
-        );
+        let changed = ["changed something", "changed nothing", "no claim yet"];
+        parts.push(evidence.progress.worded(changed).to_owned());
     }
     parts
 }
@@ -215,7 +202,7 @@ pub fn standing(subject: &Loop) -> String {
         Status::Finished => {
             let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
             let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
-            let done = count(u64::from(subject.state.completed), "iteration");
+            let done = count(subject.state.completed, "iteration");
             return format!("{}{proof} after {done}", subject.standing());
         }
         Status::Waiting => {

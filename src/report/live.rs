@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::words::duration;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
-use crate::engine::prompt::clip;
+use crate::engine::text::clip;
 
 /// What the line is made from: the last of each kind of news.
 #[derive(Debug, Default)]

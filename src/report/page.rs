@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::words::{count, duration, took};
+use super::words::{duration, took};
 use super::{line, run};
-use crate::engine::evidence::{Evidence, Standing, tail_of};
+use crate::engine::evidence::{Evidence, Standing};
 use crate::engine::facts::Verdict;
 use crate::engine::handoff::Since;
 use crate::engine::limits::going_on;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::outcome::Outcome;
 use crate::engine::owner::Driver;
-use crate::engine::prompt::clip;
-use crate::engine::text::plain;
+use crate::engine::text::{clip, count, plain, tail_of};
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
 /// command.
@@ -63,10 +62,8 @@ fn time(subject: &Loop) -> String {
 /// What its iterations' times come to.
 fn each(text: &mut String, subject: &Loop) {
     if let Some(spread) = subject.spread() {
-        let [min, mean, max, deviation] =
-            [spread.min, spread.mean, spread.max, spread.deviation].map(took);
-        let value = format!("min {min} · mean {mean} · max {max} · standard deviation {deviation}");
-        row(text, "each", &value);
+        let [min, mean, max] = [spread.min, spread.mean, spread.max].map(took);
+        row(text, "each", &format!("min {min} · mean {mean} · max {max}"));
     }
 }
 
@@ -286,7 +283,7 @@ mod tests {
         loop haaaaaaa: cancelled after 3 iterations
           why      cancelled by the user
           time     2m 16s awake (last iterations: 45s, 39s, 52s)
-          each     min 39.2s · mean 45.5s · max 52.2s · standard deviation 6.5s
+          each     min 39.2s · mean 45.5s · max 52.2s
           next     crew resume haaaaaaa
         ");
     }
@@ -304,7 +301,7 @@ mod tests {
         loop haaaaaaa: completed, checked after 2 iterations
           why      a check that had failed now passes
           time     1m awake (last iterations: 1m, 0ms)
-          each     min 0.0s · mean 30.0s · max 1m0s · standard deviation 42.4s
+          each     min 0.0s · mean 30.0s · max 1m0s
           verify   `cargo test` passed, after it had failed
           next     read what it did
         ");

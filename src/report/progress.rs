@@ -3,15 +3,13 @@
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use super::words::{count, took};
-use crate::engine::evidence::{Evidence, Standing};
+use super::words::took;
 use crate::engine::facts::{CheckResult, Verdict};
 use crate::engine::judge::exited;
 use crate::engine::looped::Loop;
 use crate::engine::news::News;
 use crate::engine::outcome::{Ending, Outcome, Proof};
-use crate::engine::prompt::clip;
-use crate::engine::text;
+use crate::engine::text::{self, clip, count};
 use crate::engine::usage::spoken_tokens;
 
 /// The most of a person's or the agent's words in a line.
@@ -20,6 +18,9 @@ const WORDS_MAX: usize = 120;
 const WHY_MAX: usize = 500;
 /// The most lines of a check that did not pass.
 const TAIL_LINES: usize = 2;
+
+/// What is said of a claim.
+const CLAIM: [&str; 5] = ["", "Claim refused", "", "", "No claim heard"];
 
 /// How much a line matters: with `-q` only what went wrong is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +129,7 @@ fn started(record: &Loop) -> String {
     let max = record.contract.limits.max_iterations;
     let bound = match max {
         0 => "unlimited iterations".to_owned(),
-        _ => format!("max {}", count(u64::from(max), "iteration")),
+        _ => format!("max {}", count(max, "iteration")),
     };
     match record.procedure() {
         Some(name) => format!("Starting procedure: {name} ({bound})"),
@@ -142,7 +143,7 @@ fn resumed(record: &Loop) -> Vec<Said> {
     // The last one that was counted; the line of the next one follows by itself.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };
-    let done = count(u64::from(record.state.completed), "iteration");
+    let done = count(record.state.completed, "iteration");
     vec![
         plain(format!("Resuming{colon} {subject} from iteration {iteration} ({bound})")),
         plain(format!("Previous session: {done} completed in {}", took(record.state.awake_ms))),
@@ -199,7 +200,7 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
         said.push(plain(text));
     }
-    said.extend(evidence.and_then(claim).map(plain));
+    said.extend(evidence.and_then(|last| last.claim.worded(CLAIM, short)).map(plain));
     // The line of the end says it then: the one that aborts has failed, the one that was interrupted was
     // broken off.
     if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {
@@ -219,15 +220,6 @@ fn failures(after: &Loop) -> String {
     match after.contract.limits.failure_threshold {
         0 => failures.to_string(),
         threshold => format!("{failures}/{threshold}"),
-    }
-}
-
-fn claim(evidence: &Evidence) -> Option<String> {
-    match &evidence.claim {
-        Standing::Refused(because) if because.is_empty() => Some("Claim refused".to_owned()),
-        Standing::Refused(because) => Some(format!("Claim refused: {}", short(because))),
-        Standing::NearMiss(miss) => Some(format!("No claim heard: {}", short(miss))),
-        Standing::None | Standing::Accepted | Standing::Failure(_) | Standing::Blocked(_) => None,
     }
 }
 
@@ -279,7 +271,7 @@ fn resume(record: &Loop) -> String {
 fn finished(record: &Loop, saved: bool) -> Vec<Said> {
     let Some(Ending { outcome, proof, why }) = &record.state.ending else { return Vec::new() };
     let total = took(record.state.awake_ms);
-    let done = count(u64::from(record.state.completed), "iteration");
+    let done = count(record.state.completed, "iteration");
     let sum = format!("({done} completed, total: {total})");
     let why = clip(why, WHY_MAX);
     vec![match outcome {
@@ -298,7 +290,7 @@ fn finished(record: &Loop, saved: bool) -> Vec<Said> {
         Outcome::Exhausted => plain(format!("Exhausted: {why} {sum}")),
         Outcome::Aborted => error(format!(
             "Aborting after {} {sum}",
-            count(u64::from(record.state.consecutive_failures), "consecutive failure")
+            count(record.state.consecutive_failures, "consecutive failure")
         )),
         Outcome::Stalled => warning(format!("Stalled: {why} {sum}")),
         Outcome::Blocked => error(format!("Blocked: {why} {sum}")),

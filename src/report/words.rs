@@ -1,11 +1,8 @@
-//! Small values with a voice: counts, durations, lists.
+//! Small values with a voice: durations, lists.
 
 use std::time::Duration;
 
-/// "1 iteration", "3 iterations".
-pub fn count(number: u64, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
+use crate::engine::text::clip;
 
 /// "4,230": a number as people read it.
 pub fn grouped(number: u64) -> String {
@@ -45,7 +42,7 @@ pub fn took(ms: u64) -> String {
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted: Vec<String> = Vec::new();
     for command in commands {
-        let command = format!("`{}`", crate::engine::prompt::clip(command, 80));
+        let command = format!("`{}`", clip(command, 80));
         if !quoted.contains(&command) {
             quoted.push(command);
         }
@@ -63,7 +60,6 @@ mod tests {
 
     #[test]
     fn values_are_spoken_as_people_say_them() {
-        assert_eq!([count(1, "commit"), count(0, "commit")], ["1 commit", "0 commits"]);
         let spoken: Vec<String> = [450, 45_000, 252_400, 43_080_000].map(duration).to_vec();
         assert_eq!(spoken, ["450ms", "45s", "4m 12s", "11h 58m"]);
         let taken: Vec<String> = [15_000, 45_290, 136_000, 43_089_000].map(took).to_vec();

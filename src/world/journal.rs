@@ -45,7 +45,7 @@ pub fn each(path: &Path, each: impl FnMut(Entry)) -> io::Result<Extent> {
 pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
     let mut bytes = ACCOUNTS_BYTES;
     while disk::exists(path) {
-        let mut accounts = Accounts::default();
+        let mut accounts = Accounts::new();
         let extent = newest(path, bytes, |entry| accounts.add(&entry))?;
         let told = accounts.told();
         if told.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {

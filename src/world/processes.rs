@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::{disk, unix};
+use crate::engine::text::start;
 use crate::parse::process_table::Row;
 
 /// More processes than are looked at.
@@ -37,5 +38,5 @@ pub fn command(pid: i32) -> String {
     let path = format!("/proc/{pid}/cmdline");
     let found = disk::read_text(Path::new(&path), ENVIRONMENT_BYTES);
     let words = found.ok().flatten().unwrap_or_default().replace('\0', " ");
-    words.trim_end().chars().take(60).collect()
+    start(words.trim_end(), 60).to_owned()
 }

@@ -30,7 +30,7 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
     loop ID: completed, checked after 2 iterations
       why      a check that had failed now passes
       time     1.0s awake (last iterations: 1.0s, 1.0s)
-      each     min 1.0s · mean 1.0s · max 1.0s · standard deviation 1.0s
+      each     min 1.0s · mean 1.0s · max 1.0s
       changes  0 commits · no tracked file changed · 1 untracked file
       verify   `test -e done` passed, after it had failed
       next     git diff COMMIT   (read what it did)

@@ -4,6 +4,7 @@
 
 use super::events::{ModelUse, Result};
 use crate::engine::prices;
+use crate::engine::text::start;
 use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
 use crate::parse::usage;
 
@@ -103,7 +104,7 @@ fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
         cache_read: used.cache_read_input_tokens.count(),
         output: used.output_tokens.count(),
     };
-    let model: String = name.split('[').next().unwrap_or(name).chars().take(MODEL_CHARS).collect();
+    let model = start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
     let is_priced = match used.cost_basis.text() {
         Some(basis) => basis != "unknown",
         None => prices::cost(&Message { model: model.clone(), ..Message::default() }).is_some(),

@@ -8,13 +8,13 @@ use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
 use crate::engine::claim::Claim;
-use crate::engine::evidence::{TAIL_CHARS, tail_of};
+use crate::engine::evidence::TAIL_CHARS;
 use crate::engine::facts::{AgentEnd, ProcessEnd};
 use crate::engine::limits::time_left_ms;
 use crate::engine::news::News;
 use crate::engine::run::{On, Run};
 use crate::engine::size::Size;
-use crate::engine::text::plain;
+use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
 use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
@@ -51,7 +51,7 @@ impl Runner<'_> {
         {
             return None;
         }
-        self.tell(&News::IterationStarted(&self.record));
+        self.tell(&News::IterationStarted(&self.ledger.record));
         let (prompt, launch) = match self.ask(&run) {
             Ok(asked) => asked,
             Err(why) => return Some(Attempt::ended(ProcessEnd::NotStarted(why))),
@@ -72,12 +72,12 @@ impl Runner<'_> {
 
     /// The prompt of this iteration, and the command line that carries it.
     fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
-        let asked = prompt::assemble(self.home, &self.record, self.handoff.as_deref())?;
+        let asked = prompt::assemble(self.home, &self.ledger.record, self.handoff.as_deref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
             self.tell(&News::OverBudget { tokens, budget });
         }
-        let ask = Ask::of(run, &asked.text, &self.record.contract.checks);
+        let ask = Ask::of(run, &asked.text, &self.ledger.record.contract.checks);
         let launch = agents::launch(&run.agent, &ask)?;
         self.mark_as_told();
         Ok((asked.text, launch))
@@ -85,7 +85,7 @@ impl Runner<'_> {
 
     /// Starts the agent and stays with it to its end.
     fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> Attempt {
-        let record = &self.record;
+        let record = &self.ledger.record;
         let mut variables = vec![
             ("CREW_LOOP", record.id.to_string()),
             ("CREW_ITERATION", record.iteration().to_string()),
@@ -127,7 +127,7 @@ impl Runner<'_> {
     fn tell_of_the_end(&self, ended: &AgentEnded) {
         let mut notes = Vec::new();
         // Without a record there is no log: that has been said.
-        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.is_unsaved()) {
+        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
             notes.push(format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {
@@ -151,8 +151,11 @@ impl Runner<'_> {
     }
 
     fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: &Report) -> Attempt {
-        let claim =
-            report.claim(prompt, &self.record.contract.task, self.record.contract.promise.as_ref());
+        let claim = report.claim(
+            prompt,
+            &self.ledger.record.contract.task,
+            self.ledger.record.contract.promise.as_ref(),
+        );
         let process = match ended.end {
             End::Exit(code) => ProcessEnd::Exit(code),
             End::Lingered => ProcessEnd::Exit(0),
@@ -174,6 +177,6 @@ impl Runner<'_> {
 
     /// Where the agent works: the folder the loop was started from.
     fn folder(&self) -> &Path {
-        &self.record.place.folder
+        &self.ledger.record.place.folder
     }
 }

@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Runner;
-use crate::drive::{ending, steer};
 use crate::engine::facts::Order;
 use crate::engine::limits::time_left_ms;
 use crate::engine::looped::Status;
@@ -24,72 +22,15 @@ const ORDERS_MS: u64 = 500;
 impl Runner<'_> {
     /// Sleeps until the wait is over, or a person cuts it short by Enter, then has the iteration begin.
     pub(super) fn wait(&mut self) {
-        self.tell(&News::Waiting(&self.record));
+        self.tell(&News::Waiting(&self.ledger.record));
         self.is_rested = true;
         // What was typed before asks for nothing.
         terminal::enter_was_pressed();
-        let due = self.record.state.due.unwrap_or_else(|| clock::now().wall);
+        let due = self.ledger.record.state.due.unwrap_or_else(|| clock::now().wall);
         if !self.sleep_until(due, &terminal::enter_was_pressed) {
             return self.obey();
         }
-        self.begin("the wait is over");
-    }
-
-    /// An iteration begins after a rest, whose time is the loop's and no iteration's.
-    fn begin(&mut self, what: &str) {
-        if !self.is_unsaved() {
-            let begun = steer::begin_again(self.home, &self.record.id, what);
-            let begun = begun.map(|record| self.record = record);
-            self.or_remember(begun);
-        }
-        if self.is_unsaved() {
-            let now = clock::now();
-            let state = &mut self.record.state;
-            state.awake_ms += now.awake_ms.saturating_sub(state.began.awake_ms);
-            state.began = now;
-            state.status = Status::Running;
-            state.due = None;
-        }
-    }
-
-    /// What could not be recorded is remembered, unless somebody has ended the loop meanwhile: then there was
-    /// nothing to record.
-    fn or_remember(&mut self, done: Result<()>) {
-        let Err(error) = done else { return };
-        let is_over = store::load(self.home, &self.record.id).is_ok_and(|found| !found.is_live());
-        if !is_over {
-            self.remember(error);
-        }
-    }
-
-    /// Ends the loop between two iterations.
-    pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
-        self.finish(Ending { outcome, proof: None, why: why.to_owned() });
-    }
-
-    /// The same, with a proof where there is one.
-    pub(super) fn finish(&mut self, ending: Ending) {
-        if !self.is_unsaved() {
-            let id = &self.record.id;
-            let ended = ending::end(self.home, id, ending.clone(), store::LOCK_WAIT);
-            self.or_remember(ended.map(drop));
-        }
-        if self.is_unsaved() {
-            self.record.state.status = Status::Finished;
-            self.record.state.ending = Some(ending);
-            self.record.state.due = None;
-        }
-    }
-
-    fn pause(&mut self) {
-        if !self.is_unsaved() {
-            let paused = steer::pause_now(self.home, &self.record.id, "paused by the user");
-            self.or_remember(paused.map(drop));
-        }
-        if self.is_unsaved() {
-            self.record.state.status = Status::Paused;
-            self.record.state.due = None;
-        }
+        self.ledger.begin("the wait is over");
     }
 
     /// Lets the delay between two iterations pass, as long as the loop has time; false when somebody asked for
@@ -102,19 +43,19 @@ impl Runner<'_> {
         if delay == 0 {
             let git = self.run().git;
             if git.commit || git.push {
-                self.begin("the last iteration's work is kept");
+                self.ledger.begin("the last iteration's work is kept");
             }
             return true;
         }
-        let left = time_left_ms(&self.record, clock::now().awake_ms).unwrap_or(u64::MAX);
+        let left = time_left_ms(&self.ledger.record, clock::now().awake_ms).unwrap_or(u64::MAX);
         let most = i64::MAX / 1_000_000;
         let rest =
             TimeDelta::milliseconds(i64::try_from(delay.min(left)).unwrap_or(most).min(most));
         let until = clock::now().wall + rest;
-        self.tell(&News::Delayed { record: &self.record, until });
+        self.tell(&News::Delayed { record: &self.ledger.record, until });
         let is_over = self.sleep_until(until, &|| false);
         if is_over {
-            self.begin("the delay is over");
+            self.ledger.begin("the delay is over");
         }
         is_over
     }
@@ -139,17 +80,22 @@ impl Runner<'_> {
         true
     }
 
+    /// Ends the loop between two iterations.
+    pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
+        self.ledger.end(&Ending { outcome, proof: None, why: why.to_owned() });
+    }
+
     /// Whether an order waits, or the record is another than the one that is known.
     pub(super) fn is_asked(&self) -> bool {
-        let id = &self.record.id;
+        let id = &self.ledger.record.id;
         let ordered = store::order(self.home, id).is_some();
         let changed = || {
             let found = store::load(self.home, id);
             found.is_ok_and(|found| {
-                !found.is_live() || found.state.status != self.record.state.status
+                !found.is_live() || found.state.status != self.ledger.record.state.status
             })
         };
-        ordered || (!self.is_unsaved() && changed())
+        ordered || (!self.ledger.is_behind() && changed())
     }
 
     /// Does what was asked for between two iterations: a signal interrupts, a cancel ends, a pause pauses.
@@ -158,12 +104,13 @@ impl Runner<'_> {
             self.tell(&News::Stopping);
             return self.end(Outcome::Interrupted, self.signal_why());
         }
-        match store::order(self.home, &self.record.id) {
+        match store::order(self.home, &self.ledger.record.id) {
             Some(Order::Cancel { by, reason }) => {
-                let ending = Ending::cancelled(&by, reason.as_deref());
-                self.end(ending.outcome, &ending.why);
+                self.ledger.end(&Ending::cancelled(&by, reason.as_deref()));
             }
-            Some(Order::Pause) if self.record.state.status != Status::Paused => self.pause(),
+            Some(Order::Pause) if self.ledger.record.state.status != Status::Paused => {
+                self.ledger.pause();
+            }
             Some(Order::Pause) | None => {}
         }
     }

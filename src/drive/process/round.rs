@@ -3,22 +3,21 @@
 
 use serde_json::Map;
 
+use super::Runner;
 use super::attempt::Attempt;
 use super::watch::Cancels;
-use super::{Runner, is_ours};
-use crate::drive::boundary::{self, Boundary, Closing, Open};
+use crate::drive::boundary::{Boundary, Closing, Open};
 use crate::drive::reactions::react;
 use crate::drive::{ending, place};
 use crate::engine::decide::{Decision, spent_at_rest};
 use crate::engine::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::journal::Event;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::news::News;
 use crate::engine::outcome::Outcome;
 use crate::engine::run::On;
 use crate::engine::usage::Usage;
 use crate::world::fingerprint::fingerprint;
-use crate::world::{env, store, view};
+use crate::world::{env, view};
 
 impl Runner<'_> {
     /// Tries once, judges, and does what was decided.
@@ -26,16 +25,16 @@ impl Runner<'_> {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
         }
-        if let Some(gone) = place::gone(&self.record.place) {
+        if let Some(gone) = place::gone(&self.ledger.record.place) {
             return self.end(Outcome::Blocked, gone.lines().next().unwrap_or_default());
         }
-        if let Some(ending) = spent_at_rest(&self.record) {
-            return self.finish(ending);
+        if let Some(ending) = spent_at_rest(&self.ledger.record) {
+            return self.ledger.end(&ending);
         }
         let Some(attempt) = self.attempt() else { return };
         self.is_rested = false;
         let usage = attempt.usage.clone();
-        let judged = self.open().and_then(|open| self.judge(open, attempt));
+        let judged = self.ledger.open().and_then(|open| self.judge(open, attempt));
         match judged {
             Some((boundary, facts)) => self.follow(boundary, &facts),
             None => self.count_late(usage),
@@ -45,28 +44,10 @@ impl Runner<'_> {
     /// Somebody ended the loop while the agent was at work: what it used was used all the same.
     fn count_late(&self, usage: Option<Usage>) {
         let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
-        if let Err(error) = ending::count_late(self.home, &self.record.id, &usage) {
+        if let Err(error) = ending::count_late(self.home, &self.ledger.record.id, &usage) {
             let why = format!("what the last iteration used could not be counted: {error:#}");
             self.tell(&News::Noted(&why));
         }
-    }
-
-    /// Opens the boundary; `None` when somebody ended the loop meanwhile.
-    fn open(&mut self) -> Option<Open> {
-        let opened = match &self.behind {
-            None => boundary::open_counting(self.home, &self.record.id),
-            Some(known) => match boundary::reopen(self.home, known, &self.record) {
-                Ok(recorded) => {
-                    self.behind = None;
-                    Ok(recorded.ok())
-                }
-                Err(error) => Err(error),
-            },
-        };
-        opened.unwrap_or_else(|error| {
-            self.remember(error);
-            Some(boundary::open_remembered(self.home, self.record.clone()))
-        })
     }
 
     /// Judges and records. `None` when the record is another's to write by now.
@@ -82,7 +63,7 @@ impl Runner<'_> {
             agent: attempt.agent.clone(),
             jitter: u16::try_from(env::random() % 1000).unwrap_or(0),
         };
-        let id = self.record.id.clone();
+        let id = self.ledger.record.id.clone();
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
         let usage = attempt.usage.clone();
@@ -95,10 +76,7 @@ impl Runner<'_> {
             gather(seen(&attempt), &|| false)
         })?;
         let closing = Closing { lost: self.loss(), ..Closing::default() };
-        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
-        if let Some(error) = error {
-            self.remember(error);
-        }
+        let boundary = self.ledger.boundary(open, &facts, closing)?;
         Some((boundary, facts))
     }
 
@@ -108,9 +86,9 @@ impl Runner<'_> {
         if let Some(note) = note {
             self.tell(&News::Noted(&note));
         }
-        let counted = after.state.completed > self.record.state.completed;
-        let began = std::mem::replace(&mut self.record, after);
-        let _ = view::write(&self.record);
+        let counted = after.state.completed > self.ledger.record.state.completed;
+        let began = std::mem::replace(&mut self.ledger.record, after);
+        let _ = view::write(&self.ledger.record);
         if counted {
             self.handoff = None;
             let exit = match facts.seen.agent.process {
@@ -125,7 +103,7 @@ impl Runner<'_> {
                 Some(ProcessEnd::Skipped(why)) => {
                     self.tell(&News::Skipped { record: &began, why });
                 }
-                _ => self.tell(&News::IterationEnded { after: &self.record, exit, ends }),
+                _ => self.tell(&News::IterationEnded { after: &self.ledger.record, exit, ends }),
             }
             if let Some(fault) = self.keep_work() {
                 self.end_without_a_repository(&fault);
@@ -138,8 +116,8 @@ impl Runner<'_> {
             Decision::Wait { .. } => {
                 self.react(On::Wait);
             }
-            Decision::Finish(_) if !self.is_unsaved() => {
-                ending::wind_up(self.home, self.record.clone());
+            Decision::Finish(_) if !self.ledger.is_behind() => {
+                ending::wind_up(self.home, self.ledger.record.clone());
             }
             Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
         }
@@ -147,16 +125,16 @@ impl Runner<'_> {
 
     /// Whether this boundary is the first of a row without progress that reaches half of its limit.
     fn stalls_by_half(&self, before: &Loop) -> bool {
-        let stall = self.record.contract.limits.stall;
+        let stall = self.ledger.record.contract.limits.stall;
         let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
-        reaches(self.record.state.still) && !reaches(before.state.still)
+        reaches(self.ledger.record.state.still) && !reaches(before.state.still)
     }
 
     /// Runs the user's commands for a moment, tells those that failed, and gives the first such.
     pub(super) fn react(&self, on: On) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
-        for end in react(self.home, &self.record, on, &Map::new(), &stop) {
+        for end in react(self.home, &self.ledger.record, on, &Map::new(), &stop) {
             if end.failed() {
                 let why = end.line();
                 self.tell(&News::ReactionFailed { on, run: &end.run, why: &why });
@@ -168,10 +146,10 @@ impl Runner<'_> {
 
     /// What crew itself did to the working tree is no progress of the agent's.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
-        let is_watched = self.record.watches_the_tree();
-        let tree = is_watched.then(|| fingerprint(&self.record)).flatten().map(|it| it.hash);
-        let protected = self.record.protected.clone();
-        self.amend(what, |record| {
+        let is_watched = self.ledger.record.watches_the_tree();
+        let tree = is_watched.then(|| fingerprint(&self.ledger.record)).flatten().map(|it| it.hash);
+        let protected = self.ledger.record.protected.clone();
+        self.ledger.change(what, |record| {
             record.state.tree.clone_from(&tree);
             record.protected.clone_from(&protected);
         });
@@ -179,34 +157,9 @@ impl Runner<'_> {
 
     /// The user's words that wait are in the prompt of the iteration that begins.
     pub(super) fn mark_as_told(&mut self) {
-        let told = self.record.state.words.len();
-        if told != self.record.state.told {
-            self.amend("told the agent", |record| record.state.told = told);
-        }
-    }
-
-    /// Changes the record as it is by now; not one that another owner has taken.
-    pub(super) fn amend(&mut self, what: &str, change: impl Fn(&mut Loop)) {
-        if self.is_unsaved() {
-            return change(&mut self.record);
-        }
-        let recorded = store::hold(self.home, &self.record.id, store::LOCK_WAIT)
-            .map_err(anyhow::Error::from)
-            .and_then(|held| {
-                let mut found = held.load()?;
-                if !is_ours(&found) {
-                    return Ok(found);
-                }
-                let before = found.protected.clone();
-                change(&mut found);
-                Ok(held.record(found, |next| Event::changed_from(before.as_ref(), what, next))?)
-            });
-        match recorded {
-            Ok(found) => self.record = found,
-            Err(error) => {
-                self.remember(error);
-                change(&mut self.record);
-            }
+        let told = self.ledger.record.state.words.len();
+        if told != self.ledger.record.state.told {
+            self.ledger.change("told the agent", |record| record.state.told = told);
         }
     }
 }

@@ -24,7 +24,7 @@ impl Runner<'_> {
     /// How a loop ends whose repository is lost: before its end is recorded, so that no page of a finished loop
     /// passes over it.
     pub(super) fn loss(&self) -> Option<Ending> {
-        let (git, place) = (self.run().git, &self.record.place);
+        let (git, place) = (self.run().git, &self.ledger.record.place);
         let is_unlooked = !git.commit && !git.push && pin::seems_there(place);
         if is_unlooked || place.repository.is_none() {
             return None;
@@ -45,8 +45,8 @@ impl Runner<'_> {
 
     /// Without its repository a loop cannot go on. Where it ends anyway, its last work is in no commit.
     pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
-        let why = self.record.state.ending.as_ref().map(|ending| ending.why.clone());
-        if self.record.is_live() {
+        let why = self.ledger.record.state.ending.as_ref().map(|ending| ending.why.clone());
+        if self.ledger.record.is_live() {
             self.end(Outcome::Blocked, &reason(fault));
         } else if self.run().git.commit && why != Some(reason(fault)) {
             self.tell(&News::CommitFailed { why: &fault.line() });
@@ -56,8 +56,8 @@ impl Runner<'_> {
 
     /// Commits what the iteration changed. The commit is no progress of the next one.
     fn commit(&mut self) -> Option<GitFault> {
-        self.record.place.repository.as_ref()?;
-        let message = commit_message(&self.record);
+        self.ledger.record.place.repository.as_ref()?;
+        let message = commit_message(&self.ledger.record);
         let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
         let kept = drafts.and_then(|drafts| {
             let stop = self.second_wish("commit");
@@ -99,7 +99,7 @@ impl Runner<'_> {
                 )));
             }
         }
-        if self.record.state.git.commits != Failures::default() {
+        if self.ledger.record.state.git.commits != Failures::default() {
             self.remember_of_git(|git| git.commits = Failures::default());
         }
         if let Some(drafts) = &mut drafts {
@@ -115,7 +115,7 @@ impl Runner<'_> {
                  FILE prints yours)",
                 drafts::told(&taken)
             )));
-            let _ = drafts.forget(self.home, &self.record.id, &taken);
+            let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
         }
         self.tell_of_another_branch(branch);
         self.look_at_the_tree(&format!("committed {commit}"));
@@ -134,7 +134,7 @@ impl Runner<'_> {
             if paths.is_empty() {
                 continue;
             }
-            let kept = |path: &PathBuf| drafts::is_kept(self.home, &self.record.id, path);
+            let kept = |path: &PathBuf| drafts::is_kept(self.home, &self.ledger.record.id, path);
             let way_out = match paths.iter().filter(|path| kept(path)).count() {
                 0 => "no copy is kept",
                 count if count == paths.len() => "crew show --before FILE prints yours",
@@ -144,13 +144,13 @@ impl Runner<'_> {
         }
         self.missed.extend(gone);
         if !committed.is_empty() {
-            let _ = drafts.forget(self.home, &self.record.id, committed);
+            let _ = drafts.forget(self.home, &self.ledger.record.id, committed);
         }
     }
 
     /// Says once that the commits go to another branch than the loop's.
     fn tell_of_another_branch(&mut self, branch: Option<&str>) {
-        let own = self.record.branch();
+        let own = self.ledger.record.branch();
         if branch == own {
             self.elsewhere = None;
         } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
@@ -160,7 +160,7 @@ impl Runner<'_> {
     }
 
     fn drafts(&self) -> Result<Drafts, GitFault> {
-        let cause = match Drafts::read(self.home, &self.record.id) {
+        let cause = match Drafts::read(self.home, &self.ledger.record.id) {
             Ok(Some(drafts)) => return Ok(drafts),
             Ok(None) => "the list of what was yours at the start is gone".to_owned(),
             Err(error) => error.to_string(),
@@ -172,7 +172,7 @@ impl Runner<'_> {
     /// The first Ctrl-C lets a step end, which is said once; a second or a cancel ends it.
     fn second_wish(&self, step: &str) -> impl Fn() -> bool {
         let is_told = Cell::new(false);
-        let cancels = Cancels::new(self.home, &self.record.id);
+        let cancels = Cancels::new(self.home, &self.ledger.record.id);
         move || {
             if self.tick() && !is_told.replace(true) {
                 let most = if step == "push" { "two" } else { "five" };
@@ -187,11 +187,11 @@ impl Runner<'_> {
     fn push(&mut self) -> Option<GitFault> {
         let pushed = {
             let stop = self.second_wish("push");
-            let sent = self.record.state.git.pushed.as_ref();
+            let sent = self.ledger.record.state.git.pushed.as_ref();
             let rebases = self.run().git.rebase.is_some();
-            self.steps_until(&stop, |steps| steps.push(self.record.branch(), sent, rebases))
+            self.steps_until(&stop, |steps| steps.push(self.ledger.record.branch(), sent, rebases))
         };
-        let is_here = self.record.place.repository.is_some();
+        let is_here = self.ledger.record.place.repository.is_some();
         let pushed = pushed
             .unwrap_or_else(|| Err(if is_here { unlisted(Step::Push) } else { without_git() }));
         match pushed {
@@ -222,12 +222,12 @@ impl Runner<'_> {
             commit: commit.clone(),
             rebased: None,
         };
-        let known = &self.record.state.git;
+        let known = &self.ledger.record.state.git;
         if pushed.upstream_was_set
             || known.pushed.as_ref() != Some(&sent)
             || known.pushes != Failures::default()
         {
-            self.amend(&format!("pushed {branch} to {remote}"), |record| {
+            self.ledger.change(&format!("pushed {branch} to {remote}"), |record| {
                 record.trusted.clone_from(&trusted);
                 record.state.git.pushed = Some(sent.clone());
                 record.state.git.pushes = Failures::default();
@@ -236,7 +236,7 @@ impl Runner<'_> {
     }
 
     fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
-        self.amend("a step of git", |record| change(&mut record.state.git));
+        self.ledger.change("a step of git", |record| change(&mut record.state.git));
     }
 
     /// Takes steps of git; `None` outside git.
@@ -249,23 +249,23 @@ impl Runner<'_> {
         stop: &dyn Fn() -> bool,
         take: impl FnOnce(Steps<'_>) -> T,
     ) -> Option<T> {
-        Some(take(Steps::new(&self.record.place, self.trusted.as_ref()?, stop)))
+        Some(take(Steps::new(&self.ledger.record.place, self.trusted.as_ref()?, stop)))
     }
 
     /// What stands at the protected paths; `None` where nothing is protected.
     fn protected(&self) -> Option<protect::Marks> {
-        self.record.protected.as_ref()?;
-        protected::look(&self.record).ok()
+        self.ledger.record.protected.as_ref()?;
+        protected::look(&self.ledger.record).ok()
     }
 
     /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
     pub(super) fn rebase(&mut self, onto: &str) -> bool {
         let before = self.protected();
-        let checkout = self.record.place.checkout.clone();
+        let checkout = self.ledger.record.place.checkout.clone();
         let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
         let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
         let carried = self.sent_commit_below();
-        match self.steps(|steps| steps.rebase(self.record.branch(), onto)) {
+        match self.steps(|steps| steps.rebase(self.ledger.record.branch(), onto)) {
             None | Some(Ok(Rebased::NothingNew)) => true,
             Some(Err(fault)) if fault.trouble == Trouble::Branch => {
                 self.tell(&News::Noted(&fault.line()));
@@ -275,12 +275,13 @@ impl Runner<'_> {
                 self.tell(&News::Rebased { onto });
                 let after = self.protected();
                 if let (Some(began), Some(before), Some(after)) =
-                    (&mut self.record.protected, before, after)
+                    (&mut self.ledger.record.protected, before, after)
                 {
                     began.marks = protect::moved(&began.marks, &before, after);
                 }
                 if let Some((untouched, mut drafts)) = drafts {
-                    let _ = drafts.mark_again(self.home, &self.record.id, &checkout, untouched);
+                    let _ =
+                        drafts.mark_again(self.home, &self.ledger.record.id, &checkout, untouched);
                 }
                 self.carry(carried);
                 self.look_at_the_tree(&format!("rebased onto {onto}"));
@@ -297,8 +298,8 @@ impl Runner<'_> {
     /// makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
         let seen = || self.steps(|steps| steps.seen()).flatten().filter(|_| self.run().git.push);
-        let sent = self.record.state.git.pushed.clone().or_else(seen)?;
-        let head = pin::stand(&self.record.place, Step::Rebase).ok()?.head?;
+        let sent = self.ledger.record.state.git.pushed.clone().or_else(seen)?;
+        let head = pin::stand(&self.ledger.record.place, Step::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
@@ -306,7 +307,8 @@ impl Runner<'_> {
     /// Remembers what a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
-        let head = pin::stand(&self.record.place, Step::Rebase).ok().and_then(|stand| stand.head);
+        let head =
+            pin::stand(&self.ledger.record.place, Step::Rebase).ok().and_then(|stand| stand.head);
         let sent = Sent { rebased: head, ..sent };
         self.remember_of_git(|git| git.pushed = Some(sent.clone()));
     }

@@ -64,7 +64,7 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
             return self.is_ordered;
         }
         self.looked = Stopwatch::start();
-        self.is_ordered = store::breaks_off(self.runner.home, &self.runner.record.id);
+        self.is_ordered = store::breaks_off(self.runner.home, &self.runner.ledger.record.id);
         self.is_ordered
     }
 }

@@ -10,7 +10,7 @@ use self::fence::{Fences, indentation};
 pub use self::near_miss::NearMiss;
 use self::quote::{Quoted, Quotes};
 use super::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
-use super::text::{is_unseen, plain};
+use super::text::{is_unseen, plain, within};
 
 mod echo;
 mod fence;
@@ -105,7 +105,8 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     }
     if let Some(word) = reserved(&said).filter(|_| is_exact) {
         let reason = said[word.len()..].trim_start().trim_start_matches(COLONS).trim();
-        let reason = Some(shortened(reason, MAX_REASON_CHARACTERS)).filter(|it| !it.is_empty());
+        let reason =
+            Some(within(&plain(reason), MAX_REASON_CHARACTERS)).filter(|it| !it.is_empty());
         return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
     }
     let is_almost = is_promise
@@ -114,7 +115,7 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     Claim::NearMiss(match promise {
         _ if is_almost => NearMiss::WrongCase,
         None => NearMiss::NoPromise,
-        Some(_) => NearMiss::WrongText { said: shortened(&said, MAX_SAID_CHARACTERS) },
+        Some(_) => NearMiss::WrongText { said: within(&plain(&said), MAX_SAID_CHARACTERS) },
     })
 }
 
@@ -259,14 +260,4 @@ fn starts_with(text: &str, tag: &str) -> bool {
 fn ends_with(text: &str, tag: &str) -> bool {
     let start = text.len().checked_sub(tag.len());
     start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(tag))
-}
-
-/// A text as a person may see it, cut to so many characters, the last of them an ellipsis.
-fn shortened(text: &str, characters: usize) -> String {
-    let text = &plain(text);
-    let mut ends = text.char_indices().map(|(offset, _)| offset).skip(characters - 1);
-    match (ends.next(), ends.next()) {
-        (Some(end), Some(_)) => format!("{}…", text[..end].trim_end()),
-        _ => text.clone(),
-    }
 }

@@ -70,10 +70,8 @@ fn summary(text: &mut String, known: &Known<'_>) {
     row(text, "started", &known.time(record.started_at));
     row(text, "time awake", &took(record.state.awake_ms));
     if let Some(spread) = record.spread() {
-        let [min, mean, max, deviation] =
-            [spread.min, spread.mean, spread.max, spread.deviation].map(took);
-        let each = format!("min {min}, mean {mean}, max {max}, standard deviation {deviation}");
-        row(text, "each iteration", &each);
+        let [min, mean, max] = [spread.min, spread.mean, spread.max].map(took);
+        row(text, "each iteration", &format!("min {min}, mean {mean}, max {max}"));
     }
     if let Some(spent) = record.spent() {
         row(text, "cost", &spent);
@@ -128,7 +126,7 @@ fn iterations(text: &mut String, known: &Known<'_>) {
         "<h2>Iterations</h2>\n<table class=\"all\">\n<tr><th>n</th><th>ended</th><th>time</th>",
     );
     text.push_str("<th></th><th>what it was</th><th>cost</th></tr>\n");
-    for chapter in &story.chapters {
+    for chapter in story.chapters.iter() {
         if let What::Iteration(iteration) = &chapter.what {
             let share = iteration.elapsed_ms.saturating_mul(100) / longest;
             let tone = tone(&iteration.evidence);
@@ -162,11 +160,11 @@ fn tone(evidence: &Evidence) -> &'static str {
 
 fn happenings(text: &mut String, known: &Known<'_>) {
     text.push_str("<h2>What else happened</h2>\n<table>\n");
-    if known.story.earlier > 0 {
-        let earlier = format!("{} lines before these", known.story.earlier);
+    if known.story.chapters.earlier > 0 {
+        let earlier = format!("{} lines before these", known.story.chapters.earlier);
         row(text, "", &earlier);
     }
-    for chapter in &known.story.chapters {
+    for chapter in known.story.chapters.iter() {
         if !matches!(chapter.what, What::Iteration(_)) {
             row(text, &known.time(chapter.at), &told(chapter));
         }
@@ -174,7 +172,7 @@ fn happenings(text: &mut String, known: &Known<'_>) {
     for remark in remarks(known.story) {
         row(text, "", &remark);
     }
-    if let Some(last) = known.story.drivers.last().filter(|_| known.record.is_live()) {
+    if let Some(last) = known.story.drivers.iter().last().filter(|_| known.record.is_live()) {
         row(text, "now", &format!("driven by {}", who(last)));
     }
     text.push_str("</table>\n");

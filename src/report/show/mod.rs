@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::json::{SCHEMA, one};
 use super::page::{self, row, tail};
-use super::words::{count, took};
+use super::words::took;
 use super::{line, run};
-use crate::engine::evidence::{Evidence, Progress, Standing};
+use crate::engine::evidence::{Evidence, Standing};
 use crate::engine::handoff::Since;
 use crate::engine::looped::Loop;
 use crate::engine::owner::Driver;
-use crate::engine::prompt::clip;
 use crate::engine::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::text::{clip, count};
 
 /// The most chapters a page for people tells, the newest.
 const TOLD_MAX: usize = 200;
@@ -43,8 +43,8 @@ pub fn page(known: &Known<'_>) -> String {
     }
     row(&mut text, "driver", &drivers(story));
     text.push_str("\nstory\n");
-    let skipped = story.chapters.len().saturating_sub(TOLD_MAX);
-    let earlier = story.earlier + skipped as u64;
+    let skipped = story.chapters.iter().len().saturating_sub(TOLD_MAX);
+    let earlier = story.chapters.earlier + skipped as u64;
     if earlier > 0 {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
@@ -95,12 +95,7 @@ fn told(chapter: &Chapter) -> String {
     let text = match &chapter.what {
         What::Started { by } => format!("started in {}", who(by)),
         What::Iteration(iteration) => iterated(iteration),
-        What::Boundary { decision, why } => match (decision.as_str(), why.as_deref()) {
-            ("wait", Some(why)) => format!("waited: {why}"),
-            ("hold", Some(why)) => format!("held: {why}"),
-            ("finish", Some(why)) => format!("finished: {why}"),
-            (other, why) => format!("{other} {}", why.unwrap_or_default()),
-        },
+        What::Boundary { decision, why } => decided(decision, why.as_deref()),
         What::Changed { what, by, .. } => match by {
             Some(by) => format!("{what}; driven by {} from here", who(by)),
             None => what.clone(),
@@ -134,13 +129,17 @@ fn happened(evidence: &Evidence) -> Vec<String> {
 
 /// What was decided, where the loop did not just go on.
 fn after(iteration: &Iteration) -> Option<String> {
-    let why = iteration.why.as_deref().unwrap_or_default();
-    match iteration.decision.as_str() {
-        "continue" => None,
-        "finish" => Some(format!("finished: {why}")),
-        "hold" => Some(format!("held: {why}")),
-        "wait" => Some(format!("waited: {why}")),
-        other => Some(other.to_owned()),
+    (iteration.decision != "continue")
+        .then(|| decided(&iteration.decision, iteration.why.as_deref()))
+}
+
+fn decided(decision: &str, why: Option<&str>) -> String {
+    let why = why.unwrap_or_default();
+    match decision {
+        "finish" => format!("finished: {why}"),
+        "hold" => format!("held: {why}"),
+        "wait" => format!("waited: {why}"),
+        other => format!("{other} {why}"),
     }
 }
 
@@ -157,20 +156,15 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     let evidence = &iteration.evidence;
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
     row(&mut text, "time", &took(iteration.elapsed_ms));
-    row(&mut text, "claim", &claim(&evidence.claim));
+    let claim = ["accepted", "refused", "FAILURE", "BLOCKED", "not heard"];
+    let claim = evidence.claim.worded(claim, |because| clip(because, 300));
+    row(&mut text, "claim", claim.as_deref().unwrap_or("none"));
     if let Some(failure) = &evidence.failure {
         row(&mut text, "failure", &clip(failure, 300));
         tail(&mut text, &evidence.errors);
     }
-    row(
-        &mut text,
-        "progress",
-        match evidence.progress {
-            Progress::Made => "made",
-            Progress::None => "none: no file, commit or check changed",
-            Progress::Unknown => "unknown",
-        },
-    );
+    let progress = ["made", "none: no file, commit or check changed", "unknown"];
+    row(&mut text, "progress", evidence.progress.worded(progress));
     if let Some(spent) = evidence.usage.as_ref().and_then(|usage| usage.spoken(false)) {
         row(&mut text, "cost", &spent);
     }
@@ -192,27 +186,15 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     text
 }
 
-fn claim(standing: &Standing) -> String {
-    let (word, because) = match standing {
-        Standing::None => return "none".to_owned(),
-        Standing::Accepted => return "accepted".to_owned(),
-        Standing::Refused(because) => ("refused", because),
-        Standing::Failure(reason) => ("FAILURE", reason),
-        Standing::Blocked(reason) => ("BLOCKED", reason),
-        Standing::NearMiss(miss) => ("not heard", miss),
-    };
-    if because.is_empty() { word.to_owned() } else { format!("{word}: {}", clip(because, 300)) }
-}
-
 /// The story for programs: at most the newest 10,000 lines of the journal, and how many were before.
 pub fn json(known: &Known<'_>) -> Value {
     let Known { record, owner_is_gone, story, since, .. } = *known;
     json!({
         "schema": SCHEMA,
         "loop": one(record, owner_is_gone),
-        "drivers": story.drivers,
-        "story": story.chapters,
-        "earlier": story.earlier,
+        "drivers": story.drivers.iter().collect::<Vec<_>>(),
+        "story": story.chapters.iter().collect::<Vec<_>>(),
+        "earlier": story.chapters.earlier,
         "torn_lines": story.torn,
         "cut": story.cut,
         "spread_ms": record.spread(),
