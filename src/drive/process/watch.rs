@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::Runner;
-use crate::agents::Reader;
+use crate::agents::OutputReader;
 use crate::engine::looped::LoopId;
 use crate::engine::news::News;
 use crate::engine::text::plain;
@@ -19,7 +19,7 @@ const ORDERS_MS: u64 = 200;
 /// One agent, watched.
 pub(super) struct Watcher<'a, 'runner> {
     runner: &'a Runner<'runner>,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn OutputReader>,
     looked: Stopwatch,
     is_ordered: bool,
     was_told: bool,
@@ -49,12 +49,12 @@ impl<'a> Cancels<'a> {
 }
 
 impl<'a, 'runner> Watcher<'a, 'runner> {
-    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn Reader>) -> Self {
+    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn OutputReader>) -> Self {
         Self { runner, reader, looked: Stopwatch::start(), is_ordered: false, was_told: false }
     }
 
     /// What the agent's output came to.
-    pub(super) fn into_reader(self) -> Box<dyn Reader> {
+    pub(super) fn into_reader(self) -> Box<dyn OutputReader> {
         self.reader
     }
 
