@@ -10,7 +10,7 @@ use crate::engine::news::News;
 use crate::engine::text::plain;
 use crate::world::clock::Stopwatch;
 use crate::world::home::Home;
-use crate::world::process::agent::{Stop, Watch};
+use crate::world::process::{StopRequest, Watch};
 use crate::world::store;
 
 /// Milliseconds between two looks for an order, which is a look at the disk.
@@ -88,7 +88,7 @@ impl Watch for Watcher<'_, '_> {
         self.reader.is_closed()
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<StopRequest> {
         let is_signalled = self.runner.tick();
         if !is_signalled && !self.orders() {
             return None;
@@ -97,6 +97,6 @@ impl Watch for Watcher<'_, '_> {
             self.was_told = true;
             self.runner.tell(&News::Stopping);
         }
-        Some(if self.runner.signals.times() > 1 { Stop::Kill } else { Stop::Now })
+        Some(if self.runner.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })
     }
 }
