@@ -15,7 +15,7 @@ const OTHERS: &str = include_str!("agents.toml");
 /// An agent as a file describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct AgentRow {
     command: Vec<String>,
     #[serde(default)]
     prompt: PromptDoor,
@@ -62,7 +62,7 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
     }
 }
 
-impl Entry {
+impl AgentRow {
     fn named(self, name: &str) -> Agent {
         Agent {
             name: name.to_owned(),
@@ -78,7 +78,7 @@ impl Entry {
 }
 
 /// The file is a part of the program: that it can be read is a test's to say.
-fn others() -> BTreeMap<String, Entry> {
+fn others() -> BTreeMap<String, AgentRow> {
     toml::from_str(OTHERS).unwrap_or_default()
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {
-        toml::from_str::<BTreeMap<String, Entry>>(OTHERS).unwrap();
+        toml::from_str::<BTreeMap<String, AgentRow>>(OTHERS).unwrap();
         let names = known();
         let expected =
             ["claude", "codex", "copilot", "cursor-agent", "gemini", "kiro-cli", "opencode"];

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
-use super::lenient::{Number, Part, Word, part};
-use super::open::Open;
+use super::lenient::{Lenient, NumberField, TextField, part};
+use super::open::OpenWork;
 use super::words::{KEPT_BYTES, end, note, shown, start};
-use super::{Reader, Report};
+use super::{OutputReader, Report};
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::engine::facts::Closing;
 use crate::engine::usage::{Tokens, Usage};
@@ -47,53 +47,52 @@ pub(super) fn agent() -> Agent {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct Event {
-    #[serde(rename = "type", default)]
-    kind: Word,
-    #[serde(default, deserialize_with = "part")]
-    item: Item,
-    #[serde(default)]
-    usage: Part<Used>,
-    /// Of an `error`.
-    #[serde(default)]
-    message: Word,
-    /// Of a `turn.failed`.
-    #[serde(default, deserialize_with = "part")]
-    error: Failure,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Item {
-    id: Word,
+struct CodexEvent {
     #[serde(rename = "type")]
-    kind: Word,
-    text: Word,
-    command: Word,
-    status: Word,
-    tool: Word,
-    query: Word,
-    message: Word,
+    kind: TextField,
+    #[serde(deserialize_with = "part")]
+    item: CodexItem,
+    usage: Lenient<CodexUsage>,
+    /// Of an `error`.
+    message: TextField,
+    /// Of a `turn.failed`.
+    #[serde(deserialize_with = "part")]
+    error: TurnFailure,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Used {
+struct CodexItem {
+    id: TextField,
+    #[serde(rename = "type")]
+    kind: TextField,
+    text: TextField,
+    command: TextField,
+    status: TextField,
+    tool: TextField,
+    query: TextField,
+    message: TextField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CodexUsage {
     /// Those from the cache included.
     #[serde(rename = "input_tokens")]
-    input: Number,
+    input: NumberField,
     #[serde(rename = "cached_input_tokens")]
-    cached: Number,
+    cached: NumberField,
     /// Those of its thoughts included.
     #[serde(rename = "output_tokens")]
-    output: Number,
+    output: NumberField,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Failure {
-    #[serde(default)]
-    message: Word,
+#[serde(default)]
+struct TurnFailure {
+    message: TextField,
 }
 
 /// What the stream said so far.
@@ -103,7 +102,7 @@ pub(super) struct Codex {
     name: String,
     words: Option<String>,
     words_are_last: bool,
-    open: Open,
+    open: OpenWork,
     /// Of the whole thread, as the last finished turn told it.
     tokens: Option<Tokens>,
     /// Whether a turn is open or failed: what it used is not told.
@@ -121,7 +120,7 @@ impl Codex {
             name: name.to_owned(),
             words: None,
             words_are_last: false,
-            open: Open::default(),
+            open: OpenWork::default(),
             tokens: None,
             is_untold: false,
             error: None,
@@ -131,7 +130,7 @@ impl Codex {
         }
     }
 
-    fn item(&mut self, kind: &str, item: &Item) -> Option<String> {
+    fn item(&mut self, kind: &str, item: &CodexItem) -> Option<String> {
         let what = item.kind.text()?;
         let id = item.id.text().unwrap_or_default();
         if !NO_WORK.contains(&what) {
@@ -181,16 +180,16 @@ impl Codex {
     }
 }
 
-impl Item {
+impl CodexItem {
     fn spoken(&self, what: &str, is_declined: bool) -> String {
-        let with = [&self.command, &self.tool, &self.query].into_iter().find_map(Word::text);
+        let with = [&self.command, &self.tool, &self.query].into_iter().find_map(TextField::text);
         let with = with.map(|it| format!(": {}", start(it, CALL_CHARS))).unwrap_or_default();
         let denied = if is_declined { "denied: " } else { "" };
         shown(&format!("{denied}{}{with}", what.replace('_', " ")))
     }
 }
 
-impl Used {
+impl CodexUsage {
     fn tokens(&self) -> Tokens {
         let input = self.input.count();
         let cache_read = self.cached.count().min(input);
@@ -203,9 +202,9 @@ impl Used {
     }
 }
 
-impl Reader for Codex {
+impl OutputReader for Codex {
     fn line(&mut self, line: &str) -> Option<String> {
-        let Ok(Part(Some(event))) = serde_json::from_str::<Part<Event>>(line) else {
+        let Ok(Lenient(Some(event))) = serde_json::from_str::<Lenient<CodexEvent>>(line) else {
             let is_broken = line.trim_start().starts_with('{');
             return (!is_broken).then(|| shown(line)).filter(|shown| !shown.is_empty());
         };
@@ -217,7 +216,7 @@ impl Reader for Codex {
                 None
             }
             "turn.completed" => {
-                self.tokens = event.usage.0.as_ref().map(Used::tokens).or(self.tokens);
+                self.tokens = event.usage.0.as_ref().map(CodexUsage::tokens).or(self.tokens);
                 self.is_untold &= event.usage.0.is_none();
                 self.error = None;
                 self.is_closed = true;

@@ -1,14 +1,11 @@
-//! A command given as one text (`--agent-cmd`) as an agent: split into words at white space, with quotes,
-//! and never given to a shell, so nothing in it is expanded. The prompt goes to its standard input.
+//! A command given as one text (`--agent-cmd`) as an agent: split into words as a shell splits it, but
+//! never given to one, so nothing in it is expanded. The prompt goes to its standard input.
 
 use std::collections::BTreeMap;
-use std::iter::Peekable;
-use std::str::Chars;
 
 use crate::engine::agent::{Agent, Dialect, PromptDoor};
 
-/// Reads the command. Single quotes keep everything; in double quotes a backslash keeps `"` and `\`;
-/// outside quotes it keeps any character. The agent is named by its program.
+/// Reads the command. The agent is named by its program.
 pub fn command(text: &str) -> Result<Agent, String> {
     let command = split(text)?;
     let program = command.first().filter(|program| !program.is_empty());
@@ -31,50 +28,20 @@ pub fn command(text: &str) -> Result<Agent, String> {
 }
 
 fn split(text: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut characters = text.chars().peekable();
-    loop {
-        while characters.next_if(|it| it.is_whitespace()).is_some() {}
-        if characters.peek().is_none() {
-            return Ok(words);
-        }
-        words.push(word(&mut characters)?);
+    let words = shell_words::split(text).map_err(|_| {
+        let is_single = shell_words::split(&format!("{text}'")).is_ok();
+        let quote = if is_single { '\'' } else { '"' };
+        format!(
+            "--agent-cmd has an opening {quote} that is never closed: close it, or write \\{quote} for the \
+             character itself"
+        )
+    })?;
+    // A shell would wait for the next line.
+    let is_cut = text.chars().rev().take_while(|it| *it == '\\').count() % 2 == 1;
+    if is_cut {
+        return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());
     }
-}
-
-fn word(characters: &mut Peekable<Chars<'_>>) -> Result<String, String> {
-    let mut word = String::new();
-    while let Some(character) = characters.next_if(|it| !it.is_whitespace()) {
-        match character {
-            '\'' | '"' => quoted(character, characters, &mut word)?,
-            '\\' => word.push(characters.next().ok_or_else(|| {
-                "--agent-cmd ends in a backslash: double it, or remove it".to_owned()
-            })?),
-            _ => word.push(character),
-        }
-    }
-    Ok(word)
-}
-
-fn quoted(
-    quote: char,
-    characters: &mut Peekable<Chars<'_>>,
-    word: &mut String,
-) -> Result<(), String> {
-    while let Some(character) = characters.next() {
-        match character {
-            _ if character == quote => return Ok(()),
-            '\\' if quote == '"' => {
-                let kept = characters.next_if(|it| matches!(it, '"' | '\\'));
-                word.push(kept.unwrap_or('\\'));
-            }
-            _ => word.push(character),
-        }
-    }
-    Err(format!(
-        "--agent-cmd has an opening {quote} that is never closed: close it, or write \\{quote} for the \
-         character itself"
-    ))
+    Ok(words)
 }
 
 #[cfg(test)]
@@ -83,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_command_is_split_at_white_space_with_quotes_and_nothing_is_expanded() {
-        let table: [(&str, &[&str]); 9] = [
+        let table: [(&str, &[&str]); 11] = [
             ("agent", &["agent"]),
             ("  agent\t--fast \n x ", &["agent", "--fast", "x"]),
             ("agent 'two words' \"and 'three' more\"", &["agent", "two words", "and 'three' more"]),
@@ -96,6 +63,8 @@ mod tests {
             ),
             ("agent {prompt} é'ü 漢'", &["agent", "{prompt}", "éü 漢"]),
             (r"agent 'C:\dir\'", &["agent", r"C:\dir\"]),
+            ("agent \\\n--fast a\\\\", &["agent", "--fast", "a\\"]),
+            ("agent a#1 '#2' # 3", &["agent", "a#1", "#2"]),
         ];
         for (text, expected) in table {
             assert_eq!(command(text).unwrap().command, expected, "{text}");

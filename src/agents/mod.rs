@@ -22,7 +22,7 @@ mod tests;
 mod text;
 mod words;
 
-pub use self::report::{Reader, Report};
+pub use self::report::{OutputReader, Report};
 
 /// The longest prompt given as an argument, in bytes: Linux takes one argument of less than 128 KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
@@ -66,7 +66,7 @@ pub struct Launch {
 }
 
 /// The reader for an agent's output.
-pub fn reader(agent: &Agent) -> Box<dyn Reader> {
+pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
     match agent.dialect {
         Dialect::Claude => Box::new(claude::Claude::default()),
         Dialect::Codex => Box::new(codex::Codex::new(&agent.name)),

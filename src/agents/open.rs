@@ -9,13 +9,13 @@ const NAME_BYTES: usize = 200;
 
 /// The names of what is open.
 #[derive(Debug, Default)]
-pub(super) struct Open {
+pub(super) struct OpenWork {
     tools: HashSet<String>,
     tasks: HashSet<String>,
     hooks: HashSet<String>,
 }
 
-impl Open {
+impl OpenWork {
     pub(super) fn is_any(&self) -> bool {
         self.is_any_work() || !self.hooks.is_empty()
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_begun_is_open_until_it_is_ended() {
-        let mut open = Open::default();
+        let mut open = OpenWork::default();
         open.tool("one");
         open.tool("two");
         open.close("one");
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn no_output_makes_it_grow_without_bound() {
-        let mut open = Open::default();
+        let mut open = OpenWork::default();
         open.tool(&"x".repeat(NAME_BYTES + 1));
         open.tool("");
         assert!(!open.is_any());

@@ -79,7 +79,7 @@ impl Report {
 }
 
 /// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
-pub trait Reader: std::fmt::Debug {
+pub trait OutputReader: std::fmt::Debug {
     /// Takes one line of standard output, without its line break; gives what a person may see of it.
     fn line(&mut self, line: &str) -> Option<String>;
 

@@ -4,7 +4,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::words::{end, shown};
-use super::{Reader, Report};
+use super::{OutputReader, Report};
 use crate::engine::text::plain;
 
 /// How much of the end of the output is kept, in bytes.
@@ -16,7 +16,7 @@ pub(super) struct Text {
     tail: String,
 }
 
-impl Reader for Text {
+impl OutputReader for Text {
     fn line(&mut self, line: &str) -> Option<String> {
         // One line may be longer than all that is kept.
         self.tail.push_str(end(line, KEPT_BYTES));

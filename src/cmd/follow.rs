@@ -15,7 +15,7 @@ use crate::world::logs::{self, tail::Tail};
 use crate::world::{clock, disk, store};
 
 /// The most of a log that is shown: all that is kept of one.
-const SHOWN: u64 = 10 << 20;
+const SHOWN: u64 = 20 << 20;
 /// With `-f`, what is shown of what was printed before.
 const BEFORE: u64 = 16 << 10;
 const LOOK: Duration = Duration::from_millis(200);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::agent::{BROKEN, LIBRARY, TESTS, TESTS_TEXT, Turn};
 use crate::world::disk::{self, Durability};
-use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::process::{self, ExitCause, ProcessSpec};
 use crate::world::{env, unix};
 
 /// The longest any child of the demo may take; each needs some milliseconds.
@@ -107,17 +107,16 @@ impl Scratch {
     }
 
     fn run(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<String> {
-        let order = Order {
+        let spec = ProcessSpec {
             program,
             arguments,
             folder: &self.repository(),
             without: &[],
             variables: &self.variables,
-            within: WITHIN,
-            keep: FOR_READING,
-            with_errors: true,
+            input: Some(input),
+            within: Some(WITHIN),
         };
-        let ended = process::run_apart(&order, input, || self.interrupted());
+        let ended = process::run_apart(&spec, || self.interrupted());
         let ended = match ended {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 bail!("cannot find {program}\nhint: the demo needs git and sh on the PATH")
@@ -125,8 +124,8 @@ impl Scratch {
             other => other.with_context(|| format!("cannot run {program}"))?,
         };
         let output = String::from_utf8_lossy(&ended.output).into_owned();
-        match ended.end {
-            End::Exit(0) => Ok(output),
+        match ended.cause {
+            ExitCause::Exit(0) => Ok(output),
             how => bail!("{program} {}: {how:?}: {}", arguments.join(" "), output.trim()),
         }
     }

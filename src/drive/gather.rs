@@ -16,7 +16,7 @@ use crate::world::clock::{self, Deadline};
 use crate::world::fingerprint::fingerprint;
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
-use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
 use crate::world::{environment, protected};
 
 /// The status a shell exits with where it finds no program of the name.
@@ -148,35 +148,35 @@ fn run(
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
-    let order = Order {
+    let spec = ProcessSpec {
         program: "sh",
         arguments: &["-c", &check.run],
         folder: &subject.place.folder,
         without: &plan.dropped,
         variables: &variables,
-        within: own.min(left),
-        keep: FOR_READING,
-        with_errors: true,
+        input: None,
+        within: Some(own.min(left)),
     };
     let note = groups::note(home, &subject.id).ok();
-    let ended = match process::run(&order, note.as_ref().map(Note::file), stop) {
+    let note = note.as_ref().map(Note::file);
+    let ended = match process::run(&spec, Capture::ForReading, note, stop) {
         Ok(ended) => ended,
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };
     let elapsed_ms = ended.elapsed_ms;
     let tail = plain(&String::from_utf8_lossy(&ended.output));
-    let (verdict, exit) = match ended.end {
-        End::Stopped => return None,
-        End::ForeignSignal => {
+    let (verdict, exit) = match ended.cause {
+        ExitCause::Stopped => return None,
+        ExitCause::Signal(_) => {
             let why = "was ended by a signal that crew did not send".to_owned();
             return Some(unknown(why, elapsed_ms, &tail));
         }
-        End::TimedOut if left < own => {
+        ExitCause::TimedOut if left < own => {
             return Some(unknown(format!("was cut: {}", within.why), elapsed_ms, &tail));
         }
-        End::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
-        End::Exit(code) => (Verdict::Failed, Some(code)),
-        End::TimedOut => (Verdict::TimedOut, None),
+        ExitCause::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
+        ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
+        ExitCause::TimedOut | ExitCause::Idle | ExitCause::Lingered => (Verdict::TimedOut, None),
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
     let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };

@@ -13,7 +13,7 @@ use crate::engine::run::{On, Reaction};
 use crate::engine::text::{plain, tail_of};
 use crate::world::groups::{self, Note};
 use crate::world::home::Home;
-use crate::world::process::{self, End, FOR_READING, Order};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
 
 /// Runs every reaction to a moment, in the order given, whether or not the ones before failed. `extra` is
 /// told beside what the loop itself says. `stop` ends the running one and leaves the rest out.
@@ -46,18 +46,17 @@ fn run(
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let input = document(subject, on, extra).to_string() + "\n";
-    let order = Order {
+    let spec = ProcessSpec {
         program: "sh",
         arguments: &["-c", &reaction.run],
         folder: &subject.place.folder,
         without: &[],
         variables: &variables,
-        within: Duration::from_secs(reaction.timeout_s),
-        keep: FOR_READING,
-        with_errors: true,
+        input: Some(input.as_bytes()),
+        within: Some(Duration::from_secs(reaction.timeout_s)),
     };
     let note = groups::note(home, &subject.id).ok();
-    let ended = process::run_fed(&order, input.as_bytes(), note.as_ref().map(Note::file), stop);
+    let ended = process::run(&spec, Capture::ForReading, note.as_ref().map(Note::file), stop);
     let result = |verdict, exit, elapsed_ms, output: &str| ReactionEnd {
         on,
         run: reaction.run.clone(),
@@ -69,11 +68,11 @@ fn run(
     match ended {
         Err(error) => result(Verdict::Failed, None, 0, &error.to_string()),
         Ok(ended) => {
-            let (verdict, exit) = match ended.end {
-                End::Exit(0) => (Verdict::Passed, Some(0)),
-                End::Exit(code) => (Verdict::Failed, Some(code)),
-                End::TimedOut => (Verdict::TimedOut, None),
-                End::ForeignSignal | End::Stopped => (Verdict::Unknown, None),
+            let (verdict, exit) = match ended.cause {
+                ExitCause::Exit(0) => (Verdict::Passed, Some(0)),
+                ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
+                ExitCause::TimedOut => (Verdict::TimedOut, None),
+                _ => (Verdict::Unknown, None),
             };
             result(verdict, exit, ended.elapsed_ms, &plain(&String::from_utf8_lossy(&ended.output)))
         }

@@ -33,7 +33,7 @@ pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str>
     });
     let near = || {
         names()
-            .map(|(plain, name)| (distance(&written, &plain), plain.len(), name))
+            .map(|(plain, name)| (strsim::osa_distance(&written, &plain), plain.len(), name))
             .filter(|(distance, length, _)| *distance <= length / 3)
             .min_by_key(|(distance, ..)| *distance)
     };
@@ -42,30 +42,6 @@ pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str>
 
 fn plain(name: &str) -> String {
     name.trim_start_matches('-').to_lowercase().replace('_', "-")
-}
-
-/// How many letters must be changed, added, removed or swapped with the next to make one text of the other.
-fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().collect();
-    let to: Vec<char> = to.chars().collect();
-    let mut before = Vec::new();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, letter) in from.iter().enumerate() {
-        let mut next = vec![index + 1];
-        for (column, other) in to.iter().enumerate() {
-            let changed = row[column] + usize::from(letter != other);
-            let mut least = changed.min(row[column + 1] + 1).min(next[column] + 1);
-            let is_swapped =
-                index > 0 && column > 0 && from[index - 1] == *other && to[column - 1] == *letter;
-            if is_swapped {
-                let swapped: usize = before[column - 1];
-                least = least.min(swapped + 1);
-            }
-            next.push(least);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::process::{End, FOR_PARSING, FOR_READING, Order, run};
+use super::process::{Capture, ExitCause, ProcessSpec, run};
 use super::{env, tree};
 
 /// How long a question may take.
@@ -62,26 +62,26 @@ fn told(
     // A question must not be what sets off an update of the client.
     let variables = [("DISABLE_AUTOUPDATER", "1".to_owned())];
     let name = program.display().to_string();
-    let order = Order {
+    let spec = ProcessSpec {
         program: &name,
         arguments,
         folder,
         without: &[],
         variables: &variables,
-        within,
-        keep: if with_errors { FOR_READING } else { FOR_PARSING },
-        with_errors,
+        input: None,
+        within: Some(within),
     };
     let line = || format!("`{name} {}`", arguments.join(" "));
-    let ended = match run(&order, None, || false) {
+    let capture = if with_errors { Capture::ForReading } else { Capture::ForParsing };
+    let ended = match run(&spec, capture, None, || false) {
         Ok(ended) => ended,
         Err(error) => bail!("{} cannot be started: {error}", line()),
     };
     let said = String::from_utf8_lossy(&ended.output).trim().to_owned();
-    match ended.end {
-        End::Exit(0) => Ok(said),
-        End::Exit(code) => bail!("{} ended with {code}: {said}", line()),
-        End::TimedOut => bail!("{} gave no answer within {} s", line(), within.as_secs()),
-        End::ForeignSignal | End::Stopped => bail!("{} was ended by a signal", line()),
+    match ended.cause {
+        ExitCause::Exit(0) => Ok(said),
+        ExitCause::Exit(code) => bail!("{} ended with {code}: {said}", line()),
+        ExitCause::TimedOut => bail!("{} gave no answer within {} s", line(), within.as_secs()),
+        _ => bail!("{} was ended by a signal", line()),
     }
 }

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::parse::process_table::Row;
     use crate::world::process::alone::alone;
-    use crate::world::process::{End, Keep, Order, run};
+    use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
 
     #[test]
     fn a_family_is_found_by_its_parents() {
@@ -207,17 +207,19 @@ mod tests {
             let script = "setsid sh -c 'touch one; sleep 50' &
                 setsid sh -c 'trap \"\" TERM; touch two; sleep 50' &
                 while ! [ -e one -a -e two ]; do sleep 0.01; done";
-            let order = Order {
+            let spec = ProcessSpec {
                 program: "sh",
                 arguments: &["-c", script],
                 folder: folder.path(),
                 without: &[],
                 variables: &[("CREW_LOOP", "k3v9aaaa".to_owned())],
-                within: Duration::from_secs(10),
-                keep: Keep { head: 0, tail: 0 },
-                with_errors: false,
+                input: None,
+                within: Some(Duration::from_secs(10)),
             };
-            assert_eq!(run(&order, None, || false).unwrap().end, End::Exit(0));
+            assert_eq!(
+                run(&spec, Capture::ForParsing, None, || false).unwrap().cause,
+                ExitCause::Exit(0)
+            );
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
                 let all = below(&processes::table(), unix::my_id());

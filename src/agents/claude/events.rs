@@ -6,39 +6,41 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::agents::lenient::{Call, Dollars, Flag, List, Number, Part, Word, part};
+use crate::agents::lenient::{
+    Dollars, FlagField, Lenient, ListField, NumberField, TextField, ToolInput, part,
+};
 use crate::agents::words::shown;
 
 /// The kind of an end by the client's own limit on turns.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
 #[derive(Debug)]
-pub(super) enum Event {
-    Said(Said),
-    Heard(Heard),
-    System(System),
-    Limit(Limit),
-    Result(Box<Result>),
+pub(super) enum ClaudeEvent {
+    Assistant(AssistantEvent),
+    User(UserEvent),
+    System(SystemEvent),
+    RateLimit(RateLimitEvent),
+    Result(Box<ResultEvent>),
     Unknown,
 }
 
-impl Event {
+impl ClaudeEvent {
     /// Reads a line; one that is no event, or none that is known, is `Unknown`.
     pub(super) fn read(line: &str) -> Self {
         #[derive(Deserialize)]
-        struct Kind {
-            #[serde(rename = "type", default)]
-            kind: Word,
+        struct EventKind {
+            #[serde(rename = "type")]
+            kind: TextField,
         }
-        fn read<'a, T: Deserialize<'a>>(line: &'a str, event: fn(T) -> Event) -> Event {
-            serde_json::from_str(line).map_or(Event::Unknown, event)
+        fn read<'a, T: Deserialize<'a>>(line: &'a str, event: fn(T) -> ClaudeEvent) -> ClaudeEvent {
+            serde_json::from_str(line).map_or(ClaudeEvent::Unknown, event)
         }
-        let Ok(Kind { kind }) = serde_json::from_str(line) else { return Self::Unknown };
+        let Ok(EventKind { kind }) = serde_json::from_str(line) else { return Self::Unknown };
         match kind.text() {
-            Some("assistant") => read(line, Self::Said),
-            Some("user") => read(line, Self::Heard),
+            Some("assistant") => read(line, Self::Assistant),
+            Some("user") => read(line, Self::User),
             Some("system") => read(line, Self::System),
-            Some("rate_limit_event") => read(line, Self::Limit),
+            Some("rate_limit_event") => read(line, Self::RateLimit),
             Some("result") => read(line, |result| Self::Result(Box::new(result))),
             _ => Self::Unknown,
         }
@@ -46,53 +48,50 @@ impl Event {
 }
 
 /// Words of the model, or the client's own in place of them where `error` names a kind.
-#[derive(Debug, Deserialize)]
-pub(super) struct Said {
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct AssistantEvent {
     pub(super) parent_tool_use_id: Option<IgnoredAny>,
-    #[serde(default)]
-    pub(super) error: Word,
-    #[serde(default, deserialize_with = "part")]
-    message: Message,
+    pub(super) error: TextField,
+    #[serde(deserialize_with = "part")]
+    message: EventMessage,
 }
 
 /// What the model was told: the results of its tools.
-#[derive(Debug, Deserialize)]
-pub(super) struct Heard {
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct UserEvent {
     pub(super) parent_tool_use_id: Option<IgnoredAny>,
-    #[serde(default, deserialize_with = "part")]
-    message: Message,
+    #[serde(deserialize_with = "part")]
+    message: EventMessage,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Message {
-    #[serde(default)]
-    id: Word,
-    #[serde(default)]
-    content: List<Block>,
+#[serde(default)]
+struct EventMessage {
+    id: TextField,
+    content: ListField<ContentBlock>,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Block {
-    #[serde(rename = "type", default)]
-    pub(super) kind: Word,
-    #[serde(default)]
-    pub(super) id: Word,
-    #[serde(default)]
-    pub(super) tool_use_id: Word,
-    #[serde(default)]
-    pub(super) text: Word,
-    #[serde(default)]
-    name: Word,
-    #[serde(default)]
-    input: Call,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ContentBlock {
+    #[serde(rename = "type")]
+    pub(super) kind: TextField,
+    pub(super) id: TextField,
+    pub(super) tool_use_id: TextField,
+    pub(super) text: TextField,
+    name: TextField,
+    #[serde(deserialize_with = "part")]
+    input: ToolInput,
 }
 
-impl Said {
+impl AssistantEvent {
     pub(super) fn message_id(&self) -> Option<&str> {
         self.message.id.text()
     }
 
-    pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &ContentBlock> {
         self.message.content.iter()
     }
 
@@ -101,13 +100,13 @@ impl Said {
     }
 }
 
-impl Heard {
-    pub(super) fn blocks(&self) -> impl Iterator<Item = &Block> {
+impl UserEvent {
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &ContentBlock> {
         self.message.content.iter()
     }
 }
 
-impl Block {
+impl ContentBlock {
     /// "Bash: cargo test".
     pub(super) fn spoken(&self) -> String {
         let name = self.name.text().unwrap_or("a tool");
@@ -116,37 +115,28 @@ impl Block {
     }
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct System {
-    #[serde(default)]
-    pub(super) subtype: Word,
-    #[serde(default)]
-    pub(super) model: Word,
-    #[serde(default)]
-    pub(super) tool_name: Word,
-    #[serde(default)]
-    pub(super) task_id: Word,
-    #[serde(default)]
-    pub(super) hook_id: Word,
-    #[serde(default)]
-    pub(super) tasks: List<Task>,
-    #[serde(default)]
-    pub(super) error: Word,
-    #[serde(default)]
-    error_status: Number,
-    #[serde(default)]
-    attempt: Number,
-    #[serde(default)]
-    max_retries: Number,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SystemEvent {
+    pub(super) subtype: TextField,
+    pub(super) model: TextField,
+    pub(super) tool_name: TextField,
+    pub(super) task_id: TextField,
+    pub(super) hook_id: TextField,
+    pub(super) tasks: ListField<BackgroundTask>,
+    pub(super) error: TextField,
+    error_status: NumberField,
+    attempt: NumberField,
+    max_retries: NumberField,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Task {
-    #[serde(default)]
-    pub(super) task_id: Word,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct BackgroundTask {
+    pub(super) task_id: TextField,
 }
 
-impl System {
+impl SystemEvent {
     /// "the service did not answer (overloaded, 529): retry 1 of 2".
     pub(super) fn spoken_retry(&self) -> String {
         let error = self.error.text().unwrap_or("unknown");
@@ -158,22 +148,23 @@ impl System {
     }
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Limit {
-    #[serde(default, deserialize_with = "part")]
-    pub(super) rate_limit_info: LimitInfo,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RateLimitEvent {
+    #[serde(deserialize_with = "part")]
+    pub(super) rate_limit_info: RateLimitInfo,
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct LimitInfo {
+#[serde(default)]
+pub(super) struct RateLimitInfo {
     /// `allowed`, `allowed_warning` or `rejected`.
-    #[serde(default)]
-    pub(super) status: Word,
-    #[serde(rename = "resetsAt", default)]
-    resets_at: Number,
+    pub(super) status: TextField,
+    #[serde(rename = "resetsAt")]
+    resets_at: NumberField,
 }
 
-impl LimitInfo {
+impl RateLimitInfo {
     pub(super) fn resets_at(&self) -> Option<DateTime<Utc>> {
         self.resets_at.0?;
         DateTime::from_timestamp(i64::try_from(self.resets_at.count()).ok()?, 0)
@@ -181,55 +172,48 @@ impl LimitInfo {
 }
 
 /// The end of a turn.
-#[derive(Debug, Deserialize)]
-pub(super) struct Result {
-    #[serde(default)]
-    pub(super) subtype: Word,
-    #[serde(default)]
-    pub(super) is_error: Flag,
-    #[serde(rename = "result", default)]
-    pub(super) words: Word,
-    #[serde(default)]
-    pub(super) terminal_reason: Word,
-    #[serde(default)]
-    pub(super) permission_denials: List<Denial>,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ResultEvent {
+    pub(super) subtype: TextField,
+    pub(super) is_error: FlagField,
+    #[serde(rename = "result")]
+    pub(super) words: TextField,
+    pub(super) terminal_reason: TextField,
+    pub(super) permission_denials: ListField<PermissionDenial>,
     /// By model, of the whole process so far, subagents and side requests included.
-    #[serde(rename = "modelUsage", default)]
-    pub(super) model_usage: Part<BTreeMap<String, Part<ModelUse>>>,
-    #[serde(default)]
-    api_error_status: Number,
-    #[serde(default)]
-    num_turns: Number,
+    #[serde(rename = "modelUsage")]
+    pub(super) model_usage: Lenient<BTreeMap<String, Lenient<ModelUse>>>,
+    api_error_status: NumberField,
+    num_turns: NumberField,
     /// Of the whole process so far.
-    #[serde(default)]
     pub(super) total_cost_usd: Dollars,
     /// Turns that will follow this one.
-    #[serde(default)]
-    pub(super) queued_turn_count: Number,
+    pub(super) queued_turn_count: NumberField,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Denial {
-    #[serde(default)]
-    pub(super) tool_name: Word,
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PermissionDenial {
+    pub(super) tool_name: TextField,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct ModelUse {
-    pub(super) input_tokens: Number,
-    pub(super) output_tokens: Number,
-    pub(super) cache_read_input_tokens: Number,
-    pub(super) cache_creation_input_tokens: Number,
+    pub(super) input_tokens: NumberField,
+    pub(super) output_tokens: NumberField,
+    pub(super) cache_read_input_tokens: NumberField,
+    pub(super) cache_creation_input_tokens: NumberField,
     /// 2.1.330 and later.
-    pub(super) cache_creation_ephemeral1h_input_tokens: Number,
+    pub(super) cache_creation_ephemeral1h_input_tokens: NumberField,
     #[serde(rename = "costUSD")]
     pub(super) cost_usd: Dollars,
     /// `list`, `managed` or `unknown`; 2.1.330 and later.
-    pub(super) cost_basis: Word,
+    pub(super) cost_basis: TextField,
 }
 
-impl Result {
+impl ResultEvent {
     pub(super) fn status(&self) -> Option<u16> {
         self.api_error_status.0.map(|_| u16::try_from(self.api_error_status.count()).unwrap_or(0))
     }
@@ -237,7 +221,7 @@ impl Result {
     /// What it says went wrong, where it ended in an error that is no limit of its own.
     pub(super) fn failed(&self) -> Option<String> {
         let kind = self.subtype.text().unwrap_or_default();
-        let is_error = self.is_error.0 || kind.starts_with("error");
+        let is_error = self.is_error.is_set() || kind.starts_with("error");
         let words = self.words.text().map(str::trim).filter(|words| !words.is_empty());
         let told = words.unwrap_or(kind);
         (is_error && kind != OUT_OF_TURNS)

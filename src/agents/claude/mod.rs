@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use self::events::{Event, Heard, Limit, OUT_OF_TURNS, Result, Said, System};
+use self::events::{
+    AssistantEvent, ClaudeEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent, UserEvent,
+};
 use self::spent::Spent;
-use super::open::Open;
+use super::open::OpenWork;
 use super::words::{KEPT_BYTES, end, note, shown, start};
-use super::{Reader, Report};
+use super::{OutputReader, Report};
 use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::engine::facts::{ApiError, Closing};
 use crate::parse::{api_error, reset};
@@ -58,22 +60,22 @@ pub(super) struct Claude {
     words: Option<String>,
     /// Whether nothing of the agent's work came after its words.
     words_are_last: bool,
-    open: Open,
+    open: OpenWork,
     spent: Spent,
-    error: Option<Told>,
+    error: Option<ServiceError>,
     /// The message of the agent's own that was told last, by its id.
     message: Option<String>,
     /// When the limit that was hit is over, as the client tells it apart from its words.
     reset: Option<DateTime<Utc>>,
     denied: Vec<String>,
-    ending: Option<Ending>,
+    ending: Option<ClosingEvent>,
     model: Option<String>,
     turns: Option<u32>,
 }
 
 /// An error as the client told it in place of an answer.
 #[derive(Debug)]
-struct Told {
+struct ServiceError {
     kind: String,
     message: String,
     /// Whether the client tries again: then an answer to anybody says that it was got over.
@@ -82,7 +84,7 @@ struct Told {
 
 /// What the last `result` said; a client that waits for its background work gives one for each turn.
 #[derive(Debug)]
-struct Ending {
+struct ClosingEvent {
     /// What went wrong, in words, if that was not the client's own limit on turns.
     failed: Option<String>,
     /// Whether turns will follow.
@@ -95,23 +97,23 @@ struct Ending {
     message: Option<String>,
 }
 
-impl Ending {
+impl ClosingEvent {
     fn is_error(&self) -> bool {
         self.failed.is_some() || self.out_of_turns
     }
 }
 
-impl Reader for Claude {
+impl OutputReader for Claude {
     fn line(&mut self, line: &str) -> Option<String> {
-        match Event::read(line) {
-            Event::Said(said) => self.said(line, &said),
-            Event::Heard(heard) => self.heard(&heard),
-            Event::System(system) => self.system(&system),
-            Event::Limit(limit) => self.limit(&limit),
-            Event::Result(result) => self.result(&result),
+        match ClaudeEvent::read(line) {
+            ClaudeEvent::Assistant(said) => self.said(line, &said),
+            ClaudeEvent::User(heard) => self.heard(&heard),
+            ClaudeEvent::System(system) => self.system(&system),
+            ClaudeEvent::RateLimit(limit) => self.limit(&limit),
+            ClaudeEvent::Result(result) => self.result(&result),
             // A broken event is no text, and too long to be shown.
-            Event::Unknown if line.trim_start().starts_with('{') => None,
-            Event::Unknown => Some(shown(line)).filter(|shown| !shown.is_empty()),
+            ClaudeEvent::Unknown if line.trim_start().starts_with('{') => None,
+            ClaudeEvent::Unknown => Some(shown(line)).filter(|shown| !shown.is_empty()),
         }
     }
 
@@ -156,7 +158,7 @@ impl Reader for Claude {
 }
 
 impl Claude {
-    fn said(&mut self, line: &str, said: &Said) -> Option<String> {
+    fn said(&mut self, line: &str, said: &AssistantEvent) -> Option<String> {
         self.spent.message(line);
         let is_own = said.parent_tool_use_id.is_none();
         if let (Some(kind), true) = (said.error.text(), is_own) {
@@ -200,10 +202,10 @@ impl Claude {
     fn fails(&mut self, kind: &str, message: &str, is_retry: bool) {
         let kind = start(kind, NAME_CHARS).to_owned();
         let message = start(message, ERROR_CHARS).to_owned();
-        self.error = Some(Told { kind, message, is_retry });
+        self.error = Some(ServiceError { kind, message, is_retry });
     }
 
-    fn heard(&mut self, heard: &Heard) -> Option<String> {
+    fn heard(&mut self, heard: &UserEvent) -> Option<String> {
         for block in heard.blocks() {
             if let Some(id) = block.tool_use_id.text() {
                 self.open.close(id);
@@ -213,7 +215,7 @@ impl Claude {
         None
     }
 
-    fn system(&mut self, system: &System) -> Option<String> {
+    fn system(&mut self, system: &SystemEvent) -> Option<String> {
         let task = system.task_id.text().unwrap_or_default();
         match system.subtype.text()? {
             "init" => {
@@ -246,14 +248,14 @@ impl Claude {
         None
     }
 
-    fn limit(&mut self, limit: &Limit) -> Option<String> {
+    fn limit(&mut self, limit: &RateLimitEvent) -> Option<String> {
         let info = &limit.rate_limit_info;
         let is_hit = info.status.text() == Some("rejected");
         self.reset = info.resets_at().filter(|_| is_hit);
         None
     }
 
-    fn result(&mut self, result: &Result) -> Option<String> {
+    fn result(&mut self, result: &ResultEvent) -> Option<String> {
         for denial in result.permission_denials.iter() {
             note(&mut self.denied, denial.tool_name.text().unwrap_or_default());
         }
@@ -261,12 +263,12 @@ impl Claude {
         self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
         self.open.close_all_tools();
         let failed = result.failed();
-        let is_error = result.is_error.0 || failed.is_some();
+        let is_error = result.is_error.is_set() || failed.is_some();
         if !is_error {
             self.error = None;
         }
         let text = result.words.text().map(str::trim).filter(|text| !text.is_empty());
-        self.ending = Some(Ending {
+        self.ending = Some(ClosingEvent {
             failed,
             is_queued: result.queued_turn_count.count() > 0,
             out_of_turns: result.subtype.text() == Some(OUT_OF_TURNS),

@@ -2,7 +2,7 @@
 //! every model, of subagents and of side requests. A process that is ended before it gives one is counted
 //! by its messages, which tell less than was used, and says so.
 
-use super::events::{ModelUse, Result};
+use super::events::{ModelUse, ResultEvent};
 use crate::engine::prices;
 use crate::engine::text::start;
 use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
@@ -39,7 +39,7 @@ impl Spent {
     }
 
     /// Takes the client's own sum in place of what was counted.
-    pub(super) fn result(&mut self, result: &Result) {
+    pub(super) fn result(&mut self, result: &ResultEvent) {
         self.is_over = true;
         let Some(models) = &result.model_usage.0 else { return self.sum(result.total_cost_usd.0) };
         self.is_unreadable = false;

@@ -17,7 +17,8 @@ use crate::engine::size::Size;
 use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::world::groups::{self, Note};
-use crate::world::process::agent::{self, AgentEnd as End, AgentEnded, AgentOrder};
+use crate::world::process::agent::{self, AgentTerms, FinishedAgent};
+use crate::world::process::{ExitCause, ProcessSpec};
 use crate::world::{clock, logs};
 
 /// What a try came to.
@@ -95,19 +96,23 @@ impl Runner<'_> {
         let own = within(run.pace.timeout_s);
         let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
         let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
-        let order = AgentOrder {
+        let arguments: Vec<&str> = launch.arguments.iter().map(String::as_str).collect();
+        let spec = ProcessSpec {
             program: &launch.program,
-            arguments: &launch.arguments,
+            arguments: &arguments,
             folder: self.folder(),
+            without: &[],
             variables: &variables,
-            input: launch.input.as_bytes(),
-            timeout: if is_the_last { left } else { own },
+            input: Some(launch.input.as_bytes()),
+            within: if is_the_last { left } else { own },
+        };
+        let terms = AgentTerms {
             idle: within(run.pace.idle_timeout_s),
             log: &logs::path(self.home, &record.id, record.iteration()),
         };
         let note = groups::note(self.home, &record.id).ok();
         let mut watcher = Watcher::new(self, agents::reader(&run.agent));
-        let ended = match agent::run(&order, note.as_ref().map(Note::file), &mut watcher) {
+        let ended = match agent::run(&spec, &terms, note.as_ref().map(Note::file), &mut watcher) {
             Ok(ended) => ended,
             Err(error) => {
                 let why = format!("{}: {error}", launch.program);
@@ -117,14 +122,14 @@ impl Runner<'_> {
         self.tell_of_the_end(&ended);
         let report = watcher.into_reader().report(clock::local());
         let mut attempt = self.came_to(run, prompt, &ended, &report);
-        if is_the_last && ended.end == End::TimedOut {
+        if is_the_last && ended.cause == ExitCause::TimedOut {
             attempt.agent.process = Some(ProcessEnd::OutOfTime);
         }
         attempt
     }
 
     /// Tells what a person should know of how the agent ended, and what no judgement rests on.
-    fn tell_of_the_end(&self, ended: &AgentEnded) {
+    fn tell_of_the_end(&self, ended: &FinishedAgent) {
         let mut notes = Vec::new();
         // Without a record there is no log: that has been said.
         if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
@@ -135,7 +140,7 @@ impl Runner<'_> {
                 "the agent closed its standard output and ran on: its last words may be missing";
             notes.push(why.to_owned());
         }
-        if ended.end == End::Lingered {
+        if ended.cause == ExitCause::Lingered {
             let silent = agent::CLOSED.as_secs();
             notes.push(format!(
                 "the agent had said that it was over, then nothing for {silent} s: ended, the iteration counts whole"
@@ -150,19 +155,16 @@ impl Runner<'_> {
         }
     }
 
-    fn came_to(&self, run: &Run, prompt: &str, ended: &AgentEnded, report: &Report) -> Attempt {
-        let claim = report.claim(
-            prompt,
-            &self.ledger.record.contract.task,
-            self.ledger.record.contract.promise.as_ref(),
-        );
-        let process = match ended.end {
-            End::Exit(code) => ProcessEnd::Exit(code),
-            End::Lingered => ProcessEnd::Exit(0),
-            End::Signal(signal) => ProcessEnd::Signal(signal),
-            End::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
-            End::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
-            End::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
+    fn came_to(&self, run: &Run, prompt: &str, ended: &FinishedAgent, report: &Report) -> Attempt {
+        let contract = &self.ledger.record.contract;
+        let claim = report.claim(prompt, &contract.task, contract.promise.as_ref());
+        let process = match ended.cause {
+            ExitCause::Exit(code) => ProcessEnd::Exit(code),
+            ExitCause::Lingered => ProcessEnd::Exit(0),
+            ExitCause::Signal(signal) => ProcessEnd::Signal(signal),
+            ExitCause::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
+            ExitCause::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
+            ExitCause::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
         };
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);

@@ -4,13 +4,13 @@
 use std::cell::Cell;
 
 use super::Runner;
-use crate::agents::Reader;
+use crate::agents::OutputReader;
 use crate::engine::looped::LoopId;
 use crate::engine::news::News;
 use crate::engine::text::plain;
 use crate::world::clock::Stopwatch;
 use crate::world::home::Home;
-use crate::world::process::agent::{Stop, Watch};
+use crate::world::process::{StopRequest, Watch};
 use crate::world::store;
 
 /// Milliseconds between two looks for an order, which is a look at the disk.
@@ -19,7 +19,7 @@ const ORDERS_MS: u64 = 200;
 /// One agent, watched.
 pub(super) struct Watcher<'a, 'runner> {
     runner: &'a Runner<'runner>,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn OutputReader>,
     looked: Stopwatch,
     is_ordered: bool,
     was_told: bool,
@@ -49,12 +49,12 @@ impl<'a> Cancels<'a> {
 }
 
 impl<'a, 'runner> Watcher<'a, 'runner> {
-    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn Reader>) -> Self {
+    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn OutputReader>) -> Self {
         Self { runner, reader, looked: Stopwatch::start(), is_ordered: false, was_told: false }
     }
 
     /// What the agent's output came to.
-    pub(super) fn into_reader(self) -> Box<dyn Reader> {
+    pub(super) fn into_reader(self) -> Box<dyn OutputReader> {
         self.reader
     }
 
@@ -88,7 +88,7 @@ impl Watch for Watcher<'_, '_> {
         self.reader.is_closed()
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<StopRequest> {
         let is_signalled = self.runner.tick();
         if !is_signalled && !self.orders() {
             return None;
@@ -97,6 +97,6 @@ impl Watch for Watcher<'_, '_> {
             self.was_told = true;
             self.runner.tell(&News::Stopping);
         }
-        Some(if self.runner.signals.times() > 1 { Stop::Kill } else { Stop::Now })
+        Some(if self.runner.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::world::env;
-use crate::world::process::{End, Ended, FOR_PARSING, FOR_READING, Order, run, run_fed};
+use crate::world::process::{Capture, ExitCause, FinishedProcess, ProcessSpec, run};
 
 /// A setting of git for one command: name and value.
 pub type Setting = (String, String);
@@ -46,7 +46,7 @@ pub struct Command<'a> {
 
 impl Command<'_> {
     /// Runs it to its end.
-    pub fn run(&self, stop: impl Fn() -> bool) -> io::Result<Ended> {
+    pub fn run(&self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
         let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
         let arguments: Vec<&str> = fixed.iter().chain(self.arguments).copied().collect();
         let theirs = usize::from(self.settings_before());
@@ -73,20 +73,17 @@ impl Command<'_> {
         variables.extend(named.iter().map(|(name, value)| (&**name, (*value).clone())));
         let without: Vec<OsString> =
             OF_ANOTHER.iter().map(OsString::from).chain(self.without.iter().cloned()).collect();
-        let order = Order {
+        let spec = ProcessSpec {
             program: "git",
             arguments: &arguments,
             folder: self.folder,
             without: &without,
             variables: &variables,
-            within: self.within,
-            keep: if self.with_errors { FOR_READING } else { FOR_PARSING },
-            with_errors: self.with_errors,
+            input: Some(self.input).filter(|input| !input.is_empty()),
+            within: Some(self.within),
         };
-        if self.input.is_empty() {
-            return run(&order, None, stop);
-        }
-        run_fed(&order, self.input, None, stop)
+        let capture = if self.with_errors { Capture::ForReading } else { Capture::ForParsing };
+        run(&spec, capture, None, stop)
     }
 
     /// How many settings the environment that git gets names already.
@@ -100,7 +97,7 @@ impl Command<'_> {
 }
 
 /// What it printed, if it ended well and all of it was kept.
-pub fn whole(ended: &Ended) -> Option<String> {
-    let whole = ended.end == End::Exit(0) && !ended.cut;
+pub fn whole(ended: &FinishedProcess) -> Option<String> {
+    let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
     whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())
 }

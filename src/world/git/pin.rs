@@ -10,7 +10,7 @@ use crate::engine::contract::Place;
 use crate::engine::git::{GitFault, Step, Trouble};
 use crate::parse::git::{Stand, complaint, stand as read};
 use crate::world::disk;
-use crate::world::process::{End, Ended};
+use crate::world::process::{ExitCause, FinishedProcess};
 
 /// git's own folder of a working tree, as git names it.
 pub fn repository(top: &Path) -> Option<PathBuf> {
@@ -39,13 +39,15 @@ pub fn stand(place: &Place, step: Step) -> Result<Stand, GitFault> {
         cure: cure.to_owned(),
     };
     let (end, text) = match ended {
-        Ok(Ended { end, output, .. }) => (end, String::from_utf8_lossy(&output).into_owned()),
+        Ok(FinishedProcess { cause, output, .. }) => {
+            (cause, String::from_utf8_lossy(&output).into_owned())
+        }
         Err(error) => {
             let cause = format!("git cannot be started: {error}");
             return Err(fault(Trouble::Other, cause, "look whether git is on PATH"));
         }
     };
-    let End::Exit(code) = end else {
+    let ExitCause::Exit(code) = end else {
         return Err(fault(Trouble::Other, "git gave no answer".to_owned(), "try git status here"));
     };
     let lost = |cause: String| fault(Trouble::Repository, cause, BACK);
@@ -105,7 +107,11 @@ fn other(place: &Place, found: &str) -> String {
     format!("{} cannot be read: {said}", named(place))
 }
 
-fn started(place: &Place, arguments: &[&str], with_errors: bool) -> std::io::Result<Ended> {
+fn started(
+    place: &Place,
+    arguments: &[&str],
+    with_errors: bool,
+) -> std::io::Result<FinishedProcess> {
     let command = Command {
         folder: &place.checkout,
         arguments,

@@ -18,7 +18,7 @@ use crate::engine::git_memory::Sent;
 use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::disk;
 use crate::world::home::hash;
-use crate::world::process::{End, Ended};
+use crate::world::process::{ExitCause, FinishedProcess};
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);
@@ -205,8 +205,8 @@ impl<'a> Steps<'a> {
         let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
         let terms = Terms { stop: self.stop, hooks, ..Terms::default() };
         match command(self.checkout(), arguments, &terms, false) {
-            Ok(Ended { end: End::Exit(0), output, cut: false, .. }) => Ok(output),
-            Ok(Ended { end: End::Exit(0), .. }) => Err(GitFault {
+            Ok(FinishedProcess { cause: ExitCause::Exit(0), output, cut: false, .. }) => Ok(output),
+            Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => Err(GitFault {
                 step,
                 trouble: Trouble::Other,
                 cause: "more paths differ than crew lists".to_owned(),
@@ -277,18 +277,16 @@ fn hooks(folder: &Path) -> Vec<Setting> {
 pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said {
     match command(folder, arguments, terms, true) {
         Err(error) => Said { exit: None, text: format!("git cannot be started: {error}") },
-        Ok(ended) => match ended.end {
-            End::Exit(code) => {
+        Ok(ended) => match ended.cause {
+            ExitCause::Exit(code) => {
                 let text = String::from_utf8_lossy(&ended.output).into_owned();
                 Said { exit: Some(code), text }
             }
-            End::TimedOut => {
+            ExitCause::TimedOut => {
                 let text = format!("git gave no answer within {} s", terms.within.as_secs());
                 Said { exit: None, text }
             }
-            End::Stopped | End::ForeignSignal => {
-                Said { exit: None, text: "git was ended before it was done".to_owned() }
-            }
+            _ => Said { exit: None, text: "git was ended before it was done".to_owned() },
         },
     }
 }
@@ -298,7 +296,7 @@ fn command(
     arguments: &[&str],
     terms: &Terms<'_>,
     with_errors: bool,
-) -> std::io::Result<Ended> {
+) -> std::io::Result<FinishedProcess> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
     settings.extend(terms.hooks.map_or_else(|| hooks(folder), <[Setting]>::to_vec));

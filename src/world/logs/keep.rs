@@ -40,14 +40,14 @@ pub fn prune(home: &Home, most: u64, days: u64) -> Pruned {
     pruned
 }
 
-struct File {
+struct StoredLog {
     path: PathBuf,
     bytes: u64,
     /// Nanoseconds since 1970.
     written: i128,
 }
 
-fn logs(home: &Home) -> Vec<File> {
+fn logs(home: &Home) -> Vec<StoredLog> {
     let loops = disk::names(&home.loops(), ENTRIES_MAX);
     let folders = loops.iter().map(|name| home.loops().join(name).join(FOLDER));
     let names = folders.flat_map(|folder| {
@@ -56,7 +56,7 @@ fn logs(home: &Home) -> Vec<File> {
     });
     let files = names.filter_map(|path| {
         let (bytes, written) = disk::stamp(&path)?;
-        Some(File { path, bytes, written })
+        Some(StoredLog { path, bytes, written })
     });
     files.take(ENTRIES_MAX).collect()
 }
@@ -89,7 +89,7 @@ mod tests {
 
     fn left(home: &Home) -> Vec<String> {
         let root = home.loops();
-        let name = |log: File| log.path.strip_prefix(&root).unwrap().display().to_string();
+        let name = |log: StoredLog| log.path.strip_prefix(&root).unwrap().display().to_string();
         let mut left: Vec<String> = logs(home).into_iter().map(name).collect();
         left.sort();
         left

@@ -1,8 +1,8 @@
 //! What an agent printed, iteration by iteration: written bounded, read from its end, followed as it grows,
 //! and thrown away when there is too much of it. Never parsed: what it said is in the record.
 //!
-//! While an iteration runs its output is in up to two files: `0007.log`, and before it `0007.log.old` with the
-//! 10 MiB that came earlier. At the end they become one again.
+//! The output of an iteration is in up to two files: `0007.log`, and before it `0007.log.old` with the
+//! 10 MiB that came earlier. Older crews joined the two at the end.
 
 pub mod keep;
 pub mod tail;
@@ -14,7 +14,7 @@ pub use self::writer::Log;
 use super::home::Home;
 use crate::engine::looped::LoopId;
 
-/// What is kept of an iteration's output, in bytes: its end.
+/// A log of this size, in bytes, becomes the earlier file, and what was the earlier one goes.
 const KEPT: u64 = 10 << 20;
 /// The folder of a loop's logs.
 const FOLDER: &str = "iterations";

@@ -2,7 +2,7 @@
 //! iteration nothing: the first error is kept for whoever asks, and the rest is dropped.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{KEPT, earlier};
@@ -23,7 +23,6 @@ pub struct Log {
     gathered: Vec<u8>,
     /// Of the file, in bytes.
     size: u64,
-    left_out: u64,
 }
 
 impl Log {
@@ -35,7 +34,6 @@ impl Log {
             error: None,
             gathered: Vec::new(),
             size: disk::size(path),
-            left_out: 0,
         };
         let folder = path.parent().unwrap_or(Path::new("/"));
         match disk::make_private_folder(folder).and_then(|()| disk::open_to_append(path)) {
@@ -78,10 +76,9 @@ impl Log {
         }
     }
 
-    /// Makes one file of it, the last 10 MiB. Gives the first error there was.
+    /// Writes the rest. Gives the first error there was.
     pub fn close(mut self) -> Option<io::Error> {
         self.flush();
-        self.attempt(Self::join);
         self.error
     }
 
@@ -94,47 +91,27 @@ impl Log {
         }
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.size >= KEPT {
-            self.turn()?;
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.size >= KEPT {
+                self.turn()?;
+            }
+            let room = usize::try_from(KEPT - self.size).unwrap_or(usize::MAX);
+            let (fits, rest) = bytes.split_at(bytes.len().min(room));
+            let Some(file) = &mut self.file else { return Ok(()) };
+            file.write_all(fits)?;
+            self.size += fits.len() as u64;
+            bytes = rest;
         }
-        let Some(file) = &mut self.file else { return Ok(()) };
-        file.write_all(bytes)?;
-        self.size += bytes.len() as u64;
         Ok(())
     }
 
     /// Begins a new file; what is older than this one goes.
     fn turn(&mut self) -> io::Result<()> {
-        let old = earlier(&self.path);
-        let dropped = disk::size(&old);
-        disk::rename(&self.path, &old)?;
+        disk::rename(&self.path, &earlier(&self.path))?;
         self.file = Some(disk::open_to_append(&self.path)?);
-        self.left_out += dropped;
         self.size = 0;
         Ok(())
-    }
-
-    fn join(&mut self) -> io::Result<()> {
-        let old = earlier(&self.path);
-        let Some(mut before) = disk::open(&old)? else { return Ok(()) };
-        let Some(mut now) = disk::open(&self.path)? else { return Ok(()) };
-        let room = KEPT.saturating_sub(self.size);
-        let left_out = self.left_out + disk::size(&old).saturating_sub(room);
-        let joined = self.path.with_extension("log.new");
-        disk::remove(&joined)?;
-        let result = disk::create_private(&joined).and_then(|mut file| {
-            if left_out > 0 {
-                writeln!(file, "… {left_out} bytes left out …")?;
-            }
-            before.seek(SeekFrom::Start(disk::size(&old).saturating_sub(room)))?;
-            io::copy(&mut before.take(room), &mut file)?;
-            io::copy(&mut now, &mut file)?;
-            disk::rename(&joined, &self.path)
-        });
-        // Where there is no room for both, the two files stay as they are; readers know of them.
-        disk::remove(if result.is_ok() { &old } else { &joined })?;
-        result
     }
 }
 
@@ -163,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_log_the_end_is_kept_and_the_rest_is_counted() {
+    fn of_a_long_log_the_end_is_kept_in_two_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("0001.log");
         let mut log = Log::open(&path);
@@ -173,12 +150,15 @@ mod tests {
         }
         log.add(b"last words\n");
         assert!(log.close().is_none());
-        let text = read(&path);
-        let first = format!("… {} bytes left out …\n", 35_000_011 - KEPT);
-        assert!(text.starts_with(first.as_bytes()), "{:?}", text.get(..60));
-        assert_eq!(text.len() as u64, first.len() as u64 + KEPT);
+        let text = [read(&earlier(&path)), read(&path)].concat();
+        let bound = usize::try_from(KEPT).unwrap();
+        assert!((bound..=2 * bound).contains(&text.len()), "{}", text.len());
         assert!(text.ends_with(b"\nlast words\n"));
-        assert_eq!(disk::names(folder.path(), 9), ["0001.log"]);
+        let lines = text.strip_suffix(b"last words\n").unwrap().rchunks_exact(1000);
+        assert!(lines.into_iter().all(|it| it == line), "a piece in the middle is missing");
+        let mut names = disk::names(folder.path(), 9);
+        names.sort();
+        assert_eq!(names, ["0001.log", "0001.log.old"]);
     }
 
     #[cfg(target_os = "linux")]

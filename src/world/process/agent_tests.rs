@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::world::disk;
+use crate::world::process::StopRequest;
 use crate::world::process::alone::alone;
+use crate::world::unix;
 
 /// What was seen of an agent.
 #[derive(Debug, Default)]
@@ -16,7 +18,7 @@ struct Seen {
     errors: Vec<String>,
     tool_is_open: bool,
     /// What `stop` says once a line was seen.
-    stop: Option<Stop>,
+    stop: Option<StopRequest>,
 }
 
 impl Watch for Seen {
@@ -44,7 +46,7 @@ impl Watch for Seen {
         false
     }
 
-    fn stop(&mut self) -> Option<Stop> {
+    fn stop(&mut self) -> Option<StopRequest> {
         self.stop.filter(|_| self.lines > 0)
     }
 }
@@ -54,29 +56,32 @@ impl Watch for Seen {
 struct Terms {
     timeout_ms: Option<u64>,
     idle_ms: Option<u64>,
-    stop: Option<Stop>,
+    stop: Option<StopRequest>,
     input: usize,
 }
 
 /// Runs a script of `tests/children` and asserts that none of its processes is left. Gives how it ended, what
 /// was seen of it, and its log.
-fn child(script: &str, terms: Terms) -> (AgentEnded, Seen, String) {
+fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let folder = tempfile::tempdir().unwrap();
     let ids = folder.path().join("ids");
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/children").join(script);
-    let input = vec![b'p'; terms.input];
-    let order = AgentOrder {
+    let input = vec![b'p'; asked.input];
+    let spec = ProcessSpec {
         program: "sh",
-        arguments: &[script.display().to_string()],
+        arguments: &[&script.display().to_string()],
         folder: folder.path(),
+        without: &[],
         variables: &[("CHILDREN", ids.display().to_string()), ("SECONDS_STOPPED", "4".to_owned())],
-        input: &input,
-        timeout: Some(Duration::from_millis(terms.timeout_ms.unwrap_or(60_000))),
-        idle: terms.idle_ms.map(Duration::from_millis),
+        input: Some(&input),
+        within: Some(Duration::from_millis(asked.timeout_ms.unwrap_or(60_000))),
+    };
+    let terms = AgentTerms {
+        idle: asked.idle_ms.map(Duration::from_millis),
         log: &folder.path().join("iterations/0001.log"),
     };
-    let mut seen = Seen { stop: terms.stop, ..Seen::default() };
-    let ended = run(&order, None, &mut seen).unwrap();
+    let mut seen = Seen { stop: asked.stop, ..Seen::default() };
+    let ended = run(&spec, &terms, None, &mut seen).unwrap();
     let ids = std::fs::read_to_string(ids).unwrap();
     let left: Vec<&str> =
         ids.lines().filter(|id| unix::identity(id.parse().unwrap()).is_some()).collect();
@@ -84,7 +89,7 @@ fn child(script: &str, terms: Terms) -> (AgentEnded, Seen, String) {
     assert!(ended.left_behind.is_empty());
     #[cfg(target_os = "linux")]
     assert!(!unix::has_children());
-    let log = disk::read_end(order.log, 0, 64 << 10).unwrap().0;
+    let log = disk::read_end(terms.log, 0, 64 << 10).unwrap().0;
     (ended, seen, log)
 }
 
@@ -93,10 +98,10 @@ fn one_that_ignores_term_is_killed_with_its_children() {
     alone(|| {
         let (ended, _, log) =
             child("ignores_term.sh", Terms { timeout_ms: Some(300), ..Terms::default() });
-        assert_eq!((ended.end, log.as_str()), (AgentEnd::TimedOut, "I stay\n"));
-        for stop in [Stop::Now, Stop::Kill] {
+        assert_eq!((ended.cause, log.as_str()), (ExitCause::TimedOut, "I stay\n"));
+        for stop in [StopRequest::Now, StopRequest::Kill] {
             let terms = Terms { stop: Some(stop), ..Terms::default() };
-            assert_eq!(child("ignores_term.sh", terms).0.end, AgentEnd::Stopped);
+            assert_eq!(child("ignores_term.sh", terms).0.cause, ExitCause::Stopped);
         }
     });
 }
@@ -106,7 +111,7 @@ fn one_that_ignores_term_is_killed_with_its_children() {
 fn grandchildren_in_sessions_of_their_own_go_with_it() {
     alone(|| {
         let (ended, seen, _) = child("leaves_grandchildren.sh", Terms::default());
-        assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "I go"));
+        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "I go"));
         assert!(!ended.closed_early);
     });
 }
@@ -115,7 +120,7 @@ fn grandchildren_in_sessions_of_their_own_go_with_it() {
 fn one_that_closes_its_output_runs_on_to_its_exit() {
     alone(|| {
         let (ended, seen, log) = child("closes_stdout.sh", Terms::default());
-        assert_eq!((ended.end, ended.closed_early), (AgentEnd::Exit(7), true));
+        assert_eq!((ended.cause, ended.closed_early), (ExitCause::Exit(7), true));
         assert_eq!((seen.last.as_str(), log.as_str()), ("last words", "last words\n"));
     });
 }
@@ -125,12 +130,12 @@ fn one_that_does_not_read_its_prompt_blocks_nobody() {
     alone(|| {
         let terms = Terms { input: 10 << 20, ..Terms::default() };
         let (ended, seen, _) = child("never_reads.sh", terms);
-        assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "what prompt?"));
+        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "what prompt?"));
         let terms = Terms { input: 1, timeout_ms: Some(5000), ..Terms::default() };
-        assert_eq!(child("never_reads.sh", terms).0.end, AgentEnd::Exit(0));
+        assert_eq!(child("never_reads.sh", terms).0.cause, ExitCause::Exit(0));
         assert_eq!(
-            child("closes_stdin.sh", Terms { input: 10 << 20, ..terms }).0.end,
-            AgentEnd::Exit(0)
+            child("closes_stdin.sh", Terms { input: 10 << 20, ..terms }).0.cause,
+            ExitCause::Exit(0)
         );
     });
 }
@@ -140,20 +145,20 @@ fn a_prompt_of_ten_megabytes_comes_back_whole() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
         let line = [b"p".repeat(1023), b"\n".to_vec()].concat();
-        let order = AgentOrder {
+        let spec = ProcessSpec {
             program: "cat",
             arguments: &[],
             folder: folder.path(),
+            without: &[],
             variables: &[],
-            input: &line.repeat(10 << 10),
-            timeout: Some(Duration::from_secs(60)),
-            idle: None,
-            log: &folder.path().join("0001.log"),
+            input: Some(&line.repeat(10 << 10)),
+            within: Some(Duration::from_secs(60)),
         };
+        let terms = AgentTerms { idle: None, log: &folder.path().join("0001.log") };
         let mut seen = Seen::default();
-        assert_eq!(run(&order, None, &mut seen).unwrap().end, AgentEnd::Exit(0));
+        assert_eq!(run(&spec, &terms, None, &mut seen).unwrap().cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (10 << 10, 1023 * (10 << 10)));
-        assert_eq!(disk::size(order.log), 10 << 20);
+        assert_eq!(disk::size(terms.log), 10 << 20);
     });
 }
 
@@ -162,7 +167,7 @@ fn a_prompt_of_ten_megabytes_comes_back_whole() {
 fn a_gigabyte_of_output_costs_no_memory() {
     alone(|| {
         let (ended, seen, log) = child("prints_a_gigabyte.sh", Terms::default());
-        assert_eq!(ended.end, AgentEnd::Exit(0));
+        assert_eq!(ended.cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.bytes), (1_000_001, 999_000_012));
         assert!(log.ends_with("\nthat was all\n"));
         assert_peak_below_mib(32);
@@ -174,7 +179,7 @@ fn a_gigabyte_of_output_costs_no_memory() {
 fn a_gigabyte_without_a_line_costs_no_memory() {
     alone(|| {
         let (ended, seen, _) = child("prints_no_lines.sh", Terms::default());
-        assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 1));
+        assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 1));
         assert!(seen.bytes <= 8 << 20);
         assert_peak_below_mib(32);
     });
@@ -194,7 +199,7 @@ fn assert_peak_below_mib(most: u64) {
 fn bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
     alone(|| {
         let (ended, seen, _) = child("prints_no_text.sh", Terms::default());
-        assert_eq!(ended.end, AgentEnd::Exit(0));
+        assert_eq!(ended.cause, ExitCause::Exit(0));
         assert_eq!((seen.lines, seen.last.as_str()), (2, "no line break \u{fffd}"));
         assert_eq!(
             (seen.errors, ended.errors.as_str()),
@@ -207,7 +212,7 @@ fn bytes_that_are_no_text_are_replaced_for_the_watcher_and_kept_in_the_log() {
 fn one_that_falls_silent_is_ended() {
     alone(|| {
         let terms = Terms { idle_ms: Some(500), ..Terms::default() };
-        assert_eq!(child("falls_silent.sh", terms).0.end, AgentEnd::Idle);
+        assert_eq!(child("falls_silent.sh", terms).0.cause, ExitCause::Idle);
     });
 }
 
@@ -216,7 +221,7 @@ fn one_that_is_silent_over_a_tool_call_works_on() {
     alone(|| {
         let terms = Terms { idle_ms: Some(1000), ..Terms::default() };
         let (ended, seen, _) = child("works_silently.sh", terms);
-        assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 3));
+        assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 3));
     });
 }
 
@@ -225,7 +230,7 @@ fn a_stop_of_crew_and_its_agent_does_not_count_as_time() {
     alone(|| {
         let terms = Terms { timeout_ms: Some(3000), idle_ms: Some(3000), ..Terms::default() };
         let (ended, seen, _) = child("stops_everyone.sh", terms);
-        assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::Exit(0), "good morning"));
+        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::Exit(0), "good morning"));
         assert!((2000..4000).contains(&ended.missed_ms), "{}", ended.missed_ms);
     });
 }
@@ -235,7 +240,7 @@ fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
     alone(|| {
         let terms = Terms { timeout_ms: Some(300), ..Terms::default() };
         let (ended, seen, _) = child("stops_itself.sh", terms);
-        assert_eq!((ended.end, seen.last.as_str()), (AgentEnd::TimedOut, "in order"));
+        assert_eq!((ended.cause, seen.last.as_str()), (ExitCause::TimedOut, "in order"));
     });
 }
 
@@ -243,18 +248,18 @@ fn one_that_is_stopped_alone_times_out_and_ends_in_order() {
 fn a_signal_that_crew_did_not_send_is_told() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
-        let order = AgentOrder {
+        let spec = ProcessSpec {
             program: "sh",
-            arguments: &["-c".to_owned(), "kill -SEGV $$".to_owned()],
+            arguments: &["-c", "kill -SEGV $$"],
             folder: folder.path(),
+            without: &[],
             variables: &[],
-            input: b"",
-            timeout: None,
-            idle: None,
-            log: &folder.path().join("0001.log"),
+            input: Some(b""),
+            within: None,
         };
-        let ended = run(&order, None, &mut Seen::default()).unwrap();
-        assert_eq!(ended.end, AgentEnd::Signal(11));
+        let terms = AgentTerms { idle: None, log: &folder.path().join("0001.log") };
+        let ended = run(&spec, &terms, None, &mut Seen::default()).unwrap();
+        assert_eq!(ended.cause, ExitCause::Signal(11));
     });
 }
 
@@ -263,19 +268,19 @@ fn a_signal_that_crew_did_not_send_is_told() {
 fn a_full_disk_costs_the_log_and_nothing_else() {
     alone(|| {
         let folder = tempfile::tempdir().unwrap();
-        let order = AgentOrder {
+        let spec = ProcessSpec {
             program: "sh",
-            arguments: &["-c".to_owned(), "echo one; sleep 0.1; echo two".to_owned()],
+            arguments: &["-c", "echo one; sleep 0.1; echo two"],
             folder: folder.path(),
+            without: &[],
             variables: &[],
-            input: b"",
-            timeout: None,
-            idle: None,
-            log: Path::new("/dev/full"),
+            input: Some(b""),
+            within: None,
         };
+        let terms = AgentTerms { idle: None, log: Path::new("/dev/full") };
         let mut seen = Seen::default();
-        let ended = run(&order, None, &mut seen).unwrap();
-        assert_eq!((ended.end, seen.lines), (AgentEnd::Exit(0), 2));
+        let ended = run(&spec, &terms, None, &mut seen).unwrap();
+        assert_eq!((ended.cause, seen.lines), (ExitCause::Exit(0), 2));
         assert_eq!(ended.log_error.unwrap().kind(), io::ErrorKind::StorageFull);
     });
 }

@@ -5,7 +5,7 @@ use std::any::type_name_of_val;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{End, FOR_READING, Order, run};
+use super::{Capture, ExitCause, ProcessSpec, run};
 use crate::world::{descendants, env};
 
 /// Runs `test`, a closure that is a whole test. In the process it gets, orphans are adopted and the grace of a
@@ -18,18 +18,17 @@ pub fn alone<T: FnOnce()>(test: T) {
     let name = type_name_of_val(&test).trim_end_matches("::{{closure}}");
     let (_, name) = name.split_once("::").unwrap();
     let program = env::program().unwrap();
-    let order = Order {
+    let spec = ProcessSpec {
         program: program.to_str().unwrap(),
         arguments: &["--exact", name, "--nocapture"],
         folder: Path::new("/"),
         without: &[],
         variables: &[("CREW_TEST_ALONE", "1".to_owned()), ("CREW_GRACE_MS", "300".to_owned())],
-        within: Duration::from_secs(120),
-        keep: FOR_READING,
-        with_errors: true,
+        input: None,
+        within: Some(Duration::from_secs(120)),
     };
-    let ended = run(&order, None, || false).unwrap();
+    let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
     let output = String::from_utf8_lossy(&ended.output);
-    assert_eq!(ended.end, End::Exit(0), "{output}");
+    assert_eq!(ended.cause, ExitCause::Exit(0), "{output}");
     assert!(output.contains("1 passed"), "{output}");
 }

@@ -4,11 +4,10 @@
 use std::io;
 use std::path::Path;
 
-use super::Keep;
-use super::agent::Watch;
-use super::kept::Kept;
-use super::lines::{Lines, Piece, text_of};
+use super::lines::{LineCutter, LinePiece, text_of};
+use super::output::{BoundedOutput, OutputBounds};
 use super::pipes::Stream;
+use super::runner::{StopRequest, Supervisor};
 use crate::world::logs::Log;
 
 /// The longest line of standard output that is handed on whole: an agent's event holds a file it read.
@@ -16,72 +15,101 @@ const LINE: usize = 8 << 20;
 /// The same of standard error, which holds no events.
 const ERROR_LINE: usize = 64 << 10;
 /// What is kept of standard error.
-const COMPLAINTS: Keep = Keep { head: 0, tail: 64 << 10 };
+const COMPLAINTS: OutputBounds = OutputBounds { head: 0, tail: 64 << 10 };
 
-/// The receivers of one iteration's output.
-#[derive(Debug)]
-pub struct Feed {
-    log: Log,
-    out: Lines,
-    errors: Lines,
-    complaints: Kept,
+/// Whoever looks on. Nothing it does is held against the agent's time, and while it is busy the agent waits.
+pub trait Watch {
+    /// A line of standard output without its break. One of more than 8 MiB is cut, its rest dropped.
+    fn line(&mut self, line: &str);
+
+    /// The same of standard error, cut at 64 KiB.
+    fn error_line(&mut self, line: &str);
+
+    /// Whether a tool call of the agent's is open: then silence is work.
+    fn tool_is_open(&self) -> bool;
+
+    /// Whether it has said that it is over, and told of nothing it will come back for.
+    fn is_closed(&self) -> bool;
+
+    /// Whether the agent must end. Asked at least every 50 ms, also while it is ending.
+    fn stop(&mut self) -> Option<StopRequest>;
 }
 
-impl Feed {
-    /// Into this log.
-    pub fn new(log: &Path) -> Self {
+/// The receivers of one iteration's output.
+pub struct Feed<'a> {
+    log: Log,
+    out: LineCutter,
+    errors: LineCutter,
+    complaints: BoundedOutput,
+    watch: &'a mut dyn Watch,
+}
+
+impl<'a> Feed<'a> {
+    /// Into this log, and to this watch.
+    pub fn new(log: &Path, watch: &'a mut dyn Watch) -> Self {
         Self {
             log: Log::open(log),
-            out: Lines::new(LINE),
-            errors: Lines::new(ERROR_LINE),
-            complaints: Kept::new(COMPLAINTS),
+            out: LineCutter::new(LINE),
+            errors: LineCutter::new(ERROR_LINE),
+            complaints: BoundedOutput::new(COMPLAINTS),
+            watch,
         }
-    }
-
-    /// Takes what came.
-    pub fn take(&mut self, stream: Stream, bytes: &[u8], watch: &mut dyn Watch) {
-        match stream {
-            Stream::Out => {
-                self.out.feed(bytes, |piece| {
-                    self.log.add(bytes_of(piece));
-                    if let Piece::Line(line) = piece {
-                        watch.line(&text_of(line, LINE));
-                    }
-                });
-            }
-            Stream::Errors => {
-                self.complaints.add(bytes);
-                self.errors.feed(bytes, |piece| {
-                    self.log.add(bytes_of(piece));
-                    if let Piece::Line(line) = piece {
-                        watch.error_line(&text_of(line, ERROR_LINE));
-                    }
-                });
-            }
-        }
-    }
-
-    /// Writes what the log still holds in memory.
-    pub fn flush(&mut self) {
-        self.log.flush();
     }
 
     /// Hands on what had no line break. Gives the end of standard error, and why the log is not whole.
-    pub fn end(mut self, watch: &mut dyn Watch) -> (Vec<u8>, Option<io::Error>) {
+    pub fn end(mut self) -> (Vec<u8>, Option<io::Error>) {
         self.out.end(|piece| {
             self.log.add_line(bytes_of(piece));
-            watch.line(&text_of(bytes_of(piece), LINE));
+            self.watch.line(&text_of(bytes_of(piece), LINE));
         });
         self.errors.end(|piece| {
             self.log.add_line(bytes_of(piece));
-            watch.error_line(&text_of(bytes_of(piece), ERROR_LINE));
+            self.watch.error_line(&text_of(bytes_of(piece), ERROR_LINE));
         });
         (self.complaints.take_tail(), self.log.close())
     }
 }
 
-fn bytes_of(piece: Piece<'_>) -> &[u8] {
+impl Supervisor for Feed<'_> {
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        match stream {
+            Stream::Out => self.out.feed(bytes, |piece| {
+                self.log.add(bytes_of(piece));
+                if let LinePiece::Line(line) = piece {
+                    self.watch.line(&text_of(line, LINE));
+                }
+            }),
+            Stream::Errors => {
+                self.complaints.add(bytes);
+                self.errors.feed(bytes, |piece| {
+                    self.log.add(bytes_of(piece));
+                    if let LinePiece::Line(line) = piece {
+                        self.watch.error_line(&text_of(line, ERROR_LINE));
+                    }
+                });
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        self.log.flush();
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.watch.tool_is_open()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.watch.is_closed()
+    }
+
+    fn stop(&mut self) -> Option<StopRequest> {
+        self.watch.stop()
+    }
+}
+
+fn bytes_of(piece: LinePiece<'_>) -> &[u8] {
     match piece {
-        Piece::Line(bytes) | Piece::Rest(bytes) => bytes,
+        LinePiece::Line(bytes) | LinePiece::Rest(bytes) => bytes,
     }
 }

@@ -9,7 +9,7 @@ const ROOM: usize = 64 << 10;
 
 /// A piece of a stream, as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum LinePiece<'a> {
     /// A line with its break; without one at the end of the stream, or where it is cut.
     Line(&'a [u8]),
     /// What follows of a cut line.
@@ -18,20 +18,20 @@ pub enum Piece<'a> {
 
 /// A stream that is being cut.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineCutter {
     most: usize,
     begun: Vec<u8>,
     is_cut: bool,
 }
 
-impl Lines {
+impl LineCutter {
     /// Lines of at most `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { most, begun: Vec::new(), is_cut: false }
     }
 
     /// Takes the next bytes of the stream.
-    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Piece<'_>)) {
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(LinePiece<'_>)) {
         let mut left = bytes;
         while !left.is_empty() {
             let mut after = left;
@@ -43,26 +43,26 @@ impl Lines {
     }
 
     /// The stream is over: hands on what has no line break.
-    pub fn end(&mut self, mut each: impl FnMut(Piece<'_>)) {
+    pub fn end(&mut self, mut each: impl FnMut(LinePiece<'_>)) {
         if !self.begun.is_empty() {
-            each(Piece::Line(&self.begun));
+            each(LinePiece::Line(&self.begun));
             self.begun = Vec::new();
         }
     }
 
     /// `piece` holds at most one line break, its last byte.
-    fn take(&mut self, piece: &[u8], each: &mut impl FnMut(Piece<'_>)) {
+    fn take(&mut self, piece: &[u8], each: &mut impl FnMut(LinePiece<'_>)) {
         let is_end = piece.ends_with(b"\n");
         if self.is_cut {
-            each(Piece::Rest(piece));
+            each(LinePiece::Rest(piece));
             self.is_cut = !is_end;
         } else if is_end && self.begun.is_empty() {
-            each(Piece::Line(piece));
+            each(LinePiece::Line(piece));
         } else {
             let (fits, rest) = piece.split_at(piece.len().min(self.most - self.begun.len()));
             self.begun.extend_from_slice(fits);
             if is_end || self.begun.len() == self.most {
-                each(Piece::Line(&self.begun));
+                each(LinePiece::Line(&self.begun));
                 self.begun.clear();
                 self.begun.shrink_to(ROOM);
                 self.is_cut = !fits.ends_with(b"\n");
@@ -101,13 +101,13 @@ mod tests {
     /// What comes of a stream given in these pieces; the rest of a cut line in brackets.
     fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
-        let mut each = |piece: Piece<'_>| {
+        let mut each = |piece: LinePiece<'_>| {
             found.push(match piece {
-                Piece::Line(line) => String::from_utf8_lossy(line).into_owned(),
-                Piece::Rest(rest) => format!("[{}]", String::from_utf8_lossy(rest)),
+                LinePiece::Line(line) => String::from_utf8_lossy(line).into_owned(),
+                LinePiece::Rest(rest) => format!("[{}]", String::from_utf8_lossy(rest)),
             });
         };
-        let mut lines = Lines::new(most);
+        let mut lines = LineCutter::new(most);
         for piece in pieces {
             lines.feed(piece.as_bytes(), &mut each);
         }

@@ -4,46 +4,39 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::process::ExitStatusExt;
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::Duration;
 
 pub mod agent;
 #[cfg(test)]
 pub mod alone;
 mod feed;
-mod kept;
 mod lines;
+mod output;
 mod pipes;
+mod runner;
 
-use self::kept::Reading;
-use super::clock::{Deadline, Stopwatch};
-use super::fault;
-use super::unix::{self, GroupSignal};
+pub use self::feed::Watch;
+use self::output::{BoundedOutput, OutputBounds};
+use self::pipes::Stream;
+pub use self::runner::StopRequest;
+use self::runner::{Running, Streams, Supervisor};
+use super::clock::Stopwatch;
+use super::unix;
 use crate::engine::environment::CLIENTS_OWN;
 
-/// How much of a child's output is kept, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Keep {
-    pub head: usize,
-    pub tail: usize,
-}
-
-/// What a person or an agent reads of a check: its beginning and, more of it, its end.
-pub const FOR_READING: Keep = Keep { head: 16 << 10, tail: 48 << 10 };
-/// What is parsed: from its beginning, or not at all.
-pub const FOR_PARSING: Keep = Keep { head: 32 << 20, tail: 0 };
-
-/// From TERM to KILL.
-const GRACE: Duration = Duration::from_secs(5);
+/// Between two looks at a child.
+const LOOK: Duration = Duration::from_millis(20);
 /// From TERM to KILL when somebody waits at the keyboard.
 const SHORT_GRACE: Duration = Duration::from_millis(1500);
+/// How long what a child left behind in another group may keep its output open.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// What to start.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub struct ProcessSpec<'a> {
     pub program: &'a str,
     pub arguments: &'a [&'a str],
     pub folder: &'a Path,
@@ -51,28 +44,42 @@ pub struct Order<'a> {
     pub without: &'a [OsString],
     /// Added to the child's environment.
     pub variables: &'a [(&'a str, String)],
-    pub within: Duration,
-    pub keep: Keep,
-    /// Whether standard error is kept too, in order with the rest.
-    pub with_errors: bool,
+    /// Written to its standard input, which is then closed; a child need not read it. Without one there is
+    /// nothing to read.
+    pub input: Option<&'a [u8]>,
+    /// The longest it may take.
+    pub within: Option<Duration>,
+}
+
+/// What of a child's output is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    /// For a person or an agent: the beginning and, more of it, the end, errors in order with the rest.
+    ForReading,
+    /// Standard output, from its beginning.
+    ForParsing,
 }
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum ExitCause {
     Exit(i32),
     /// By a signal crew did not send.
-    ForeignSignal,
+    Signal(i32),
     /// Ended by crew at its deadline.
     TimedOut,
-    /// Ended by crew because `stop` said so.
+    /// Ended by crew because it printed nothing for too long.
+    Idle,
+    /// Ended by crew because it had said that it is over, and was still there.
+    Lingered,
+    /// Ended by crew because it was asked to.
     Stopped,
 }
 
 /// A child that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    pub end: End,
+pub struct FinishedProcess {
+    pub cause: ExitCause,
     pub elapsed_ms: u64,
     /// What it printed, bounded.
     pub output: Vec<u8>,
@@ -81,29 +88,21 @@ pub struct Ended {
 }
 
 /// Runs a child to its end. `note` is told who leads its group; `stop` is asked now and then.
-pub fn run(order: &Order<'_>, note: Option<&File>, stop: impl Fn() -> bool) -> io::Result<Ended> {
-    run_on(Stdio::null(), order, note, stop)
-}
-
-/// As `run`, with `input` to read.
-pub fn run_fed(
-    order: &Order<'_>,
-    input: &[u8],
+pub fn run(
+    spec: &ProcessSpec<'_>,
+    capture: Capture,
     note: Option<&File>,
     stop: impl Fn() -> bool,
-) -> io::Result<Ended> {
-    run_on(fed(input)?, order, note, stop)
+) -> io::Result<FinishedProcess> {
+    finish(in_a_session(spec.program, note)?, spec, capture, note, stop)
 }
 
-fn run_on(
-    input: Stdio,
-    order: &Order<'_>,
-    note: Option<&File>,
-    stop: impl Fn() -> bool,
-) -> io::Result<Ended> {
-    let mut command = in_a_session(order.program, note)?;
-    command.stdin(input);
-    finish(command, order, note, stop)
+/// Runs a child the way the client runs a hook: nothing of this process's environment is passed on.
+pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
+    let mut command = Command::new(spec.program);
+    command.env_clear();
+    unix::lead_a_session(&mut command, None);
+    finish(command, spec, Capture::ForReading, None, stop)
 }
 
 /// A child in a session of its own that knows nothing of a client's session around crew.
@@ -116,134 +115,58 @@ fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
     Ok(command)
 }
 
-/// Runs a child the way the client runs a hook, with `input` to read: nothing of this process's environment
-/// is passed on.
-pub fn run_apart(order: &Order<'_>, input: &[u8], stop: impl Fn() -> bool) -> io::Result<Ended> {
-    let mut command = Command::new(order.program);
-    command.env_clear().stdin(fed(input)?);
-    unix::lead_a_session(&mut command, None);
-    finish(command, order, None, stop)
-}
-
-/// A pipe that gives `input` and ends.
-fn fed(input: &[u8]) -> io::Result<Stdio> {
-    let (reader, mut writer) = io::pipe()?;
-    let input = input.to_vec();
-    // On a thread: a child that reads late must not keep us from our deadline.
-    thread::spawn(move || writer.write_all(&input));
-    Ok(reader.into())
-}
-
 fn finish(
-    mut command: Command,
-    order: &Order<'_>,
+    command: Command,
+    spec: &ProcessSpec<'_>,
+    capture: Capture,
     note: Option<&File>,
     stop: impl Fn() -> bool,
-) -> io::Result<Ended> {
-    let (reader, writer) = io::pipe()?;
-    command.args(order.arguments).current_dir(order.folder);
-    for name in order.without {
-        command.env_remove(name);
-    }
-    command.envs(order.variables.iter().map(|(name, value)| (name, value)));
-    if order.with_errors {
-        command.stderr(writer.try_clone()?);
-    } else {
-        command.stderr(Stdio::null());
-    }
-    command.stdout(writer);
+) -> io::Result<FinishedProcess> {
+    let (streams, bounds) = match capture {
+        Capture::ForReading => (Streams::Joined, OutputBounds { head: 16 << 10, tail: 48 << 10 }),
+        Capture::ForParsing => (Streams::OutAlone, OutputBounds { head: 32 << 20, tail: 0 }),
+    };
+    let mut collector = Collector { output: BoundedOutput::new(bounds), stop };
     let watch = Stopwatch::start();
-    let mut child = command.spawn()?;
-    // The command holds the pipe's writing end; while it lives the reader sees no end.
-    drop(command);
-    let group = child.id().cast_signed();
-    if let Some(note) = note {
-        unix::note_leader(note, group);
-    }
-    let reading = Reading::start(reader, order.keep);
-    let end = wait(&mut child, group, &reading, Deadline::after(order.within), &stop);
-    finish_group(group);
+    let mut running = Running::start(command, spec, streams, note, &mut collector)?;
+    running.look = LOOK;
+    running.stop_grace = SHORT_GRACE;
+    let cause = running.wait(spec.within, None);
+    running.finish_group();
     let elapsed_ms = watch.elapsed_ms();
-    reading.ends_within(Duration::from_secs(1));
-    let (output, cut) = reading.take();
-    Ok(Ended { end: end?, elapsed_ms, output, cut })
+    running.drain(LINGER);
+    let (output, cut) = collector.output.take();
+    Ok(FinishedProcess { cause: cause?, elapsed_ms, output, cut })
+}
+
+/// Keeps the output of a child that runs until it ends or `stop` says so.
+struct Collector<F> {
+    output: BoundedOutput,
+    stop: F,
+}
+
+impl<F: Fn() -> bool> Supervisor for Collector<F> {
+    fn take(&mut self, _: Stream, bytes: &[u8]) {
+        self.output.add(bytes);
+    }
+
+    fn stop(&mut self) -> Option<StopRequest> {
+        (self.stop)().then_some(StopRequest::Now)
+    }
 }
 
 /// The standard output of a short-lived program of the system; `None` unless it exits with 0.
 #[cfg(not(target_os = "linux"))]
 pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
-    let order = Order {
+    let spec = ProcessSpec {
         program,
         arguments,
         folder: Path::new("/"),
         without: &[],
         variables: &[],
-        within: Duration::from_secs(2),
-        keep: FOR_PARSING,
-        with_errors: false,
+        input: None,
+        within: Some(Duration::from_secs(2)),
     };
-    let ended = run(&order, None, || false).ok()?;
-    (ended.end == End::Exit(0)).then(|| String::from_utf8_lossy(&ended.output).into_owned())
-}
-
-fn wait(
-    child: &mut Child,
-    group: i32,
-    reading: &Reading,
-    deadline: Deadline,
-    stop: &dyn Fn() -> bool,
-) -> io::Result<End> {
-    // Most children end with their output. One that closed it early is looked at in steps that grow.
-    let mut step = Duration::from_millis(20);
-    let mut is_silent = false;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(end_of(status));
-        }
-        let (end, grace) = if stop() {
-            (End::Stopped, SHORT_GRACE)
-        } else if deadline.passed() {
-            (End::TimedOut, fault::grace(GRACE))
-        } else {
-            let step_now = step.min(deadline.left());
-            if is_silent {
-                super::clock::sleep(step_now);
-                step = (step + step / 4).min(Duration::from_millis(20));
-            } else if reading.ends_within(step_now) {
-                is_silent = true;
-                step = Duration::from_micros(100);
-            }
-            continue;
-        };
-        unix::signal_group(group, GroupSignal::Term);
-        let ended = Deadline::after(grace).poll(step, || child.try_wait().ok().flatten());
-        if ended.is_none() {
-            unix::signal_group(group, GroupSignal::Kill);
-            child.wait()?;
-        }
-        return Ok(end);
-    }
-}
-
-fn end_of(status: ExitStatus) -> End {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => End::Exit(code),
-        _ => End::ForeignSignal,
-    }
-}
-
-/// Ends what the child left running in its group.
-fn finish_group(group: i32) {
-    if unix::group_lives(group) {
-        unix::signal_group(group, GroupSignal::Term);
-        let gone =
-            Deadline::after(Duration::from_millis(500)).poll(Duration::from_millis(5), || {
-                // Where crew adopts orphans, one that ended keeps its group alive until it is reaped.
-                unix::reap_group(group);
-                (!unix::group_lives(group)).then_some(())
-            });
-        if gone.is_none() {
-            unix::signal_group(group, GroupSignal::Kill);
-        }
-    }
+    let ended = run(&spec, Capture::ForParsing, None, || false).ok()?;
+    (ended.cause == ExitCause::Exit(0)).then(|| String::from_utf8_lossy(&ended.output).into_owned())
 }

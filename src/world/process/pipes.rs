@@ -1,5 +1,5 @@
-//! The three pipes between crew and an agent, served from one thread: what it reads late, prints without end
-//! or leaves open keeps nobody waiting, and no more than a page of it is in memory.
+//! The pipes between crew and a child, served from one thread: what it reads late, prints without end or
+//! leaves open keeps nobody waiting, and no more than a page of it is in memory.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,7 +12,7 @@ use crate::world::clock;
 /// Read or written at once, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// Which of an agent's streams.
+/// Which of a child's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Out,
@@ -30,26 +30,24 @@ pub struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    /// `input` is written to the first and then closed. None of the ends ever blocks.
+    /// `unsent` is written to `input`, which is then closed. None of the ends ever blocks.
     pub fn new(
-        input: PipeWriter,
+        input: Option<PipeWriter>,
         unsent: &'a [u8],
         out: PipeReader,
-        errors: PipeReader,
+        errors: Option<PipeReader>,
     ) -> io::Result<Self> {
-        for end in [input.as_fd(), out.as_fd(), errors.as_fd()] {
+        let input = input.filter(|_| !unsent.is_empty());
+        let ends = [input.as_ref().map(AsFd::as_fd), errors.as_ref().map(AsFd::as_fd)];
+        for end in ends.into_iter().flatten().chain([out.as_fd()]) {
             rustix::io::ioctl_fionbio(end, true)?;
         }
-        let input = (!unsent.is_empty()).then_some(input);
-        Ok(Self { input, unsent, out: Some(out), errors: Some(errors), buffer: vec![0; CHUNK] })
+        Ok(Self { input, unsent, out: Some(out), errors, buffer: vec![0; CHUNK] })
     }
 
-    /// Whether the agent, or what it left behind, can still print.
-    pub fn is_open(&self, stream: Stream) -> bool {
-        match stream {
-            Stream::Out => self.out.is_some(),
-            Stream::Errors => self.errors.is_some(),
-        }
+    /// Whether the child, or what it left behind, can still write to its standard output.
+    pub fn is_out_open(&self) -> bool {
+        self.out.is_some()
     }
 
     /// Whether neither stream can bring anything more.
@@ -83,7 +81,7 @@ impl<'a> Pipes<'a> {
         Timespec::try_from(wait).is_ok_and(|wait| poll(&mut waiting, Some(&wait)).unwrap_or(0) > 0)
     }
 
-    /// An agent that closes its input, or is gone, has read what it wanted.
+    /// A child that closes its input, or is gone, has read what it wanted.
     fn send(&mut self) {
         let Some(input) = &mut self.input else { return };
         match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {

@@ -16,7 +16,7 @@ use crate::engine::contract::Place;
 use crate::engine::fixture::a_loop;
 use crate::engine::git::{GitFault, Pushed, Rebased, Trusted};
 use crate::world::disk::{self, Durability};
-use crate::world::process::{End, FOR_READING, Order, run};
+use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
 
 /// A folder with the repository `repo`, on the branch `main`, with one commit.
 struct Yard {
@@ -144,18 +144,17 @@ fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
         ("GIT_CONFIG_SYSTEM", "/dev/null".to_owned()),
         ("LC_ALL", "C".to_owned()),
     ];
-    let order = Order {
+    let spec = ProcessSpec {
         program,
         arguments,
         folder,
         without: &[],
         variables: &variables,
-        within: std::time::Duration::from_secs(60),
-        keep: FOR_READING,
-        with_errors: true,
+        input: None,
+        within: Some(std::time::Duration::from_secs(60)),
     };
-    let ended = run(&order, None, || false).unwrap();
+    let ended = run(&spec, Capture::ForReading, None, || false).unwrap();
     let output = String::from_utf8_lossy(&ended.output).into_owned();
-    assert_eq!(ended.end, End::Exit(0), "{program} {arguments:?}: {output}");
+    assert_eq!(ended.cause, ExitCause::Exit(0), "{program} {arguments:?}: {output}");
     output
 }
