@@ -10,9 +10,7 @@ use crate::engine::promise::Promise;
 use crate::engine::run::Run;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Layer, Limit, NamedCheck, Origin, Sourced};
-use crate::parse::amounts;
-use crate::parse::arguments::LoopArguments;
-use crate::parse::duration::whole_seconds;
+use crate::parse::arguments::LoopArgs;
 use crate::world::disk;
 
 /// The largest task, in bytes.
@@ -21,15 +19,16 @@ const TASK_BYTES: u64 = 1 << 20;
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is looked up in `folder`.
-pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
+pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     let mut layer = Layer::default();
+    let limits = &arguments.limits;
     let counts = [
-        (Limit::MaxIterations, arguments.max_iterations.map(u64::from)),
-        (Limit::FailureThreshold, arguments.failure_threshold.map(u64::from)),
-        (Limit::Stall, arguments.stall.map(u64::from)),
-        (Limit::MaxDuration, arguments.max_duration.map(whole_seconds)),
-        (Limit::MaxCost, arguments.max_cost.map(amounts::micros)),
-        (Limit::MaxTokens, arguments.max_tokens),
+        (Limit::MaxIterations, limits.max_iterations),
+        (Limit::FailureThreshold, limits.failure_threshold),
+        (Limit::Stall, limits.stall),
+        (Limit::MaxDuration, limits.max_duration_s),
+        (Limit::MaxCost, limits.max_cost_micros),
+        (Limit::MaxTokens, limits.max_tokens),
     ];
     for (limit, value) in counts {
         if let Some(value) = value {
@@ -51,7 +50,7 @@ pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
     Ok(layer)
 }
 
-fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
+fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
     let mut commands = Vec::new();
     for command in &arguments.verify {
         if command != AUTO {
@@ -73,7 +72,7 @@ fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
 
 /// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
 pub fn contract(
-    arguments: &LoopArguments,
+    arguments: &LoopArgs,
     settings: &Settings,
     cwd: &Path,
     run: Option<Run>,
@@ -107,7 +106,7 @@ pub fn contract(
 
 /// The typed promise, else the one the task names, else the settings', else the built-in word. The task
 /// goes before the files: an agent that reads one promise and is held to another can never keep it.
-fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result<Option<Promise>> {
+fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
     if arguments.no_promise {
         return Ok(None);
     }
@@ -120,7 +119,7 @@ fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result
 }
 
 /// The task; `start` is the command that has none where it is missing.
-fn task(arguments: &LoopArguments, cwd: &Path, start: &str) -> Result<String> {
+fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
     let task = match (&arguments.task, &arguments.prompt_file) {
         (Some(task), _) => task.clone(),
         (None, Some(file)) => {
