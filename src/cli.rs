@@ -2,7 +2,39 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::agents::catalogue;
+use crate::parse::arguments::{MannerArgs, ResumeArgs, RunArgs, SetArgs};
+
+const AFTER_RUN: &str = "\
+TEXT is taken as it is; the name of a file is that file, read anew each time, a template if it ends in .hbs; \
+builtin:NAME is one of crew's own.
+
+Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked · \
+14 cancelled · 130, 143 or another of a signal interrupted; 130 paused. Ctrl-C ends cleanly, a second one at once.
+
+Examples:
+  crew run \"fix the failing tests\" -n 10 --verify \"cargo test\"
+  crew run build --agent claude --max-duration 4h --max-cost 20 --detach
+  crew run build --dry-run";
+const AFTER_RESUME: &str = "\
+The task, checks, counters and evidence are the same. A loop that a session had goes on here too; /crew:resume \
+takes one back. A limit that is spent must be raised: +N adds to the loop's own limit, or to what is done where it \
+has none.
+
+Examples:
+  crew resume -n +10
+  crew resume k3v9 --max-cost +5 --detach
+  crew resume k3v9 --tell \"the password is in .env\"";
+const AFTER_SET: &str = "\
++N adds to the loop's own limit, or to what is done where it has none.
+
+Examples:
+  crew set --max-iterations 30
+  crew set k3v9 -n +10 --max-duration +2h";
 
 /// Keeps a coding agent working until the job is proved done.
 #[derive(Debug, Parser)]
@@ -18,12 +50,16 @@ pub struct Cli {
     pub verb: Verb,
 }
 
+fn name_agents(agent: clap::Arg) -> clap::Arg {
+    agent.help(format!("{}; or one of your settings", catalogue::known().join(", ")))
+}
+
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Keep an agent working in fresh processes until the job is proved done
-    #[command(disable_help_flag = true)]
-    Run(Words),
+    #[command(mut_arg("agent", name_agents), after_help = AFTER_RUN)]
+    Run(Box<RunArgs>),
     /// Drive a loop that was handed over
     #[command(hide = true)]
     Drive(Drive),
@@ -52,16 +88,14 @@ pub enum Verb {
     )]
     Cancel(Cancel),
     /// Go on with a paused or ended loop in fresh processes
-    #[command(disable_help_flag = true)]
-    Resume(Words),
+    #[command(mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
+    Resume(Box<ResumeArgs>),
     /// Give the agent a word with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
     Tell(Tell),
     /// Move the limits of a live loop
-    #[command(
-        after_help = "Examples:\n  crew set --max-iterations 30\n  crew set k3v9 -n +10 --max-duration +2h"
-    )]
-    Set(Set),
+    #[command(after_help = AFTER_SET)]
+    Set(SetArgs),
     /// Write a page for the next worker
     #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
     Handoff(Handoff),
@@ -95,6 +129,13 @@ pub enum Verb {
     Trust(Trust),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
+    /// Print the completions of a shell
+    #[command(after_help = "Examples:\n  source <(crew completions bash)\n  \
+                      crew completions fish > ~/.config/fish/completions/crew.fish")]
+    Completions(Completions),
+    /// Print a page for man(1)
+    #[command(after_help = "Examples:\n  crew man | man -l -\n  crew man run > crew-run.1")]
+    Man(Man),
     /// Say where a loop is started
     #[command(hide = true)]
     Loop(Words),
@@ -176,11 +217,10 @@ pub struct Named {
     pub name: Option<String>,
 }
 
-/// `crew run` and `crew resume`: their grammar is the one of `/crew:loop`.
+/// `crew loop`: whatever was typed.
 #[derive(Debug, clap::Args)]
 pub struct Words {
-    /// Task or procedure, and options: crew run --help
-    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<String>,
 }
 
@@ -189,12 +229,23 @@ pub struct Words {
 pub struct Drive {
     #[arg(value_name = "LOOP")]
     pub id: String,
-    #[arg(long)]
-    pub json: bool,
-    #[arg(short)]
-    pub verbose: bool,
-    #[arg(short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub manner: MannerArgs,
+}
+
+/// `crew completions`.
+#[derive(Debug, clap::Args)]
+pub struct Completions {
+    #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|it| it.parse::<Shell>()))]
+    pub shell: Shell,
+}
+
+/// `crew man`.
+#[derive(Debug, clap::Args)]
+pub struct Man {
+    /// The command the page is for; crew itself if absent
+    #[arg(value_name = "COMMAND")]
+    pub verb: Option<String>,
 }
 
 /// `crew pause`.
@@ -217,20 +268,6 @@ pub struct Tell {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(long = "loop", value_name = "LOOP")]
     pub name: Option<String>,
-}
-
-/// `crew set`.
-#[derive(Debug, clap::Args)]
-pub struct Set {
-    /// (LOOP) and limits: --max-iterations N, --max-duration D, --max-cost USD, --max-tokens N,
-    /// --failure-threshold N, --stall N; +N adds
-    #[arg(
-        value_name = "LIMITS",
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required = true
-    )]
-    pub words: Vec<String>,
 }
 
 /// `crew handoff`.

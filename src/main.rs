@@ -15,8 +15,10 @@ mod world;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::exit::Exit;
+use crate::parse::arguments::{self, UsageError};
 
 fn main() -> ExitCode {
     // A hook is told by its program's name, because older clients drop its arguments; and never through
@@ -31,17 +33,20 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
-    let cli = match cli::Cli::try_parse_from(world::env::words(&["run", "resume"])) {
-        Ok(cli) => cli,
-        Err(told) => {
-            if told.use_stderr() {
-                cmd::print::err(&told.render().to_string());
-                return Exit::Usage;
-            }
-            // Help and version hold no text but crew's own, in clap's colours.
-            let _ = told.print();
+    let words = arguments::of_shell(world::env::words());
+    let cli = match words.map(cli::Cli::try_parse_from) {
+        Ok(Ok(cli)) => cli,
+        // Pages hold no text but crew's own, in clap's colours.
+        Ok(Err(page)) if !page.use_stderr() => {
+            let _ = page.print();
             return Exit::Success;
         }
+        Ok(Err(page)) if page.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            cmd::print::err(&page.to_string());
+            return Exit::Usage;
+        }
+        Ok(Err(error)) => return wrong(&error.into()),
+        Err(error) => return wrong(&error),
     };
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
         cmd::print::err(&exit::message(&error));
@@ -51,4 +56,9 @@ fn typed() -> Exit {
         cmd::print::err(&format!("crew: {told}"));
     }
     exit
+}
+
+fn wrong(error: &UsageError) -> Exit {
+    cmd::print::err(&format!("crew: {error}"));
+    Exit::Usage
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::child::Ran;
-use crate::sandbox::Sandbox;
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox};
 
 fn begin(sandbox: &Sandbox) -> String {
     let start = json!({
@@ -35,6 +35,98 @@ fn a_loop_typed_in_a_terminal_is_told_where_to_go() {
     hint: crew run "task"; or, in Claude Code: /crew:loop "task"
     "#);
     assert!(!sandbox.crew(&["--help"]).success().contains("\n  loop"));
+}
+
+#[test]
+fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
+    let sandbox = Sandbox::new();
+    for (words, expected) in [
+        (
+            &["set", "-n", "ten"][..],
+            "crew: invalid value 'ten' for '--max-iterations <N>': a whole number, such as 15; + before it adds\n",
+        ),
+        (&["set"], "crew: no limit is named\nhint: crew set --max-iterations 30, or -n +10\n"),
+        (&["resume", "a", "b"], "crew: unexpected argument 'b' found\n"),
+        (
+            &["resume", "--context", "x"],
+            "crew: `--context` is an option of crew run\ncrew resume --help names what can be changed\n",
+        ),
+        (
+            &["status", "--jsn"],
+            "crew: unexpected argument '--jsn' found\nhint: a similar argument exists: '--json'\n",
+        ),
+        (&["handoff"], "crew: the following required arguments were not provided: <DESCRIPTION>\n"),
+        (
+            &["stats"],
+            "crew: unrecognized subcommand 'stats'\nhint: a similar subcommand exists: 'status'\n",
+        ),
+    ] {
+        let ran = sandbox.crew(words);
+        assert_eq!((ran.code(), ran.stderr.as_str()), (2, expected), "{words:?}");
+    }
+    let none = sandbox.crew(&[]);
+    assert!(none.code() == 2 && none.stderr.contains("\nUsage: crew <COMMAND>\n"), "{none:#?}");
+}
+
+/// What a tool prints of a page of crew's; `None` where the tool is not installed.
+fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &str) -> Option<Ran> {
+    let file = sandbox.root().join("page");
+    std::fs::write(&file, page).unwrap();
+    let is_there = sandbox.command("which").arg(tool).output().unwrap().status.success();
+    let mut command = sandbox.command(tool);
+    command.args(options).arg(&file);
+    is_there.then(|| Running::start(command, None).wait(DEADLINE))
+}
+
+#[test]
+fn a_shell_takes_the_completions_and_is_offered_nothing_hidden() {
+    let sandbox = Sandbox::new();
+    let pages =
+        ["bash", "zsh", "fish"].map(|shell| sandbox.crew(&["completions", shell]).success());
+    for page in &pages {
+        assert!(page.contains("max-iterations") && page.contains("doctor"), "{page}");
+        assert!(!page.contains("crew__drive") && !page.contains("Drive a loop"), "{page}");
+    }
+    let loads = "source \"$0\" && complete -p crew";
+    let loaded = read_by(&sandbox, "bash", &["-c", loads], &pages[0]).unwrap();
+    assert_eq!((loaded.code(), loaded.stderr.as_str()), (0, ""));
+    assert!(loaded.stdout.contains("-F _crew"), "{loaded:#?}");
+    let offered = "source \"$0\"; COMP_WORDS=(crew run --max-); COMP_CWORD=2; _crew crew --max- run; \
+                   echo ${COMPREPLY[@]}";
+    let offered = read_by(&sandbox, "bash", &["-c", offered], &pages[0]).unwrap();
+    let expected = "--max-iterations --max-duration --max-cost --max-tokens --max-turns";
+    assert_eq!(offered.stdout.trim(), expected);
+    for (shell, page) in [("zsh", &pages[1]), ("fish", &pages[2])] {
+        match read_by(&sandbox, shell, &["-n"], page) {
+            Some(read) => assert_eq!((read.code(), read.stderr.as_str()), (0, "")),
+            None => eprintln!("skipped: {shell} is not installed"),
+        }
+    }
+    let other = sandbox.crew(&["completions", "tcsh"]);
+    let expected = "crew: invalid value 'tcsh' for '<SHELL>' [possible values: bash, zsh, fish]\n";
+    assert!(other.code() == 2 && other.stderr.starts_with(expected), "{other:#?}");
+}
+
+#[test]
+fn man_takes_the_pages_without_a_warning() {
+    let sandbox = Sandbox::new();
+    for (words, told) in [
+        (&["man"][..], "crew-doctor(1)"),
+        (&["man", "run"], "--max-iterations"),
+        (&["man", "resume"], "--tell"),
+    ] {
+        let page = sandbox.crew(words).success();
+        assert!(!page.contains("crew-drive"), "{page}");
+        match read_by(&sandbox, "groff", &["-ww", "-man", "-Tutf8", "-P-cbou"], &page) {
+            Some(read) => {
+                assert_eq!((read.code(), read.stderr.as_str()), (0, ""));
+                assert!(read.stdout.contains(told), "{}", read.stdout);
+            }
+            None => eprintln!("skipped: groff is not installed"),
+        }
+    }
+    let none = sandbox.crew(&["man", "nonesuch"]);
+    assert_eq!((none.code(), none.stderr.lines().count()), (1, 2), "{none:#?}");
 }
 
 #[test]

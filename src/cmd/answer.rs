@@ -11,6 +11,7 @@ use crate::drive::start::Started;
 use crate::drive::stop::Stop;
 use crate::engine::looped::{Loop, Status};
 use crate::engine::prompt;
+use crate::parse::arguments;
 use crate::parse::payload::Payload;
 use crate::parse::typed::Typed;
 use crate::report::{answer as words, help, line, page};
@@ -51,7 +52,7 @@ fn said(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
             go_on(event, &record, &prompt::again(&record, None), &line::reminded(&record))
         }
         Answer::Refused(why) => words::instead(&format!("crew: {why}")),
-        Answer::Help => words::instead(help::LOOP),
+        Answer::Help => words::instead(&help::page(&arguments::options_page())),
         Answer::Status(None) => words::instead("crew: no loop belongs to this session or folder"),
         Answer::Status(Some(record)) => {
             let gone = owner_is_gone(home, &record);

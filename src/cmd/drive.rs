@@ -3,8 +3,8 @@
 use anyhow::{Error, Result};
 
 use super::home;
-use super::run::go;
-use super::voice::{Manner, Voice};
+use super::run::{go, manner};
+use super::voice::Voice;
 use crate::cli::Drive;
 use crate::drive::process::handover::take;
 use crate::exit::Exit;
@@ -17,7 +17,6 @@ pub fn drive(arguments: &Drive) -> Result<Exit> {
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
     let record = take(&home, &id)?;
-    let Drive { json, verbose, quiet, .. } = *arguments;
-    let mut voice = Voice::new(Manner { json, quiet, verbose });
+    let mut voice = Voice::new(manner(arguments.manner));
     go(&home, record, &RunOptions::default(), &signals, &mut voice)
 }

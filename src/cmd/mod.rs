@@ -2,6 +2,7 @@
 
 mod answer;
 mod cancel;
+mod completions;
 mod config;
 mod demo;
 mod doctor;
@@ -13,6 +14,7 @@ pub mod hook;
 mod init;
 mod install;
 mod looped;
+mod man;
 mod pause;
 pub mod print;
 mod resume;
@@ -64,6 +66,8 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Config(arguments) => config::config(arguments),
         Verb::Trust(arguments) => trust::trust(arguments),
         Verb::Demo => demo::demo(),
+        Verb::Completions(arguments) => Ok(completions::completions(arguments)),
+        Verb::Man(arguments) => man::man(arguments),
         Verb::Loop(arguments) => looped::looped(arguments),
     }
 }

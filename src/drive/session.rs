@@ -24,7 +24,7 @@ use crate::engine::owner::Obeyed;
 use crate::parse::payload::{Payload, pasted_command};
 use crate::parse::queue::split;
 use crate::parse::typed::{Typed, is_the_clients, typed, without_old_orders};
-use crate::parse::{arguments, changes, handoff_words, transcript};
+use crate::parse::{arguments, handoff_words, transcript};
 use crate::world::disk::{self, Durability};
 use crate::world::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT};
@@ -147,11 +147,9 @@ fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
 }
 
 fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
-    let arguments = arguments::parse(raw)?;
-    let asks = arguments.task.is_none() && arguments.prompt_file.is_none();
-    if arguments.help || (asks && raw.trim().is_empty()) {
+    let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
         return Ok(Answer::Help);
-    }
+    };
     let session_id = payload.session_id.as_deref().context("the client names no session")?;
     let request = Request {
         arguments,
@@ -185,9 +183,9 @@ fn pause_loop(home: &Home, payload: &Payload) -> Result<Answer> {
 }
 
 fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
-    let changes = changes::parse(raw.split_whitespace()).map_err(anyhow::Error::msg)?;
+    let typed = arguments::resume(raw)?;
     let folder = payload.cwd.as_deref().context("the client names no folder")?;
-    let record = match (&changes.name, of_session(home, payload)?) {
+    let record = match (&typed.name, of_session(home, payload)?) {
         (None, Some(record)) => record,
         (name, _) => match find::find(home, name.as_deref(), folder)? {
             Found::One(record) => *record,
@@ -197,6 +195,7 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
     };
     let session_id = payload.session_id.as_deref().context("the client names no session")?;
     let taker = Taker::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
+    let changes = typed.limits.changes();
     Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
 }
 

@@ -12,14 +12,14 @@ use super::terms::{contract, typed};
 use super::{detect, settings};
 use crate::engine::looped::Loop;
 use crate::engine::owner::{Driver, Owner};
-use crate::parse::arguments::LoopArguments;
+use crate::parse::arguments::LoopArgs;
 use crate::world::home::Home;
 use crate::world::{env, host, unix, view};
 
 /// Who wants a loop, and where.
 #[derive(Debug)]
 pub struct Request<'a> {
-    pub arguments: LoopArguments,
+    pub arguments: LoopArgs,
     pub session_id: &'a str,
     pub prompt_id: Option<String>,
     /// Where the agent is now.
@@ -44,7 +44,7 @@ pub struct Started {
 pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
     let process = unix::client().context("cannot tell which client this session belongs to")?;
     let place = place::place(request.cwd, request.project.as_deref())?;
-    let known = settings::look(home, &place.checkout, !request.arguments.no_project)?;
+    let known = settings::look(home, &place.checkout, !request.arguments.project.no_project)?;
     let typed = typed(&request.arguments, &place.folder)?;
     let (settings, mut notes) = settings::for_start(home, known, typed)?;
     let contract = contract(&request.arguments, &settings, request.cwd, None)?;

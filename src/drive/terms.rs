@@ -10,9 +10,7 @@ use crate::engine::promise::Promise;
 use crate::engine::run::Run;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
-use crate::parse::amounts;
-use crate::parse::arguments::LoopArguments;
-use crate::parse::duration::whole_seconds;
+use crate::parse::arguments::LoopArgs;
 use crate::world::disk;
 
 /// The largest task, in bytes.
@@ -21,17 +19,18 @@ const TASK_BYTES: u64 = 1 << 20;
 const AUTO: &str = "auto";
 
 /// What the user typed, as the highest tier of settings. `--verify auto` is looked up in `folder`.
-pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
+pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     let mut layer = Layer::default();
     let promise = arguments.completion_promise.as_deref().map(Promise::new).transpose()?;
+    let limits = &arguments.limits;
     let number = |value: Option<u64>| value.map(Value::Number);
     layer.type_in([
-        (Key::MaxIterations, number(arguments.max_iterations.map(u64::from))),
-        (Key::FailureThreshold, number(arguments.failure_threshold.map(u64::from))),
-        (Key::Stall, number(arguments.stall.map(u64::from))),
-        (Key::MaxDuration, number(arguments.max_duration.map(whole_seconds))),
-        (Key::MaxCost, number(arguments.max_cost.map(amounts::micros))),
-        (Key::MaxTokens, number(arguments.max_tokens)),
+        (Key::MaxIterations, number(limits.max_iterations)),
+        (Key::FailureThreshold, number(limits.failure_threshold)),
+        (Key::Stall, number(limits.stall)),
+        (Key::MaxDuration, number(limits.max_duration_s)),
+        (Key::MaxCost, number(limits.max_cost_micros)),
+        (Key::MaxTokens, number(limits.max_tokens)),
         (Key::Require, arguments.require.map(Value::Proof)),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
@@ -46,7 +45,7 @@ pub fn typed(arguments: &LoopArguments, folder: &Path) -> Result<Layer> {
     Ok(layer)
 }
 
-fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
+fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
     let mut commands = Vec::new();
     for command in &arguments.verify {
         if command != AUTO {
@@ -68,7 +67,7 @@ fn verify(arguments: &LoopArguments, folder: &Path) -> Result<Vec<String>> {
 
 /// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
 pub fn contract(
-    arguments: &LoopArguments,
+    arguments: &LoopArgs,
     settings: &Settings,
     cwd: &Path,
     run: Option<Run>,
@@ -102,7 +101,7 @@ pub fn contract(
 
 /// The typed promise, else the one the task names, else the settings', else the built-in word. The task
 /// goes before the files: an agent that reads one promise and is held to another can never keep it.
-fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result<Option<Promise>> {
+fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
     if arguments.no_promise {
         return Ok(None);
     }
@@ -113,7 +112,7 @@ fn promise(arguments: &LoopArguments, settings: &Settings, task: &str) -> Result
 }
 
 /// The task; `start` is the command that has none where it is missing.
-fn task(arguments: &LoopArguments, cwd: &Path, start: &str) -> Result<String> {
+fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
     let task = match (&arguments.task, &arguments.prompt_file) {
         (Some(task), _) => task.clone(),
         (None, Some(file)) => {

@@ -5,7 +5,6 @@
 pub mod amounts;
 pub mod api_error;
 pub mod arguments;
-pub mod changes;
 pub mod duration;
 pub mod fragment;
 pub mod git;

@@ -62,15 +62,9 @@ pub fn call() -> (String, String, String) {
     (name, words.next().unwrap_or_default(), words.next().unwrap_or_default())
 }
 
-/// All words this program was called with. The `--` that stands right behind one of `verbs` is doubled: clap
-/// takes the first away and leaves the second to the verb's own grammar.
-pub fn words(verbs: &[&str]) -> Vec<OsString> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
-    let is_meant = words.get(1).is_some_and(|word| verbs.iter().any(|verb| word == verb));
-    if is_meant && words.get(2).is_some_and(|word| word == "--") {
-        words.insert(2, "--".into());
-    }
-    words
+/// All words this program was called with.
+pub fn words() -> Vec<OsString> {
+    std::env::args_os().collect()
 }
 
 /// A number nobody can guess from the last one; good for names, not for secrets.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ARROWS, File, between, found, none, pattern, read, source, tree};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn the_plugin_and_the_changelog_name_the_version_of_the_crate() {
@@ -66,33 +67,45 @@ fn no_command_file_lets_a_shell_or_the_model_start_anything() {
     none(&complaints, "commands are answered by the hook, which no shell stands before");
 }
 
+/// The options that a page of help lists, with their hyphens.
+fn options(page: &str) -> BTreeSet<&str> {
+    let lines = page.lines().filter(|line| line.starts_with(' '));
+    let first = lines.flat_map(|line| found(r"^ +(--?[a-z][a-z-]*)", line));
+    let both = page.lines().flat_map(|line| found(r"^ +-[a-z], (--[a-z-]+)", line));
+    first.chain(both).filter(|option| !["-h", "--help"].contains(option)).collect()
+}
+
 #[test]
-fn the_readme_names_every_option_of_the_help_and_the_grammar_knows_it() {
-    let help = read("src/report/help.rs");
-    let options = found(r"(--?[a-z][a-z-]*)\b", between(&help, "TASK is one", "Example:"));
-    assert!(options.len() > 10, "the help page names only {options:?}");
-    let readme = read("README.md");
-    let grammar = read("src/parse/arguments/flags.rs");
-    for option in options {
-        let told = pattern(&format!(r"`{option}[ `]")).is_match(&readme);
-        assert!(told, "README.md does not name {option}");
-        assert!(grammar.contains(&format!("\"{option}\"")), "the grammar does not know {option}");
+fn the_pages_name_every_option_of_a_start_and_of_a_resume() {
+    let sandbox = Sandbox::new();
+    let (readme, runs) = (read("README.md"), read("docs/run.md"));
+    let pages = [readme, runs].concat();
+    for (verb, least) in [("run", 40), ("resume", 25), ("set", 6)] {
+        let help = sandbox.crew(&[verb, "--help"]).success();
+        let options = options(&help);
+        assert!(options.len() >= least, "crew {verb} --help names only {options:?}");
+        for option in options {
+            let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} "));
+            assert!(told.is_match(&pages), "neither README.md nor docs/run.md names {option}");
+        }
     }
 }
 
 #[test]
-fn the_page_of_runs_names_every_option_of_its_help_and_the_grammar_knows_it() {
-    let help = read("src/report/help.rs");
-    let help = between(&help, "pub const RUN: &str", "Examples:");
-    let options = found(r"(?m)(?:^|[ (])(--?[a-z][a-z-]*)\b", help);
-    assert!(options.len() > 35, "the help page names only {options:?}");
-    let pages = [read("README.md"), read("docs/run.md")].concat();
-    let files = ["flags.rs", "run.rs"].map(|file| read(&format!("src/parse/arguments/{file}")));
-    let grammar = files.concat();
+fn the_readme_names_every_option_of_the_sessions_help() {
+    let sandbox = Sandbox::new();
+    let asked = sandbox.hook(json!({
+        "hook_event_name": "UserPromptExpansion", "command_name": "crew:help",
+        "command_args": "", "prompt_id": "p",
+    }));
+    let told: Value = serde_json::from_str(&asked.success()).unwrap();
+    let page = told["reason"].as_str().or(told["stopReason"].as_str()).unwrap();
+    let options = options(page);
+    assert!(options.len() > 15, "the help page names only {options:?}");
+    let readme = read("README.md");
     for option in options {
-        let told = pattern(&format!(r"`{option}[ `]|, `{option}`|`, `{option} ")).is_match(&pages);
-        assert!(told, "neither README.md nor docs/run.md names {option}");
-        assert!(grammar.contains(&format!("\"{option}\"")), "the grammar does not know {option}");
+        let told = pattern(&format!(r"`{option}[ `]")).is_match(&readme);
+        assert!(told, "README.md does not name {option}");
     }
 }
 
@@ -103,7 +116,8 @@ fn every_crate_has_its_line_in_the_architecture() {
     let crates = found(r"(?m)^([a-z0-9_-]+) = ", dependencies);
     let architecture = read("ARCHITECTURE.md");
     let (_, page) = architecture.split_once("## The crates").unwrap();
-    let explained = found(r"(?m)^\| `([a-z0-9_-]+)` \|", page);
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+    let explained: BTreeSet<&str> = rows.flat_map(|row| found(r"`([a-z0-9_-]+)`", row)).collect();
     assert_eq!(crates, explained, "Cargo.toml (left) and ARCHITECTURE.md (right) differ");
 }
 

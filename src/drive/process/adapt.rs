@@ -12,7 +12,7 @@ use crate::engine::looped::Loop;
 use crate::engine::run::{GitSteps, Pace, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
-use crate::parse::arguments::{LoopArguments, RunOptions};
+use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
 use crate::parse::duration::whole_seconds;
 use crate::world::git;
 use crate::world::home::Home;
@@ -20,13 +20,13 @@ use crate::world::home::Home;
 /// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
 /// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
 /// be started is tried before anything is recorded. Gives what the user should know.
-pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Result<Vec<String>> {
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<Vec<String>> {
     same_repository(&record.place)?;
     let folder = record.place.folder.clone();
-    let options = &arguments.run;
+    let options = &arguments.options;
     let mut notes = Vec::new();
     let mut settings = |procedure: Option<&str>| -> Result<Settings> {
-        let known = settings::look(home, &record.place.checkout, !arguments.no_project)?;
+        let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
         let mut typed = Layer::default();
         type_run(&mut typed, options);
         let (settings, told) = settings::for_run(home, known, typed, procedure)?;
@@ -34,7 +34,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
         Ok(settings)
     };
     let mut run = match record.contract.run.clone() {
-        None => run(options, &settings(None)?, None, &folder)?,
+        None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
         Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
             has_program(&had.agent, &folder)?;
             Run {
@@ -76,7 +76,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &LoopArguments) -> Resul
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
-    if let Some(words) = &options.tell {
+    if let Some(words) = &arguments.tell {
         record.state.words.push(tellable(words)?);
     }
     try_launch(home, record)?;
@@ -112,10 +112,10 @@ fn still(had: Run, options: &RunOptions) -> Run {
             delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
         },
         git: GitSteps {
-            commit: had.git.commit || options.commit,
+            commit: had.git.commit || options.commit.is_some(),
             push: had.git.push || options.push,
             rebase: options.rebase.clone().or(had.git.rebase),
-            all: had.git.all || options.commit_all,
+            all: had.git.all || options.commits_all(),
             branch: had.git.branch,
         },
         ..had

@@ -21,7 +21,7 @@ pub(super) fn without_git(
         return Ok(None);
     }
     let typed = [
-        ("--commit", options.commit),
+        ("--commit", options.commit.is_some()),
         ("--push", options.push),
         ("--rebase", options.rebase.is_some()),
     ];

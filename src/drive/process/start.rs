@@ -28,10 +28,9 @@ use crate::engine::settings::run::Keep;
 use crate::engine::settings::{Key, Layer, Origin, Value};
 use crate::engine::text::clip;
 use crate::engine::times::Earlier;
-use crate::parse::arguments::{LoopArguments, RunOptions, UsageError};
+use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
-use crate::parse::spelling::shown;
 use crate::prompts::procedures::meant;
 use crate::world::home::Home;
 use crate::world::unix::Signals;
@@ -53,21 +52,22 @@ pub struct Prepared {
 
 /// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree, unless
 /// nothing may be written.
-pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Result<Prepared> {
-    let (folder, made) = worktree(&arguments.run, folder)?;
+pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Prepared> {
+    let (folder, made) = worktree(&arguments, folder)?;
     let folder = folder.as_path();
     let place = place::place(folder, None)?;
-    let known = settings::look(home, &place.checkout, !arguments.no_project)?;
-    let procedure = procedure(&mut arguments, &known)?;
-    let mut typed = terms::typed(&arguments, &place.folder)?;
-    type_run(&mut typed, &arguments.run);
+    let RunArgs { start, recipe, options, .. } = &mut arguments;
+    let known = settings::look(home, &place.checkout, !start.project.no_project)?;
+    let procedure = procedure(start, &known)?;
+    let mut typed = terms::typed(start, &place.folder)?;
+    type_run(&mut typed, options);
     let (settings, notes) = settings::for_run(home, known, typed, procedure.as_deref())?;
-    let run = run(&arguments.run, &settings, procedure, folder)?;
+    let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
-    let without_git = without_git(&arguments.run, &run.git, folder)?;
+    let without_git = without_git(options, &run.git, folder)?;
     some_commit(&run.git, folder)?;
     some_settings(&run.git, &place.checkout)?;
-    let contract = terms::contract(&arguments, &settings, folder, Some(run))?;
+    let contract = terms::contract(start, &settings, folder, Some(run))?;
     let of_the_agent = of_the_agent(&contract);
     let absent = missing::at_the_start(&place, &contract.checks)?;
     Ok(Prepared {
@@ -81,14 +81,14 @@ pub fn prepare(home: &Home, mut arguments: LoopArguments, folder: &Path) -> Resu
             .chain(without_git)
             .collect(),
         keep: settings.keep(),
-        replace: arguments.replace,
+        replace: start.replace,
     })
 }
 
 /// The working tree the loop gets for itself, and what is said of it.
-fn worktree(options: &RunOptions, folder: &Path) -> Result<(PathBuf, Option<String>)> {
-    let Some(name) = &options.worktree else { return Ok((folder.to_owned(), None)) };
-    if options.dry_run {
+fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
+    let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
+    if arguments.dry_run {
         bail!("--dry-run writes nothing, and --worktree would make one: leave one of them out");
     }
     let top =
@@ -100,7 +100,7 @@ fn worktree(options: &RunOptions, folder: &Path) -> Result<(PathBuf, Option<Stri
 }
 
 /// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.
-fn procedure(arguments: &mut LoopArguments, known: &settings::Known) -> Result<Option<String>> {
+fn procedure(arguments: &mut LoopArgs, known: &settings::Known) -> Result<Option<String>> {
     let Some(word) = arguments.task.clone() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
         return Ok(None);
@@ -110,7 +110,7 @@ fn procedure(arguments: &mut LoopArguments, known: &settings::Known) -> Result<O
         return Ok(Some(word));
     }
     let own = procedures::own(&merge(&known.layers, settings::environment(), None));
-    bail!(UsageError::NoProcedure { meant: meant(&word, &own), word: shown(&word) })
+    bail!(UsageError::no_procedure(&word, meant(&word, &own).as_deref()))
 }
 
 /// Adds what only a run has to what was typed.
@@ -124,7 +124,7 @@ pub(super) fn type_run(layer: &mut Layer, options: &RunOptions) {
         (Key::Agent, options.agent.clone().map(Value::Text)),
         (Key::Model, options.model.clone().map(Value::Text)),
         (Key::Permissions, options.permissions.map(Value::Permissions)),
-        (Key::Commit, options.commit.then_some(Value::Switch(true))),
+        (Key::Commit, options.commit.is_some().then_some(Value::Switch(true))),
         (Key::Push, options.push.then_some(Value::Switch(true))),
         (Key::Rebase, options.rebase.clone().map(Value::Text)),
         (Key::Awake, options.no_awake.then_some(Value::Switch(false))),
@@ -133,6 +133,7 @@ pub(super) fn type_run(layer: &mut Layer, options: &RunOptions) {
 
 pub(super) fn run(
     options: &RunOptions,
+    typed: &RecipeArgs,
     settings: &Settings,
     procedure: Option<String>,
     folder: &Path,
@@ -143,11 +144,11 @@ pub(super) fn run(
         permissions: settings.permissions(),
         model: model(options, settings),
         words: options.words.clone().unwrap_or_default(),
-        recipe: recipe(options, settings.recipe.clone(), folder)?,
+        recipe: recipe(typed, settings.recipe.clone(), folder)?,
         pace: settings.pace(),
         max_turns: settings.count(Key::MaxTurns),
         token_budget: settings.number(Key::TokenBudget),
-        git: GitSteps { all: options.commit_all, ..settings.git() },
+        git: GitSteps { all: options.commits_all(), ..settings.git() },
         reactions: settings.contract_reactions(),
         may_sleep: !settings.is_on(Key::Awake),
     })
@@ -203,19 +204,19 @@ pub(super) fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path
 }
 
 /// What is typed of a phase stands in the place of the procedure's; context is added to it.
-fn recipe(options: &RunOptions, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
+fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
     let read = |texts: &[String]| -> Result<Vec<Fragment>> {
         texts.iter().map(|text| fragment(text, folder)).collect()
     };
-    recipe.context.extend(read(&options.context)?);
-    for (typed, phase) in [
-        (&options.observe, &mut recipe.observe),
-        (&options.orient, &mut recipe.orient),
-        (&options.decide, &mut recipe.decide),
-        (&options.act, &mut recipe.act),
+    recipe.context.extend(read(&typed.context)?);
+    for (texts, phase) in [
+        (&typed.observe, &mut recipe.observe),
+        (&typed.orient, &mut recipe.orient),
+        (&typed.decide, &mut recipe.decide),
+        (&typed.act, &mut recipe.act),
     ] {
-        if !typed.is_empty() {
-            *phase = read(typed)?;
+        if !texts.is_empty() {
+            *phase = read(texts)?;
         }
     }
     Ok(recipe)

@@ -1,187 +1,152 @@
-//! The grammar of `/crew:loop`: the raw text after the command, which no shell has seen, becomes
-//! options and a task. The task comes through byte for byte. Whatever looks like an option outside
-//! quotes is one or is an error; it never becomes text of the task, because a limit that is lost
-//! that way is a loop without end. Nothing here knows what a value is good for.
+//! The arguments of `/crew:loop`, `crew run`, `crew resume` and `crew set`: what was typed becomes words that
+//! clap cannot misread, and clap makes the options of them. The task comes through byte for byte. Whatever
+//! looks like an option outside quotes is one or is an error; it never becomes text of the task, because a
+//! limit that is lost that way is a loop without end. Nothing here knows what a value is good for.
 
-use std::time::Duration;
+use std::ffi::OsString;
 
-use crate::engine::outcome::Proof;
+use clap::error::ErrorKind;
+use clap::{Command, FromArgMatches};
 
-use self::flags::{Flag, Place, Role};
-pub use self::run::RunOptions;
-use self::tokens::Opening;
+use self::known::{LOOP, RESUME, RUN, SET};
+pub use self::options::*;
 pub use self::usage::UsageError;
-use self::values::Value;
+use self::values::MARK;
 
-mod flags;
+mod known;
+mod options;
 #[cfg(test)]
 mod properties;
-mod run;
+#[cfg(test)]
+mod shell_tests;
 #[cfg(test)]
 mod tests;
 mod tokens;
 mod usage;
 mod values;
-pub mod words;
 
-/// The name of the command these arguments follow.
-const COMMAND: &str = "/crew:loop";
+/// What the agent is given stands behind it.
+const END_OF_OPTIONS: &str = "--";
 
-/// What was typed after `/crew:loop` or `crew run`, and nothing else: `None` means not typed.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch a person types")]
-pub struct LoopArguments {
-    /// The task, byte for byte; `None` when there is none or only blanks in quotes.
-    pub task: Option<String>,
-    /// `--prompt-file`: the file that holds the task instead.
-    pub prompt_file: Option<String>,
-    /// `--max-iterations`, `-n`: 0 is no limit.
-    pub max_iterations: Option<u32>,
-    /// `--completion-promise`: the text as typed, not yet looked at as a promise.
-    pub completion_promise: Option<String>,
-    /// `--no-promise`: no claim completes this loop.
-    pub no_promise: bool,
-    /// `--require`: the weakest proof that completes the loop.
-    pub require: Option<Proof>,
-    /// `--verify`, in the order typed: commands that must pass before a claim is believed.
-    pub verify: Vec<String>,
-    /// `--until`, in the order typed: commands that end the loop when they pass.
-    pub until: Vec<String>,
-    /// `--gate`, in the order typed: commands that must pass after every iteration.
-    pub gate: Vec<String>,
-    /// `--failure-threshold`: failed iterations in a row; 0 is no limit.
-    pub failure_threshold: Option<u32>,
-    /// `--stall`: iterations in a row without progress; 0 is no limit.
-    pub stall: Option<u32>,
-    /// `--max-duration`: a second to ten years; zero is no limit.
-    pub max_duration: Option<Duration>,
-    /// `--max-cost`: US dollars, more than 0 and finite.
-    pub max_cost: Option<f64>,
-    /// `--max-tokens`: 0 is no limit.
-    pub max_tokens: Option<u64>,
-    /// `--replace`: end the loop of this working tree first.
-    pub replace: bool,
-    /// `--no-project`: leave the project's own settings aside.
-    pub no_project: bool,
-    /// `--help`, `-h`.
-    pub help: bool,
-    /// What only `crew run` has.
-    pub run: RunOptions,
-}
-
-/// Reads the raw text after `/crew:loop`. White space around all of it is no part of the task.
+/// Reads the raw text after `/crew:loop`, which no shell has seen; `None` asks for help. White space around
+/// all of it is no part of the task.
 ///
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one task.
-pub fn parse(raw: &str) -> Result<LoopArguments, UsageError> {
-    let mut reader = Reader { rest: raw.trim(), ..Reader::default() };
-    while !reader.rest.is_empty() {
-        if tokens::token(reader.rest) == "--" {
-            return Err(UsageError::WordsForAgent);
+pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
+    let (mut rest, mut words, mut has_task) = (raw.trim(), Vec::new(), false);
+    while !rest.is_empty() {
+        let token = tokens::token(rest);
+        if token == END_OF_OPTIONS {
+            return Err(UsageError::new(
+                "words after `--` are the agent's own options, in crew run; this session has its own\n\
+                 hint: if it belongs to the task, put the whole task in double quotes",
+            ));
         }
-        if tokens::is_option(reader.rest) {
-            reader.take_option()?;
+        if tokens::is_option(rest) {
+            let option = known::option(&LOOP, token)?;
+            let (value, left) = tokens::value(option, rest)?;
+            words.push(option.with(value.as_deref())?);
+            rest = left;
         } else {
-            reader.take_words()?;
+            if has_task {
+                return Err(tokens::apart(rest));
+            }
+            let (task, left) = tokens::task(rest)?;
+            words.extend(marked(&task));
+            (rest, has_task) = (left, true);
         }
-        reader.rest = reader.rest.trim_start();
+        rest = rest.trim_start();
     }
-    sound(reader.arguments)
+    match LOOP.clone().try_get_matches_from(words).and_then(|it| LoopArgs::from_arg_matches(&it)) {
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(None),
+        read => Ok(Some(read?)),
+    }
 }
 
-/// Refuses what excludes each other.
-fn sound(arguments: LoopArguments) -> Result<LoopArguments, UsageError> {
-    if arguments.no_promise && arguments.completion_promise.is_some() {
-        return Err(UsageError::TwoPromises);
-    }
-    if arguments.task.is_some() && arguments.prompt_file.is_some() {
-        return Err(UsageError::TwoTasks);
-    }
-    if arguments.run.agent.is_some() && arguments.run.agent_cmd.is_some() {
-        return Err(UsageError::TwoAgents);
-    }
-    Ok(arguments)
+/// The task as clap is to have it; none where there are only blanks in quotes.
+fn marked(task: &str) -> Option<String> {
+    (!task.trim().is_empty()).then(|| format!("{MARK}{task}"))
 }
 
-#[derive(Default)]
-struct Reader<'raw> {
-    /// What is not read yet. It begins at the start of a token.
-    rest: &'raw str,
-    arguments: LoopArguments,
-    has_task: bool,
-    given: Vec<&'static str>,
+/// Reads the words after `/crew:resume`.
+///
+/// # Errors
+/// When a word is neither a limit with its value nor the one name.
+pub fn resume(raw: &str) -> Result<SetArgs, UsageError> {
+    let words = read(&SET, &raw.split_whitespace().collect::<Vec<_>>())?;
+    let read = SET.clone().try_get_matches_from(words);
+    Ok(read.and_then(|matches| SetArgs::from_arg_matches(&matches))?)
 }
 
-impl<'raw> Reader<'raw> {
-    fn take_task(&mut self, task: String, rest: &'raw str) {
-        self.has_task = true;
-        self.arguments.task = Some(task).filter(|task| !task.trim().is_empty());
-        self.rest = rest;
-    }
+/// The words crew was called with, as clap is to have them.
+///
+/// # Errors
+/// When a word looks like an option and is none of its verb.
+pub fn of_shell(given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
+    let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
+    let Some([program, verb, words @ ..]) = words.as_deref() else {
+        // What is not UTF-8 is clap's to refuse.
+        return Ok(given);
+    };
+    let command: &'static Command = match *verb {
+        "run" => &RUN,
+        "resume" => &RESUME,
+        "set" => &SET,
+        _ => return Ok(given),
+    };
+    let words = read(command, words)?;
+    let verb = [*program, *verb].map(OsString::from).into_iter();
+    Ok(verb.chain(words.into_iter().map(OsString::from)).collect())
+}
 
-    fn take_words(&mut self) -> Result<(), UsageError> {
-        if self.has_task {
-            return Err(UsageError::text_after_task(self.rest));
+/// What a shell has split, as clap is to have it: a task is one word or plain words, which go together with a
+/// blank between.
+fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageError> {
+    let end = words.iter().position(|word| *word == END_OF_OPTIONS);
+    let (typed, agents) = words.split_at(end.unwrap_or(words.len()));
+    let (mut options, mut texts) = (Vec::new(), Vec::new());
+    let mut rest = typed.iter();
+    while let Some(word) = rest.next() {
+        if !tokens::is_option(word) || is_text(word) {
+            texts.push((*word).to_owned());
+            continue;
         }
-        match tokens::opening(self.rest) {
-            Opening::Quoted { text, rest } => self.take_task(text, rest),
-            Opening::Unclosed => return Err(UsageError::UnclosedTask),
-            Opening::Swallows(flag) => return Err(UsageError::SwallowedOption { flag }),
-            Opening::Words { text, rest } => {
-                if text.split_whitespace().next() == Some(COMMAND) {
-                    return Err(UsageError::CommandInTask);
-                }
-                self.take_task(text.to_owned(), rest);
-            }
-        }
-        Ok(())
-    }
-
-    fn take_option(&mut self) -> Result<(), UsageError> {
-        let token = tokens::token(self.rest);
-        if let Some(meant) = flags::behind_typographic_dash(token) {
-            return Err(UsageError::typographic_dash(token, meant));
-        }
-        let (flag, attached) = flags::find(token, Place::Session)?;
-        if self.given.contains(&flag.name) && !matches!(flag.role, Role::Repeated(_)) {
-            return Err(UsageError::GivenTwice { flag: flag.name });
-        }
-        self.given.push(flag.name);
-        match flag.role {
-            Role::Switch(_) | Role::SwitchOr(..) if attached.is_some() => {
-                return Err(UsageError::UnexpectedValue { flag: flag.name });
-            }
-            Role::Switch(set) => {
-                set(&mut self.arguments);
-                self.rest = &self.rest[token.len()..];
-            }
-            Role::SwitchOr(_, set) => {
-                set(&mut self.arguments, false);
-                self.rest = &self.rest[token.len()..];
-            }
-            Role::Once(set) => {
-                let value = self.take_value(flag, attached)?;
-                set(&mut self.arguments, value)?;
-            }
-            Role::Repeated(values) => {
-                let value = self.take_value(flag, attached)?;
-                values(&mut self.arguments).push(value.text);
-            }
-        }
-        Ok(())
-    }
-
-    fn take_value(
-        &mut self,
-        flag: &'static Flag,
-        attached: Option<usize>,
-    ) -> Result<Value, UsageError> {
-        let start = match attached {
-            Some(start) => &self.rest[start..],
-            None => self.rest[tokens::token(self.rest).len()..].trim_start(),
+        let option = known::option(command, word)?;
+        let value = match option.value_at {
+            Some(start) => Some(&word[start..]),
+            None if option.takes_value => rest.next().copied(),
+            None => None,
         };
-        let (text, rest) = tokens::value(flag, start)?;
-        self.rest = rest;
-        Ok(Value { flag, text })
+        if let Some(next) =
+            value.filter(|next| option.value_at.is_none() && tokens::is_option(next))
+        {
+            return Err(option.lacks_value(next));
+        }
+        options.push(option.with(value)?);
     }
+    if command.get_name() == RUN.get_name() {
+        texts.iter().try_for_each(|text| tokens::is_whole(text, '"'))?;
+        texts = marked(&texts.join(" ")).into_iter().collect();
+    }
+    texts.extend(options);
+    if let [end, agents @ ..] = agents {
+        let agents: String = agents.iter().flat_map(|word| [MARK, word]).collect();
+        texts.extend([(*end).to_owned(), agents]);
+    }
+    Ok(texts)
+}
+
+/// Whether a word that begins as an option does is text all the same: its name would have a blank in it, so a
+/// person has quoted it, and it does not begin with an option that exists.
+fn is_text(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or(word);
+    name.contains(char::is_whitespace) && known::anywhere(tokens::token(word)).is_none()
+}
+
+/// The options of `/crew:loop` as a page of help lists them.
+pub fn options_page() -> String {
+    let command =
+        LOOP.clone().mut_arg("task", |task| task.hide(true)).mut_arg("help", |it| it.hide(true));
+    command.help_template("{all-args}").term_width(100).render_help().to_string()
 }

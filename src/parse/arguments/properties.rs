@@ -4,6 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
+    super::parse(raw).map(Option::unwrap_or_default)
+}
+
 /// Texts made of the pieces the grammar is made of, in any order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop::sample::select(vec![
@@ -79,7 +83,7 @@ proptest! {
         let task = task.replace('"', "");
         prop_assume!(!task.trim().is_empty());
         let after = parse(&format!("\"{task}\" --max-iterations 15")).unwrap();
-        prop_assert_eq!(after.max_iterations, Some(15));
+        prop_assert_eq!(after.limits.max_iterations, Some(15));
         prop_assert_eq!(after.task.as_deref(), Some(&*task));
         let before = parse(&format!("--max-iterations=15 \"{task}\"")).unwrap();
         prop_assert_eq!(before, after);
@@ -106,13 +110,13 @@ proptest! {
     ) {
         let option = format!("{hyphens}{name}");
         let unknown = parse(&format!("{before} {option} {after}"));
-        let is_known = flags::find(&option, Place::Session).is_ok();
+        let is_known = known::option(&LOOP, &option).is_ok();
         prop_assert!(unknown.is_err() || is_known, "{:?}", unknown);
         if let Ok(read) = parse(&format!("{before} --replace {after}")) {
             prop_assert!(read.replace);
         }
         if let Ok(read) = parse(&format!("{before} -n7 {after}")) {
-            prop_assert_eq!(read.max_iterations, Some(7));
+            prop_assert_eq!(read.limits.max_iterations, Some(7));
         }
     }
 

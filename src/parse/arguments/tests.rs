@@ -2,12 +2,21 @@
 
 use super::*;
 
-fn task(text: &str) -> LoopArguments {
-    LoopArguments { task: Some(text.to_owned()), ..LoopArguments::default() }
+fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
+    super::parse(raw).map(|read| read.expect("it does not ask for help"))
 }
 
-fn none() -> LoopArguments {
-    LoopArguments::default()
+fn task(text: &str) -> LoopArgs {
+    LoopArgs { task: Some(text.to_owned()), ..LoopArgs::default() }
+}
+
+fn none() -> LoopArgs {
+    LoopArgs::default()
+}
+
+fn iterations(most: u64, arguments: LoopArgs) -> LoopArgs {
+    let limits = LimitArgs { max_iterations: Some(most), ..arguments.limits };
+    LoopArgs { limits, ..arguments }
 }
 
 fn texts(texts: &[&str]) -> Vec<String> {
@@ -15,7 +24,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 }
 
 #[track_caller]
-fn reads(raw: &str, expected: LoopArguments) {
+fn reads(raw: &str, expected: LoopArgs) {
     assert_eq!(parse(raw).map_err(|error| error.to_string()), Ok(expected), "{raw}");
 }
 
@@ -29,14 +38,15 @@ fn no_task_is_help() {
     for raw in ["", "  \r\n\t", "\"\"", "\"  \""] {
         reads(raw, none());
     }
-    reads("--help", LoopArguments { help: true, ..none() });
-    reads("fix it -h", LoopArguments { help: true, ..task("fix it") });
-    reads("-n 5", LoopArguments { max_iterations: Some(5), ..none() });
+    for raw in ["--help", "fix it -h"] {
+        assert_eq!(super::parse(raw), Ok(None));
+    }
+    reads("-n 5", iterations(5, none()));
 }
 
 #[test]
 fn an_option_stands_before_or_after_the_task_in_five_spellings() {
-    let expected = LoopArguments { max_iterations: Some(15), ..task("fix the login") };
+    let expected = iterations(15, task("fix the login"));
     for option in ["--max-iterations 15", "--max-iterations=15", "-n 15", "-n15", "-n=15"] {
         reads(&format!("\"fix the login\" {option}"), expected.clone());
         reads(&format!("{option} \"fix the login\""), expected.clone());
@@ -49,18 +59,14 @@ fn an_option_stands_before_or_after_the_task_in_five_spellings() {
 
 #[test]
 fn vector_12_and_fault_11_an_equals_sign_is_no_text_of_the_task() {
-    let expected = LoopArguments {
-        max_iterations: Some(3),
-        completion_promise: Some("DONE".to_owned()),
-        ..task("Build it")
-    };
+    let promise = Some("DONE".to_owned());
+    let expected = iterations(3, LoopArgs { completion_promise: promise, ..task("Build it") });
     reads("Build it --max-iterations=3 --completion-promise=DONE", expected);
 }
 
 #[test]
 fn fault_10_a_promise_of_several_words_is_kept_whole() {
-    let expected =
-        LoopArguments { completion_promise: Some("BUILD  COMPLETE".to_owned()), ..task("x") };
+    let expected = LoopArgs { completion_promise: Some("BUILD  COMPLETE".to_owned()), ..task("x") };
     reads("x --completion-promise \"BUILD  COMPLETE\"", expected.clone());
     reads("--completion-promise='BUILD  COMPLETE' x", expected);
 }
@@ -71,20 +77,22 @@ fn every_option_has_its_field() {
                --gate \"sh -c \\\"exit 0\\\"\" --failure-threshold 4 --stall 0 \
                --max-duration \"1h 30m\" --max-cost $2.50 --max-tokens 500k --replace \
                --no-project --prompt-file=TASK.md";
-    let expected = LoopArguments {
+    let expected = LoopArgs {
         prompt_file: Some("TASK.md".to_owned()),
-        max_iterations: Some(0),
+        limits: LimitArgs {
+            max_iterations: Some(0),
+            failure_threshold: Some(4),
+            stall: Some(0),
+            max_duration_s: Some(5400),
+            max_cost_micros: Some(2_500_000),
+            max_tokens: Some(500_000),
+        },
         no_promise: true,
         verify: texts(&["cargo test", "make"]),
         until: texts(&["./done \"now\""]),
         gate: texts(&["sh -c \"exit 0\""]),
-        failure_threshold: Some(4),
-        stall: Some(0),
-        max_duration: Some(Duration::from_secs(5400)),
-        max_cost: Some(2.5),
-        max_tokens: Some(500_000),
         replace: true,
-        no_project: true,
+        project: ProjectArgs { no_project: true },
         ..none()
     };
     reads(raw, expected);
@@ -106,11 +114,11 @@ fn a_quoted_task_comes_through_byte_for_byte() {
         ("\"完了 🎉\u{a0}\"", "完了 🎉\u{a0}"),
     ] {
         reads(raw, task(text));
-        reads(&format!("{raw} -n 3"), LoopArguments { max_iterations: Some(3), ..task(text) });
-        reads(&format!("--replace {raw}"), LoopArguments { replace: true, ..task(text) });
+        reads(&format!("{raw} -n 3"), iterations(3, task(text)));
+        reads(&format!("--replace {raw}"), LoopArgs { replace: true, ..task(text) });
     }
     let long = "línea --no-option\n".repeat(6_000);
-    reads(&format!("\"{long}\" --replace"), LoopArguments { replace: true, ..task(&long) });
+    reads(&format!("\"{long}\" --replace"), LoopArgs { replace: true, ..task(&long) });
 }
 
 #[test]
@@ -133,8 +141,8 @@ fn plain_words_come_through_byte_for_byte() {
         "---\niteration: 9\r\n---",
     ] {
         reads(text, task(text));
-        reads(&format!("{text}\n-n 3"), LoopArguments { max_iterations: Some(3), ..task(text) });
-        reads(&format!("--replace  {text} "), LoopArguments { replace: true, ..task(text) });
+        reads(&format!("{text}\n-n 3"), iterations(3, task(text)));
+        reads(&format!("--replace  {text} "), LoopArgs { replace: true, ..task(text) });
     }
 }
 
@@ -197,40 +205,56 @@ fn a_typographic_dash_before_an_option_is_named() {
 
 #[test]
 fn a_value_is_never_missing_empty_or_another_option() {
-    refuses("fix --verify", "--verify needs a value: --verify \"cargo test\"");
-    refuses("--verify= make", "--verify needs a value: --verify \"cargo test\"");
-    refuses("--gate \"\" x", "--gate needs a value: --gate \"cargo check\"");
-    refuses("--until ' ' x", "--until needs a value: --until \"cargo test\"");
-    let hyphen = "put a value that begins with a hyphen in double quotes";
-    refuses(
-        "x -n --replace",
-        &format!("--max-iterations needs a value, but `--replace` follows it\n{hyphen}"),
-    );
-    refuses("--verify -- x", &format!("--verify needs a value, but `--` follows it\n{hyphen}"));
-    refuses("--verify=-x", &format!("--verify needs a value, but `-x` follows it\n{hyphen}"));
-    reads("--verify \"-x\"", LoopArguments { verify: texts(&["-x"]), ..none() });
+    refuses("fix --verify", "--verify needs a value");
+    refuses("--verify= make", "--verify needs a value");
+    refuses("--gate \"\" x", "--gate needs a value");
+    refuses("--until ' ' x", "--until needs a value");
+    for (raw, option, follows) in [
+        ("x -n --replace", "--max-iterations", "--replace"),
+        ("--verify -- x", "--verify", "--"),
+        ("--verify=-x", "--verify", "-x"),
+    ] {
+        refuses(
+            raw,
+            &format!(
+                "{option} needs a value, but `{follows}` follows it\n\
+                 write a value that begins with a hyphen as {option}=\"{follows}\""
+            ),
+        );
+    }
+    reads("--verify \"-x\"", LoopArgs { verify: texts(&["-x"]), ..none() });
+    reads("--verify=\"-x\"", LoopArgs { verify: texts(&["-x"]), ..none() });
     refuses(
         "--verify \"cargo test -n 3",
-        "the quote that opens the value of --verify is never closed: --verify \"cargo test\"",
+        "the quote that opens the value of --verify is never closed",
     );
-    refuses("x --replace=yes", "--replace takes no value: write --replace alone");
-    refuses("x --help=all", "--help takes no value: write --help alone");
+    refuses(
+        "x --replace=yes",
+        "unexpected value 'yes' for '--replace' found; no more were expected",
+    );
+    refuses("x --help=all", "unexpected value 'all' for '--help' found; no more were expected");
 }
 
 #[test]
 fn an_option_that_is_not_a_check_is_given_once() {
-    refuses("x -n 3 --max-iterations 3", "--max-iterations is given twice: keep one of them");
-    refuses("x --replace --replace", "--replace is given twice: keep one of them");
-    reads("--gate a --gate a", LoopArguments { gate: texts(&["a", "a"]), ..none() });
+    refuses(
+        "x -n 3 --max-iterations 3",
+        "the argument '--max-iterations <N>' cannot be used multiple times",
+    );
+    refuses("x --replace --replace", "the argument '--replace' cannot be used multiple times");
+    reads("--gate a --gate a", LoopArgs { gate: texts(&["a", "a"]), ..none() });
 }
 
 #[test]
 fn what_excludes_each_other_is_refused() {
     refuses(
         "x --no-promise --completion-promise Y",
-        "--no-promise and --completion-promise exclude each other: keep one of them",
+        "the argument '--no-promise' cannot be used with '--completion-promise <TEXT>'",
     );
-    refuses("x --prompt-file y", "there is a task and a --prompt-file: keep one of them");
+    refuses(
+        "x --prompt-file y",
+        "the argument '[TASK]' cannot be used with '--prompt-file <FILE>'",
+    );
 }
 
 #[test]
@@ -259,44 +283,53 @@ fn the_task_stands_in_one_place() {
 
 #[test]
 fn a_number_that_cannot_be_read_is_refused_with_an_example() {
-    let (count, duration) = ("--max-iterations 15", "--max-duration 12h");
+    let (count, tokens) =
+        ("a whole number, such as 15", "a whole number, perhaps with k or M, such as 500k");
     let unit = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
-    for (option, value, wanted, example) in [
-        ("--max-iterations", "many", "a whole number", count),
-        ("--max-iterations", "-5", "a whole number", count),
-        ("--max-iterations", "+5", "a whole number", count),
-        ("--max-iterations", "1.5", "a whole number", count),
-        ("--max-iterations", "4294967296", "a whole number up to 4294967295", count),
-        ("--stall", "off", "a whole number", "--stall 5"),
-        ("--max-duration", "90", unit, duration),
-        ("--max-duration", "1h30", unit, duration),
-        ("--max-duration", "12 parsecs", unit, duration),
-        ("--max-duration", "-1h", unit, duration),
-        ("--max-duration", "5ms", "a time of at least a second", duration),
-        ("--max-duration", "11y", "a time of at most ten years", duration),
-        ("--max-duration", "18446744073709551615s 1000ms", "a time of at most ten years", duration),
-        ("--max-cost", "1e3", "US dollars", "--max-cost 5.00"),
-        ("--max-cost", "5€", "US dollars", "--max-cost 5.00"),
-        ("--max-tokens", "1.5M", "a whole number, perhaps with k or M", "--max-tokens 500k"),
-        ("--max-tokens", "k", "a whole number, perhaps with k or M", "--max-tokens 500k"),
+    for (option, name, value, wanted) in [
+        ("--max-iterations", "N", "many", count),
+        ("--max-iterations", "N", "-5", count),
+        ("--max-iterations", "N", "+5", count),
+        ("--max-iterations", "N", "1.5", count),
+        ("--max-iterations", "N", "4294967296", "a whole number up to 4294967295"),
+        ("--stall", "N", "off", count),
+        ("--max-duration", "D", "90", unit),
+        ("--max-duration", "D", "1h30", unit),
+        ("--max-duration", "D", "12 parsecs", unit),
+        ("--max-duration", "D", "-1h", unit),
+        ("--max-duration", "D", "5ms", "a time of at least a second"),
+        ("--max-duration", "D", "11y", "a time of at most ten years"),
+        ("--max-duration", "D", "18446744073709551615s 1000ms", "a time of at most ten years"),
+        ("--max-cost", "USD", "1e3", "US dollars, such as 5.00"),
+        ("--max-cost", "USD", "5€", "US dollars, such as 5.00"),
+        ("--max-tokens", "N", "1.5M", tokens),
+        ("--max-tokens", "N", "k", tokens),
     ] {
-        let expected = format!("{option} takes {wanted}, not `{value}`: {example}");
+        let expected = format!("invalid value '{value}' for '{option} <{name}>': {wanted}");
         refuses(&format!("fix it {option} \"{value}\""), &expected);
     }
 }
 
 #[test]
 fn durations_money_and_tokens_have_a_few_spellings() {
-    let lasts = |raw: &str| parse(&format!("--max-duration {raw}")).unwrap().max_duration.unwrap();
-    for (raw, seconds) in
-        [("12h", 43_200), ("90m", 5_400), ("\"1h 30m\"", 5_400), ("0", 0), ("0s", 0)]
-    {
-        assert_eq!(lasts(raw), Duration::from_secs(seconds), "{raw}");
+    for (raw, expected) in [
+        ("--max-duration 12h", 43_200),
+        ("--max-duration 90m", 5_400),
+        ("--max-duration \"1h 30m\"", 5_400),
+        ("--max-duration 0", 0),
+        ("--max-duration 0s", 0),
+        ("--max-cost 5", 5_000_000),
+        ("--max-cost $5", 5_000_000),
+        ("--max-cost 5.00", 5_000_000),
+        ("--max-tokens 0", 0),
+        ("--max-tokens 7", 7),
+        ("--max-tokens 2k", 2_000),
+        ("--max-tokens 3M", 3_000_000),
+    ] {
+        let limits = parse(raw).unwrap().limits;
+        let typed = limits.max_duration_s.or(limits.max_cost_micros).or(limits.max_tokens);
+        assert_eq!(typed, Some(expected), "{raw}");
     }
-    let costs = |raw: &str| parse(&format!("--max-cost {raw}")).unwrap().max_cost.unwrap();
-    assert!([costs("5"), costs("$5"), costs("5.00")].iter().all(|cost| (cost - 5.0).abs() < 1e-9));
-    let tokens = |raw: &str| parse(&format!("--max-tokens {raw}")).unwrap().max_tokens.unwrap();
-    assert_eq!([tokens("0"), tokens("7"), tokens("2k"), tokens("3M")], [0, 7, 2_000, 3_000_000]);
 }
 
 #[test]

@@ -3,22 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::flags::{self, Flag, Place};
+use super::known::{self, Named};
 use super::usage::UsageError;
 use crate::parse::spelling::shown;
 
-/// How a task begins.
-#[derive(Debug)]
-pub(super) enum Opening<'raw> {
-    /// A task in quotes, freed of them.
-    Quoted { text: String, rest: &'raw str },
-    /// Plain words up to the next option or the end.
-    Words { text: &'raw str, rest: &'raw str },
-    /// A double quote that has no partner.
-    Unclosed,
-    /// A quoted task that seems to have swallowed this option.
-    Swallows(&'static str),
-}
+/// The name of the command these arguments follow.
+const COMMAND: &str = "/crew:loop";
 
 /// The text up to the next white space.
 pub(super) fn token(text: &str) -> &str {
@@ -35,7 +25,7 @@ pub(super) fn is_option(text: &str) -> bool {
     } else if !text.starts_with(is_typographic_dash) {
         return false;
     }
-    flags::behind_typographic_dash(token(text)).is_some()
+    known::behind_typographic_dash(token(text)).is_some()
 }
 
 /// Whether this is one of the dashes that editors and chat clients make of hyphens.
@@ -43,18 +33,18 @@ pub(super) fn is_typographic_dash(character: char) -> bool {
     matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
 }
 
-/// Reads the beginning of a task.
-pub(super) fn opening(text: &str) -> Opening<'_> {
+/// Reads a task, freed of its quotes or plain words up to the next option, and what follows it.
+pub(super) fn task(text: &str) -> Result<(String, &str), UsageError> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => quoted(text, quote),
         _ => words(text),
     }
 }
 
-fn quoted(text: &str, quote: char) -> Opening<'_> {
-    let task = |end: usize| match swallowed(&text[1..end], quote) {
-        Some(option) => Opening::Swallows(option),
-        None => Opening::Quoted { text: unescaped(&text[1..end], quote), rest: &text[end + 1..] },
+fn quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
+    let task = |end: usize| {
+        is_whole(&text[1..end], quote)?;
+        Ok((unescaped(&text[1..end], quote), &text[end + 1..]))
     };
     let (mut escaped, mut partners, mut last) = (0, 0, 0);
     for (offset, _) in text.match_indices(quote).skip(1) {
@@ -72,12 +62,18 @@ fn quoted(text: &str, quote: char) -> Opening<'_> {
     if partners == 0 && escaped == 1 && ends_task(&text[last + 1..]) {
         return task(last);
     }
-    if quote == '"' && partners == 0 { Opening::Unclosed } else { words(text) }
+    if quote == '"' && partners == 0 {
+        return Err(UsageError::new(
+            "the quote that opens the task is never closed\n\
+             add a double quote where the task ends, or take the first one away",
+        ));
+    }
+    words(text)
 }
 
-/// The option that a task seems to have swallowed because its own quote was not closed: the option stands in it as
-/// a word, and a quote that opens there is never closed.
-pub(super) fn swallowed(task: &str, quote: char) -> Option<&'static str> {
+/// Refuses a task that seems to have swallowed an option because its own quote was not closed: the option stands in
+/// it as a word, and a quote that opens there is never closed.
+pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
     let mut open = 0_usize;
     for (offset, _) in task.match_indices(quote) {
         let before = task[..offset].chars().next_back();
@@ -90,7 +86,21 @@ pub(super) fn swallowed(task: &str, quote: char) -> Option<&'static str> {
         open = if opens { open + 1 } else { open.saturating_sub(1) };
     }
     let mut words = task.split_whitespace().filter(|word| open > 0 && word.starts_with("--"));
-    words.find_map(|word| flags::find(word, Place::Terminal).ok()).map(|(flag, _)| flag.name)
+    words.find_map(known::anywhere).map_or(Ok(()), |Named { long, .. }| {
+        Err(UsageError::new(format!(
+            "--{long} stands inside the task, whose quotes do not balance\n\
+             close the quote before --{long}, or give the task with --prompt-file"
+        )))
+    })
+}
+
+/// What stands apart from the task.
+pub(super) fn apart(text: &str) -> UsageError {
+    UsageError::new(format!(
+        "`{}` stands apart from the task\n\
+         put the whole task in double quotes, and values of several words too",
+        shown(text)
+    ))
 }
 
 /// Whether a quoted task can end before this: the text does, or an option follows.
@@ -99,9 +109,14 @@ fn ends_task(after: &str) -> bool {
     next.is_empty() || (next.len() < after.len() && is_option(next))
 }
 
-fn words(text: &str) -> Opening<'_> {
-    let end = words_end(text);
-    Opening::Words { text: text[..end].trim_end(), rest: &text[end..] }
+fn words(text: &str) -> Result<(String, &str), UsageError> {
+    let (task, rest) = text.split_at(words_end(text));
+    if token(task) == COMMAND {
+        return Err(UsageError::new(format!(
+            "the task begins with `{COMMAND}`: remove the second one, or put the task in double quotes"
+        )));
+    }
+    Ok((task.trim_end().to_owned(), rest))
 }
 
 /// Where the first option outside quotes and code begins, or the end.
@@ -165,26 +180,25 @@ fn backtick_runs(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The value of an option, which begins here, and what follows it.
-pub(super) fn value<'raw>(
-    flag: &'static Flag,
-    text: &'raw str,
-) -> Result<(String, &'raw str), UsageError> {
-    let (value, rest) = if let Some(quote @ ('"' | '\'')) = text.chars().next() {
-        let end = closing_quote(text, quote)
-            .ok_or(UsageError::UnclosedValue { flag: flag.name, example: flag.example })?;
-        (unescaped(&text[1..end], quote), &text[end + 1..])
-    } else {
-        let value = token(text);
-        if is_option(value) || value == "--" {
-            return Err(UsageError::OptionAsValue { flag: flag.name, value: shown(value) });
-        }
-        (value.to_owned(), &text[value.len()..])
+/// The value of the option that begins here, if it has one, and what follows.
+pub(super) fn value(option: Named, text: &str) -> Result<(Option<String>, &str), UsageError> {
+    let after = text[token(text).len()..].trim_start();
+    let text = match option.value_at {
+        Some(start) => &text[start..],
+        None if option.takes_value => after,
+        None => return Ok((None, after)),
     };
-    if value.trim().is_empty() {
-        return Err(UsageError::MissingValue { flag: flag.name, example: flag.example });
+    if let Some(quote @ ('"' | '\'')) = text.chars().next() {
+        let fault =
+            || format!("the quote that opens the value of --{} is never closed", option.long);
+        let end = closing_quote(text, quote).ok_or_else(|| UsageError::new(fault()))?;
+        return Ok((Some(unescaped(&text[1..end], quote)), &text[end + 1..]));
     }
-    Ok((value, rest))
+    let value = token(text);
+    if is_option(value) || value == "--" {
+        return Err(option.lacks_value(value));
+    }
+    Ok((Some(value.to_owned()), &text[value.len()..]))
 }
 
 fn closing_quote(text: &str, quote: char) -> Option<usize> {

@@ -1,55 +1,75 @@
-//! The values of options: counts, durations, money, tokens. Each refusal names the option, what was
-//! typed and an example that works.
+//! The values of options: counts, durations, money, tokens. What is refused says what is wanted instead.
 
-use std::time::Duration;
-
-use super::flags::Flag;
-use super::usage::UsageError;
+use crate::engine::limits::Change;
 use crate::engine::outcome::Proof;
-use crate::parse::amounts::{self, digits};
-use crate::parse::duration;
-use crate::parse::spelling::shown;
+use crate::parse::{amounts, duration as time};
 
-/// The text of an option's value. It is not blank.
-#[derive(Debug)]
-pub(super) struct Value {
-    pub(super) flag: &'static Flag,
-    pub(super) text: String,
+/// Stands before what is no option, so that clap takes it for none. No shell can hand it over.
+pub(super) const MARK: &str = "\0";
+
+/// A limit's value: a number, or where there is something to add to also `+` and a number.
+pub trait Amount: Clone + Send + Sync + 'static {
+    /// The value of a text whose number `read` reads.
+    fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String>;
 }
 
-impl Value {
-    /// A whole number of things.
-    pub(super) fn count(&self) -> Result<u32, UsageError> {
-        let digits = digits(&self.text).ok_or_else(|| self.refused("a whole number"))?;
-        digits.parse().map_err(|_| self.refused("a whole number up to 4294967295"))
+impl Amount for u64 {
+    fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
+        read(text)
     }
+}
 
-    /// A span of time with its unit, or 0.
-    pub(super) fn duration(&self) -> Result<Duration, UsageError> {
-        duration::parse(&self.text).map_err(|wanted| self.refused(wanted))
-    }
-
-    /// An amount of US dollars above 0.
-    pub(super) fn dollars(&self) -> Result<f64, UsageError> {
-        amounts::dollars(&self.text).ok_or_else(|| self.refused("US dollars"))
-    }
-
-    /// A number of tokens, in thousands with `k`, in millions with `M`.
-    pub(super) fn tokens(&self) -> Result<u64, UsageError> {
-        amounts::tokens(&self.text)
-            .ok_or_else(|| self.refused("a whole number, perhaps with k or M"))
-    }
-
-    /// A grade of proof that a loop can require.
-    pub(super) fn grade(&self) -> Result<Proof, UsageError> {
-        if self.text == Proof::Checked.label() {
-            return Ok(Proof::Checked);
+impl Amount for Change {
+    fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
+        match text.strip_prefix('+') {
+            Some(more) => read(more).map(Self::By),
+            None => {
+                read(text).map(Self::To).map_err(|wanted| format!("{wanted}; + before it adds"))
+            }
         }
-        Err(self.refused("checked (`proven` is not built yet)"))
     }
+}
 
-    fn refused(&self, wanted: &'static str) -> UsageError {
-        let Flag { name, example, .. } = self.flag;
-        UsageError::BadValue { flag: name, value: shown(&self.text), wanted, example }
-    }
+/// A whole number of things.
+pub(super) fn whole(text: &str) -> Result<u32, String> {
+    let digits = amounts::digits(text).ok_or("a whole number, such as 15")?;
+    digits.parse().map_err(|_| "a whole number up to 4294967295".to_owned())
+}
+
+pub(super) fn count<T: Amount>(text: &str) -> Result<T, String> {
+    T::of(text, |number| whole(number).map(u64::from))
+}
+
+/// Seconds.
+pub(super) fn duration<T: Amount>(text: &str) -> Result<T, String> {
+    T::of(text, |number| Ok(time::whole_seconds(time::parse(number)?)))
+}
+
+/// Millionths of a US dollar.
+pub(super) fn dollars<T: Amount>(text: &str) -> Result<T, String> {
+    let micros = |number: &str| amounts::dollars(number).map(amounts::micros);
+    T::of(text, |number| micros(number).ok_or_else(|| "US dollars, such as 5.00".to_owned()))
+}
+
+pub(super) fn tokens<T: Amount>(text: &str) -> Result<T, String> {
+    let wanted = "a whole number, perhaps with k or M, such as 500k";
+    T::of(text, |number| amounts::tokens(number).ok_or_else(|| wanted.to_owned()))
+}
+
+/// A grade of proof that a loop can require.
+pub(super) fn proof(text: &str) -> Result<Proof, &'static str> {
+    let is_checked = text == Proof::Checked.label();
+    is_checked.then_some(Proof::Checked).ok_or("it takes checked (`proven` is not built yet)")
+}
+
+/// A text without its mark.
+#[expect(clippy::unnecessary_wraps, reason = "clap's shape of a reader")]
+pub(super) fn text(marked: &str) -> Result<String, String> {
+    Ok(marked.strip_prefix(MARK).unwrap_or(marked).to_owned())
+}
+
+/// Words, each behind its mark.
+#[expect(clippy::unnecessary_wraps, reason = "clap's shape of a reader")]
+pub(super) fn words(marked: &str) -> Result<Vec<String>, String> {
+    Ok(marked.split(MARK).skip(1).map(str::to_owned).collect())
 }

@@ -1,0 +1,19 @@
+//! `crew completions`: what a shell needs to complete a command line of crew. It installs nothing.
+
+use clap::{Command, CommandFactory};
+
+use super::print;
+use crate::cli::{Cli, Completions};
+use crate::exit::Exit;
+
+/// Prints the completions of the shell that is named.
+pub fn completions(arguments: &Completions) -> Exit {
+    let all = Cli::command();
+    // What is hidden in a page of help is not offered either.
+    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let mut crew = Command::new("crew").version(env!("CARGO_PKG_VERSION")).subcommands(shown);
+    let mut page = Vec::new();
+    clap_complete::generate(arguments.shell, &mut crew, "crew", &mut page);
+    print::bytes(&page);
+    Exit::Success
+}

@@ -1,0 +1,25 @@
+//! `crew man`: the pages for man(1), made of what `--help` prints. It installs nothing.
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use super::print;
+use crate::cli::{self, Cli};
+use crate::exit::Exit;
+
+/// Prints the page of crew, or of one of its commands.
+pub fn man(arguments: &cli::Man) -> Result<Exit> {
+    let mut command = Cli::command();
+    command.build();
+    if let Some(verb) = &arguments.verb {
+        let found = command.find_subcommand(verb).cloned();
+        command = found.with_context(|| {
+            format!("there is no command `{verb}`\nhint: crew --help names them")
+        })?;
+    }
+    let mut page = Vec::new();
+    Man::new(command).render(&mut page)?;
+    print::bytes(&page);
+    Ok(Exit::Success)
+}

@@ -1,0 +1,137 @@
+//! What clap knows of the options of each command, asked for a token as it was typed. A token that names no
+//! option of its command is an error here, with the nearest one as a suggestion, or the command that has it.
+
+use std::sync::LazyLock;
+
+use clap::{Arg, Args, Command};
+
+use super::options::{LoopArgs, ResumeArgs, RunArgs, SetArgs};
+use super::tokens;
+use super::usage::UsageError;
+use crate::parse::spelling::{nearest, shown};
+
+pub(super) static LOOP: LazyLock<Command> = LazyLock::new(|| built::<LoopArgs>("/crew:loop"));
+pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| built::<RunArgs>("crew run"));
+pub(super) static RESUME: LazyLock<Command> = LazyLock::new(|| built::<ResumeArgs>("crew resume"));
+pub(super) static SET: LazyLock<Command> = LazyLock::new(|| built::<SetArgs>("crew set"));
+
+fn built<A: Args>(name: &'static str) -> Command {
+    let mut command = A::augment_args(Command::new(name)).no_binary_name(true);
+    command.build();
+    command
+}
+
+fn all() -> impl Iterator<Item = &'static Command> {
+    [&LOOP, &RUN, &RESUME, &SET].into_iter().map(|command| &**command)
+}
+
+/// An option that a token names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named {
+    pub(super) long: &'static str,
+    /// Whether it lacks its value where none is attached.
+    pub(super) takes_value: bool,
+    /// Where in the token its value begins, if it is attached.
+    pub(super) value_at: Option<usize>,
+}
+
+impl Named {
+    fn of(arg: &'static Arg, token: &str) -> Option<Self> {
+        let long = arg.get_long()?;
+        let takes_value = arg.get_action().takes_values() && !arg.is_require_equals_set();
+        let name = token.split('=').next().unwrap_or(token);
+        let equals = (name.len() < token.len()).then_some(name.len() + 1);
+        let named = |value_at| Some(Self { long, takes_value, value_at });
+        if name.strip_prefix("--") == Some(long) {
+            return named(equals);
+        }
+        let short = arg.get_short().filter(|short| name[1..].starts_with(*short))?;
+        let rest = name[1..].strip_prefix(short)?;
+        let is_value = takes_value && !rest.starts_with(|c: char| c.is_ascii_alphabetic());
+        match rest {
+            "" => named(equals),
+            _ if is_value => named(Some(1 + short.len_utf8())),
+            _ => None,
+        }
+    }
+
+    /// The option as clap is to have it.
+    pub(super) fn with(self, value: Option<&str>) -> Result<String, UsageError> {
+        let long = self.long;
+        match value {
+            Some(value) if !value.trim().is_empty() => Ok(format!("--{long}={value}")),
+            None if !self.takes_value => Ok(format!("--{long}")),
+            _ => Err(UsageError::new(format!("--{long} needs a value"))),
+        }
+    }
+
+    /// What stands where its value should be, and looks like an option.
+    pub(super) fn lacks_value(self, follows: &str) -> UsageError {
+        let (long, follows) = (self.long, shown(follows));
+        UsageError::new(format!(
+            "--{long} needs a value, but `{follows}` follows it\n\
+             write a value that begins with a hyphen as --{long}=\"{follows}\""
+        ))
+    }
+}
+
+fn find(command: &'static Command, token: &str) -> Option<Named> {
+    token.starts_with('-').then(|| command.get_arguments().find_map(|arg| Named::of(arg, token)))?
+}
+
+/// The option of any command that a token names.
+pub(super) fn anywhere(token: &str) -> Option<Named> {
+    all().find_map(|command| find(command, token))
+}
+
+/// The option that a token names.
+pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, UsageError> {
+    let name = shown(token.split('=').next().unwrap_or(token));
+    if let Some(meant) = behind_typographic_dash(tokens::token(token)) {
+        let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
+        let fault =
+            format!("`{name}` begins with a typographic dash: type {cure} instead, `{meant}`");
+        return Err(UsageError::new(fault));
+    }
+    if let Some(named) = find(command, token) {
+        return Ok(named);
+    }
+    let way_out = match command.get_name() {
+        "crew run" => {
+            "if it is the agent's, put it after `--`; if it belongs to the task, put the whole task in double quotes"
+        }
+        "/crew:loop" => "if it belongs to the task, put the whole task in double quotes",
+        "crew resume" => "crew resume --help names what can be changed",
+        _ => "crew set --help names the limits",
+    };
+    let fault = if let Some(other) = all().find(|other| find(other, token).is_some()) {
+        format!("`{name}` is an option of {}", other.get_name())
+    } else {
+        let meant = suggestion(command, &name).map(|it| format!(": did you mean `{it}`?"));
+        format!("unknown option `{name}`{}", meant.unwrap_or_default())
+    };
+    Err(UsageError::new(format!("{fault}\n{way_out}")))
+}
+
+/// The option that was probably meant.
+fn suggestion(command: &'static Command, typed: &str) -> Option<String> {
+    let short = command.get_arguments().filter_map(Arg::get_short).map(|short| format!("-{short}"));
+    let longs: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
+    let long = || nearest(typed, &longs).map(|long| format!("--{long}"));
+    short.into_iter().find(|short| short.eq_ignore_ascii_case(typed)).or_else(long)
+}
+
+/// The option a token would name if its typographic dash were the hyphens it was typed as.
+pub(super) fn behind_typographic_dash(token: &str) -> Option<String> {
+    let name = token.trim_start_matches(|c| c == '-' || tokens::is_typographic_dash(c));
+    if name.is_empty() || !token[..token.len() - name.len()].contains(tokens::is_typographic_dash) {
+        return None;
+    }
+    let name = name.split('=').next()?;
+    let short = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if name == "h" || short == "n" {
+        return Some(format!("-{short}"));
+    }
+    let is_long = |arg: &Arg| arg.get_long() == Some(name);
+    all().any(|command| command.get_arguments().any(is_long)).then(|| format!("--{name}"))
+}

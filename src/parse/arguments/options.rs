@@ -1,0 +1,253 @@
+//! Every option of a start, a resume and a change of limits, once: clap reads them, for a terminal and for
+//! `/crew:loop`, and writes the pages of help from them. `None` means not typed.
+
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use super::values::{self, Amount};
+use crate::engine::agent::Permissions;
+use crate::engine::limits::{Change, Changes};
+use crate::engine::outcome::Proof;
+use crate::parse::duration;
+
+const WHEN_IT_ENDS: &str = "When it ends";
+const WHAT_IS_SENT: &str = "What is sent";
+const TO_WHOM: &str = "To whom";
+const AROUND_IT: &str = "Around it";
+
+/// The limits: `u64` at a start, `Change` where `+N` adds to what is there.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = WHEN_IT_ENDS)]
+pub struct LimitArgs<T: Amount> {
+    /// At most N iterations (10, or the procedure's; 0 = no limit)
+    #[arg(long, short = 'n', value_name = "N", value_parser = values::count::<T>)]
+    pub max_iterations: Option<T>,
+    /// At most D awake: 90m, 12h (12h; 0 = no limit)
+    #[arg(long = "max-duration", value_name = "D", value_parser = values::duration::<T>)]
+    pub max_duration_s: Option<T>,
+    /// At most that much, by the client's prices: 5, 2.50 (0 = no limit)
+    #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars::<T>)]
+    pub max_cost_micros: Option<T>,
+    /// At most N tokens of every kind: 500k, 2M (0 = no limit)
+    #[arg(long, value_name = "N", value_parser = values::tokens::<T>)]
+    pub max_tokens: Option<T>,
+    /// Failed iterations in a row that abort it (3; 0 = off)
+    #[arg(long, value_name = "N", value_parser = values::count::<T>)]
+    pub failure_threshold: Option<T>,
+    /// Iterations without progress that stall it (5; 0 = off)
+    #[arg(long, value_name = "N", value_parser = values::count::<T>)]
+    pub stall: Option<T>,
+}
+
+/// Whether the settings of the checkout count.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
+#[command(next_help_heading = AROUND_IT)]
+pub struct ProjectArgs {
+    /// Leave .claude/crew.toml aside
+    #[arg(long)]
+    pub no_project: bool,
+}
+
+/// What `/crew:loop` and `crew run` share.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = WHEN_IT_ENDS)]
+pub struct LoopArgs {
+    /// What to do, with a blank in it; or a procedure: build, plan, fix, audit, bootstrap, or one of your settings
+    #[arg(value_name = "TASK", help_heading = None, value_parser = values::text)]
+    pub task: Option<String>,
+    #[command(flatten)]
+    pub limits: LimitArgs<u64>,
+    /// Must pass before a claim is believed; may be repeated (auto = the test command found here)
+    #[arg(long, value_name = "CMD")]
+    pub verify: Vec<String>,
+    /// The same, and runs after every iteration
+    #[arg(long, value_name = "CMD")]
+    pub gate: Vec<String>,
+    /// Ends the loop when it passes; no claim needed
+    #[arg(long, value_name = "CMD")]
+    pub until: Vec<String>,
+    /// What the agent must say (COMPLETE, or the one tag in the task)
+    #[arg(long, value_name = "TEXT")]
+    pub completion_promise: Option<String>,
+    /// No claim ends the loop
+    #[arg(long, conflicts_with = "completion_promise")]
+    pub no_promise: bool,
+    /// Only a check that had failed and now passes completes it: checked
+    #[arg(long, value_name = "PROOF", value_parser = values::proof)]
+    pub require: Option<Proof>,
+    /// The task is what FILE holds
+    #[arg(long, value_name = "FILE", conflicts_with = "task", help_heading = WHAT_IS_SENT)]
+    pub prompt_file: Option<String>,
+    /// End the loop that runs here first
+    #[arg(long, help_heading = AROUND_IT)]
+    pub replace: bool,
+    #[command(flatten)]
+    pub project: ProjectArgs,
+}
+
+/// The phases of a prompt, in the order typed: texts, files, or `builtin:NAME`.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = WHAT_IS_SENT)]
+pub struct RecipeArgs {
+    /// Put before the task; may be repeated, as may each phase of the prompt, which replaces the procedure's
+    #[arg(long, short, value_name = "TEXT")]
+    pub context: Vec<String>,
+    /// What to look at first
+    #[arg(long, value_name = "TEXT")]
+    pub observe: Vec<String>,
+    /// What to make of it
+    #[arg(long, value_name = "TEXT")]
+    pub orient: Vec<String>,
+    /// How to choose what to do
+    #[arg(long, value_name = "TEXT")]
+    pub decide: Vec<String>,
+    /// What to do
+    #[arg(long, value_name = "TEXT")]
+    pub act: Vec<String>,
+}
+
+/// `crew run`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = WHAT_IS_SENT)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub start: LoopArgs,
+    #[command(flatten)]
+    pub recipe: RecipeArgs,
+    /// Show the prompt, to whom it would go and how big it is; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Name the procedures, or show what one of them sends
+    #[arg(long)]
+    pub list: bool,
+    #[command(flatten)]
+    pub options: RunOptions,
+    /// Work in <repo>.worktrees/NAME on branch NAME
+    #[arg(long, value_name = "NAME", help_heading = AROUND_IT)]
+    pub worktree: Option<String>,
+}
+
+/// What `crew run` and `crew resume` share.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = TO_WHOM)]
+pub struct RunOptions {
+    /// The agent's name
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Any command that reads a prompt on standard input
+    #[arg(long, value_name = "CMD", conflicts_with = "agent")]
+    pub agent_cmd: Option<String>,
+    /// The agent's model
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// The agent's own options, as the last words
+    #[arg(last = true, value_name = "WORDS", help_heading = None, value_parser = values::words)]
+    pub words: Option<::std::vec::Vec<String>>,
+    /// What it may do unasked (accept-edits; claude may run the checks too)
+    #[arg(long, value_name = "KIND", value_parser = permissions())]
+    pub permissions: Option<Permissions>,
+    /// The agent's turns in one iteration (0 = no limit)
+    #[arg(long, value_name = "N", value_parser = values::whole)]
+    pub max_turns: Option<u32>,
+    /// One iteration (60m; 0 = none)
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    pub timeout: Option<Duration>,
+    /// Nothing printed while no tool call is open (15m; 0 = none)
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    pub idle_timeout: Option<Duration>,
+    /// Between two iterations (0)
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    pub delay: Option<Duration>,
+    /// Commit what an iteration changed; what you had not committed before stays out until the agent changes it
+    /// (--commit=all takes it in)
+    #[arg(long, value_name = "all", require_equals = true, help_heading = AROUND_IT)]
+    #[arg(num_args = 0..=1, default_missing_value = "", hide_possible_values = true)]
+    #[arg(value_parser = [PossibleValue::new("all"), PossibleValue::new("").hide(true)])]
+    pub commit: Option<String>,
+    /// Push after an iteration
+    #[arg(long, help_heading = AROUND_IT)]
+    pub push: bool,
+    /// Rebase onto BRANCH before an iteration, when it moved
+    #[arg(long, value_name = "BRANCH", help_heading = AROUND_IT)]
+    pub rebase: Option<String>,
+    /// Let this machine sleep while an agent works
+    #[arg(long, help_heading = AROUND_IT)]
+    pub no_awake: bool,
+    /// Run on in a crew of its own, whatever becomes of this terminal
+    #[arg(long, help_heading = AROUND_IT)]
+    pub detach: bool,
+    #[command(flatten)]
+    pub manner: MannerArgs,
+}
+
+/// What a run sounds like.
+#[derive(Args, Clone, Copy, Debug, Default)]
+#[command(next_help_heading = AROUND_IT)]
+pub struct MannerArgs {
+    /// Events on standard output, people's lines on standard error
+    #[arg(long)]
+    pub json: bool,
+    /// The agent's own output, too
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Only what went wrong, and an end other than completed
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `crew set` and `/crew:resume`.
+#[derive(Args, Clone, Debug)]
+pub struct SetArgs {
+    /// A loop's id, the beginning of one, or a procedure; the loop of this working tree if absent
+    #[arg(value_name = "LOOP")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub limits: LimitArgs<Change>,
+}
+
+/// `crew resume`.
+#[derive(Args, Clone, Debug)]
+pub struct ResumeArgs {
+    #[command(flatten)]
+    pub set: SetArgs,
+    /// A word for the agent: the answer to its BLOCKED
+    #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
+    pub tell: Option<String>,
+    #[command(flatten)]
+    pub options: RunOptions,
+    #[command(flatten)]
+    pub project: ProjectArgs,
+    /// A run that waits tries at once, where it runs; so does Enter at its terminal
+    #[arg(long, help_heading = AROUND_IT)]
+    pub now: bool,
+}
+
+impl RunOptions {
+    /// `--commit=all`.
+    pub fn commits_all(&self) -> bool {
+        self.commit.as_deref() == Some("all")
+    }
+}
+
+impl LimitArgs<Change> {
+    /// As the engine has them.
+    pub fn changes(&self) -> Changes {
+        Changes {
+            max_iterations: self.max_iterations,
+            failure_threshold: self.failure_threshold,
+            stall: self.stall,
+            max_duration_s: self.max_duration_s,
+            max_cost_micros: self.max_cost_micros,
+            max_tokens: self.max_tokens,
+        }
+    }
+}
+
+fn permissions() -> impl TypedValueParser<Value = Permissions> {
+    PossibleValuesParser::new(Permissions::ALL.map(Permissions::label)).map(|label| {
+        let kind = Permissions::ALL.into_iter().find(|kind| kind.label() == label);
+        kind.unwrap_or_default()
+    })
+}
