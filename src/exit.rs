@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::drive::refused::told;
-use crate::engine::outcome::Outcome;
-use crate::engine::promise::PromiseError;
+use crate::drive::session::refused::told;
+use crate::engine::claim::promise::PromiseError;
+use crate::engine::record::outcome::Outcome;
 use crate::parse::arguments::UsageError;
 
 /// The codes a person's script may rely on.

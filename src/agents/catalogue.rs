@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{claude, codex};
-use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::parse::spelling::{nearest, shown};
 
 /// The entries of the file, by name.

@@ -12,8 +12,8 @@ use super::lenient::{Lenient, NumberField, TextField, part};
 use super::open::OpenWork;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{OutputReader, Report};
-use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
-use crate::engine::facts::Closing;
+use crate::engine::boundary::facts::Closing;
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::api_error;
 

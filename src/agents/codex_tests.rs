@@ -1,7 +1,7 @@
 use super::*;
+use crate::engine::boundary::facts::ApiError;
 use crate::engine::claim::Claim;
-use crate::engine::facts::ApiError;
-use crate::engine::promise::Promise;
+use crate::engine::claim::promise::Promise;
 
 /// The sample of its documentation, with a final message that claims.
 const SAMPLE: &str = include_str!("../../tests/fixtures/codex/sample.jsonl");

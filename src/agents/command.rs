@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::agent::{Agent, Dialect, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, PromptDoor};
 
 /// Reads the command. The agent is named by its program.
 pub fn command(text: &str) -> Result<Agent, String> {

@@ -4,10 +4,10 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
-use crate::engine::contract::Check;
-use crate::engine::facts::{ApiError, ProcessEnd};
-use crate::engine::run::Run;
+use crate::engine::boundary::facts::{ApiError, ProcessEnd};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::record::contract::Check;
+use crate::engine::record::run::Run;
 use crate::parse::service_words;
 
 pub mod catalogue;

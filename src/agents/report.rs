@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use crate::engine::boundary::facts::{AgentEnd, ApiError, Closing, ProcessEnd};
+use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{self, Claim};
-use crate::engine::facts::{AgentEnd, ApiError, Closing, ProcessEnd};
-use crate::engine::promise::Promise;
 use crate::engine::usage::Usage;
 
 /// What an iteration's output came to.

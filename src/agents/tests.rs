@@ -1,10 +1,10 @@
 use chrono::DateTime;
 use proptest::prelude::*;
 
+use super::catalogue::find;
+use super::command::command;
 use super::*;
-use crate::agents::catalogue::find;
-use crate::agents::command::command;
-use crate::engine::contract::Role;
+use crate::engine::record::contract::Role;
 
 const PROMPT: &str = "Go <b>&\" on";
 

@@ -49,7 +49,7 @@ impl OutputReader for Text {
 mod tests {
     use super::*;
     use crate::engine::claim::Claim;
-    use crate::engine::promise::Promise;
+    use crate::engine::claim::promise::Promise;
 
     fn read(lines: &[&str]) -> Report {
         let mut reader = Text::default();

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
+use super::control_replies;
 use super::status::since;
-use super::told;
-use crate::drive::ending::owner_is_gone;
-use crate::drive::queued::Aside;
+use crate::drive::end::owner_is_gone;
 use crate::drive::session::Answer;
-use crate::drive::start::Started;
-use crate::drive::stop::Stop;
-use crate::engine::looped::{Loop, Status};
-use crate::engine::prompt;
+use crate::drive::session::queued::Aside;
+use crate::drive::session::stop::Stop;
+use crate::drive::start::session::Started;
+use crate::engine::record::{Loop, Status};
+use crate::engine::words::prompt;
 use crate::parse::arguments;
 use crate::parse::payload::Payload;
 use crate::parse::typed::Typed;
 use crate::report::{answer as words, help, line, page};
 use crate::world::client;
-use crate::world::home::Home;
+use crate::world::store::home::Home;
 
 /// The answer as the client wants it; `None` says nothing.
 pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
@@ -58,10 +58,12 @@ fn said(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
             let gone = owner_is_gone(home, &record);
             words::instead(&page::status(&record, gone, &since(&record)))
         }
-        Answer::Cancelled(attempt) => words::instead(&told::cancelled(&attempt)),
-        Answer::Paused(paused) => words::instead(&told::paused(&paused)),
-        Answer::HandedOff(file) => words::instead(&told::handed_off(&file)),
-        Answer::Already(obeyed, record) => words::instead(&told::already(&obeyed, &record)),
+        Answer::Cancelled(attempt) => words::instead(&control_replies::cancelled(&attempt)),
+        Answer::Paused(paused) => words::instead(&control_replies::paused(&paused)),
+        Answer::HandedOff(file) => words::instead(&control_replies::handed_off(&file)),
+        Answer::Already(obeyed, record) => {
+            words::instead(&control_replies::already(&obeyed, &record))
+        }
         Answer::Typed(order, record, was_over) => words::typed(&typed(&order, &record, was_over)),
         Answer::Waits(record) => {
             words::notice(&format!("loop {}: {}", record.id, line::standing(&record)))
@@ -94,7 +96,7 @@ fn told_aside(home: &Home, aside: &Aside) -> String {
         Aside::Status(record) => {
             page::status(record, owner_is_gone(home, record), &since(record)).trim_end().to_owned()
         }
-        Aside::HandedOff(file) => told::handed_off(file),
+        Aside::HandedOff(file) => control_replies::handed_off(file),
         Aside::Refused(why) => format!("crew: {why}"),
     }
 }

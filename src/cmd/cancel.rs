@@ -3,9 +3,9 @@
 
 use anyhow::Result;
 
-use super::{by, ordered, told};
+use super::{by, control_replies, ordered};
 use crate::cli::Cancel;
-use crate::drive::ending;
+use crate::drive::end;
 use crate::exit::Exit;
 use crate::world::store;
 
@@ -14,7 +14,7 @@ pub fn cancel(arguments: &Cancel) -> Result<Exit> {
     let reason = arguments.reason.as_deref();
     ordered(
         arguments.name.as_deref(),
-        |home, id| Ok(told::cancelled(&ending::cancel(home, id, by().label(), reason)?)),
+        |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, by().label(), reason)?)),
         ("cancelled", |home, id| store::order_cancel(home, id, by().label(), reason)),
     )
 }

@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use super::{checkout, home, print};
 use crate::cli::Config;
-use crate::drive::settings::{environment, look};
+use crate::drive::start::settings::{environment, look};
 use crate::engine::settings::merge::{Environment, merge};
 use crate::exit::Exit;
 use crate::report::settings::{File, Told, json, page};
-use crate::world::disk;
+use crate::world::files::disk;
 
 /// Shows what a loop started here would get.
 pub fn config(arguments: &Config) -> Result<Exit> {

@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::{home, print};
 use crate::cli::Doctor;
-use crate::drive::examine::examine;
-use crate::engine::health::{Severity, findings};
+use crate::drive::doctor::examine;
+use crate::engine::doctor::{Severity, findings};
 use crate::exit::Exit;
 use crate::report::doctor as words;
 use crate::world::env;

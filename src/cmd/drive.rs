@@ -3,13 +3,13 @@
 use anyhow::{Error, Result};
 
 use super::home;
+use super::reporter::Voice;
 use super::run::{go, manner};
-use super::voice::Voice;
 use crate::cli::Drive;
-use crate::drive::process::handover::take;
+use crate::drive::run::handover::take;
 use crate::exit::Exit;
 use crate::parse::arguments::RunOptions;
-use crate::world::unix::Signals;
+use crate::world::process::unix::Signals;
 
 /// Takes the loop and drives it.
 pub fn drive(arguments: &Drive) -> Result<Exit> {

@@ -7,12 +7,14 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::print;
-use crate::drive::ending::{gone_why, owner_is_gone};
-use crate::engine::looped::Loop;
-use crate::engine::owner::Driver;
-use crate::world::home::Home;
-use crate::world::logs::{self, tail::Tail};
-use crate::world::{clock, disk, store};
+use crate::drive::end::{gone_why, owner_is_gone};
+use crate::engine::record::Loop;
+use crate::engine::record::owner::Driver;
+use crate::world::clock;
+use crate::world::files::disk;
+use crate::world::store::home::Home;
+use crate::world::store::logs::tail::Tail;
+use crate::world::store::{self, logs};
 
 /// The most of a log that is shown: all that is kept of one.
 const SHOWN: u64 = 20 << 20;

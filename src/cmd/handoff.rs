@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use super::{by, home, meant, print, told};
+use super::{by, control_replies, home, meant, print};
 use crate::cli::Handoff;
-use crate::drive::handoff;
+use crate::drive::end::handoff;
 use crate::exit::Exit;
 
 /// Writes a page for the loop that is meant.
@@ -12,6 +12,6 @@ pub fn handoff(arguments: &Handoff) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
     let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, by())?;
-    print::out(&told::handed_off(&page));
+    print::out(&control_replies::handed_off(&page));
     Ok(Exit::Success)
 }

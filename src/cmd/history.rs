@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{all, checkout, home, print};
 use crate::cli::History;
-use crate::engine::looped::Loop;
+use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{history as words, json};
 use crate::world::{clock, env, git};

@@ -7,16 +7,15 @@ use anyhow::{Context, Error, Result};
 
 use super::answer::render;
 use super::print;
-use crate::drive::companion::companion;
-use crate::drive::notice::notice;
-use crate::drive::session::{Answer, answer, delivered, note_fault};
-use crate::drive::skew;
+use crate::drive::session::companion::companion;
+use crate::drive::session::notice::notice;
+use crate::drive::session::{Answer, answer, delivered, note_fault, skew};
 use crate::exit::{self, Exit};
 use crate::parse::payload::{self, Payload};
 use crate::report::{answer as words, install};
-use crate::world::disk;
 use crate::world::fault;
-use crate::world::home::Home;
+use crate::world::files::disk;
+use crate::world::store::home::Home;
 
 /// The largest payload: an event of the client is far smaller.
 const PAYLOAD_BYTES: u64 = 4 << 20;

@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
-use crate::drive::{detect, settings};
+use crate::drive::start::{detect, settings};
 use crate::exit::Exit;
 use crate::parse::project::Detected;
 use crate::report::{template, words};
-use crate::world::disk::{self, Durability};
-use crate::world::settings::{project_file, user_file};
-use crate::world::{env, trust};
+use crate::world::env;
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::settings::{project_file, user_file};
+use crate::world::store::trust;
 
 /// Writes the file.
 pub fn init() -> Result<Exit> {

@@ -4,6 +4,7 @@ mod answer;
 mod cancel;
 mod completions;
 mod config;
+mod control_replies;
 mod demo;
 mod doctor;
 mod drive;
@@ -13,20 +14,19 @@ mod history;
 pub mod hook;
 mod init;
 mod install;
-mod looped;
+mod loop_hint;
 mod man;
 mod pause;
 pub mod print;
+pub mod reporter;
 mod resume;
 mod run;
 mod set;
 mod show;
 mod status;
 mod tell;
-mod told;
 mod trust;
 mod uninstall;
-pub mod voice;
 mod watch;
 
 use std::io;
@@ -35,14 +35,15 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
+use crate::drive::control::By;
 use crate::drive::find::{Found, find};
-use crate::drive::steer::By;
-use crate::engine::looped::{Loop, LoopId};
+use crate::engine::record::{Loop, LoopId};
 use crate::exit::Exit;
 use crate::report::page;
-use crate::world::home::Home;
-use crate::world::store::StoreError;
-use crate::world::{disk, env, git, store};
+use crate::world::files::disk;
+use crate::world::store::home::Home;
+use crate::world::store::{self, StoreError};
+use crate::world::{env, git};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
@@ -68,7 +69,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Demo => demo::demo(),
         Verb::Completions(arguments) => Ok(completions::completions(arguments)),
         Verb::Man(arguments) => man::man(arguments),
-        Verb::Loop(arguments) => looped::looped(arguments),
+        Verb::Loop(arguments) => loop_hint::looped(arguments),
     }
 }
 

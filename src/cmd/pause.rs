@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 
-use super::{by, ordered, told};
+use super::{by, control_replies, ordered};
 use crate::cli::Pause;
-use crate::drive::steer;
+use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::store;
 
@@ -12,7 +12,7 @@ use crate::world::store;
 pub fn pause(arguments: &Pause) -> Result<Exit> {
     ordered(
         arguments.name.as_deref(),
-        |home, id| Ok(told::paused(&steer::pause(home, id, by(), arguments.now)?)),
+        |home, id| Ok(control_replies::paused(&control::pause(home, id, by(), arguments.now)?)),
         ("told to pause", |home, id| store::order_pause(home, id, by().label(), arguments.now)),
     )
 }

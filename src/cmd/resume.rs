@@ -2,18 +2,18 @@
 
 use anyhow::{Result, bail};
 
+use super::reporter::Voice;
 use super::run::{go, manner};
-use super::voice::Voice;
 use super::{home, meant, print};
-use crate::drive::process::adapt::adapt;
-use crate::drive::process::baseline::baseline;
+use crate::drive::control;
 use crate::drive::resume::{Resumed, Taker, resume as take};
-use crate::drive::steer;
-use crate::engine::news::{Listener, News};
+use crate::drive::run::adapt::adapt;
+use crate::drive::run::baseline::baseline;
+use crate::engine::events::{Listener, News};
 use crate::exit::Exit;
 use crate::parse::arguments::ResumeArgs;
 use crate::world::env;
-use crate::world::unix::Signals;
+use crate::world::process::unix::Signals;
 
 /// Takes the loop that is meant into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
@@ -25,7 +25,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.set.name.as_deref())? else { return Ok(Exit::Usage) };
     if arguments.now
-        && let Some(woken) = steer::wake(&home, &record.id)?
+        && let Some(woken) = control::wake(&home, &record.id)?
     {
         let iteration = woken.iteration();
         print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));

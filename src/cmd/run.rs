@@ -2,22 +2,23 @@
 
 use anyhow::{Result, bail};
 
-use super::voice::{Manner, Voice};
+use super::reporter::{Manner, Voice};
 use super::{checkout, home, print};
-use crate::drive::process::handover::{Detached, hand_over};
-use crate::drive::process::start::{Prepared, begin, first_prompt, prepare};
-use crate::drive::process::{End, drive};
-use crate::drive::{procedures, settings};
-use crate::engine::looped::Loop;
-use crate::engine::outcome::Outcome;
+use crate::drive::run::handover::{Detached, hand_over};
+use crate::drive::run::{End, drive};
+use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
+use crate::drive::start::{procedures, settings};
+use crate::engine::record::Loop;
+use crate::engine::record::outcome::Outcome;
 use crate::engine::settings::merge::merge;
 use crate::exit::Exit;
 use crate::parse::arguments::{MannerArgs, RunArgs, RunOptions, UsageError};
 use crate::prompts::procedures as prompts;
 use crate::report::dry_run;
-use crate::world::home::Home;
-use crate::world::unix::Signals;
-use crate::world::{env, logs};
+use crate::world::env;
+use crate::world::process::unix::Signals;
+use crate::world::store::home::Home;
+use crate::world::store::logs;
 
 /// Runs, shows or lists.
 pub fn run(arguments: &RunArgs) -> Result<Exit> {

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 
 use super::{by, home, meant, print};
-use crate::drive::steer;
-use crate::engine::limits::Changes;
+use crate::drive::control;
+use crate::engine::boundary::limits::Changes;
 use crate::exit::Exit;
 use crate::parse::arguments::{SetArgs, UsageError};
 use crate::report::line;
@@ -17,7 +17,7 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let record = steer::set(&home, &record.id, &changes, by())?;
+    let record = control::set(&home, &record.id, &changes, by())?;
     print::out(&format!("loop {}: {}", record.id, line::limits(&record)));
     Ok(Exit::Success)
 }

@@ -7,16 +7,18 @@ use anyhow::{Result, bail};
 use super::status::since;
 use super::{follow, home, meant, print};
 use crate::cli::Show;
-use crate::drive::ending::owner_is_gone;
-use crate::engine::looped::Loop;
-use crate::engine::story::Story;
+use crate::drive::end::owner_is_gone;
+use crate::engine::journal::story::Story;
+use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::fragment::plain;
-use crate::report::show::{self as words, Known};
-use crate::world::disk::{self, Durability};
+use crate::report::show as words;
+use crate::report::show::Known;
+use crate::world::files::disk::{self, Durability};
 use crate::world::git::drafts;
-use crate::world::home::Home;
-use crate::world::{clock, env, journal, logs};
+use crate::world::store::home::Home;
+use crate::world::store::{journal, logs};
+use crate::world::{clock, env};
 
 /// Shows the loop that is meant, one iteration of it, or what its agent printed.
 pub fn show(arguments: &Show) -> Result<Exit> {

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use super::{all, home, print};
 use crate::cli::Status;
-use crate::drive::ending::{complete, elsewhere, owner_is_gone};
+use crate::drive::end::{complete, elsewhere, owner_is_gone};
 use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
-use crate::engine::facts::Order;
-use crate::engine::handoff::Since;
-use crate::engine::looped::{Loop, Status as State};
+use crate::engine::boundary::facts::Order;
+use crate::engine::record::{Loop, Status as State};
+use crate::engine::words::handoff::Since;
 use crate::exit::Exit;
 use crate::report::{json, line, page};
-use crate::world::home::Home;
+use crate::world::store::home::Home;
 use crate::world::{clock, env, git, store};
 
 /// Shows one loop or all of them.

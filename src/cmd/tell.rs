@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::{home, meant, print};
 use crate::cli::Tell;
-use crate::drive::steer;
+use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::env;
 
@@ -15,7 +15,7 @@ pub fn tell(arguments: &Tell) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let record = steer::tell(&home, &record.id, &arguments.words.join(" "))?;
+    let record = control::tell(&home, &record.id, &arguments.words.join(" "))?;
     print::out(&format!("loop {}: told with the next prompt", record.id));
     Ok(Exit::Success)
 }

@@ -7,10 +7,12 @@ use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
 use crate::cli::Trust;
-use crate::drive::settings::{Known, look};
+use crate::drive::start::settings::{Known, look};
 use crate::exit::Exit;
-use crate::world::home::Home;
-use crate::world::{disk, env, terminal, trust};
+use crate::world::files::disk;
+use crate::world::store::home::Home;
+use crate::world::store::trust;
+use crate::world::{env, terminal};
 
 /// Lists all that the project's file of this working tree asks for, and trusts it after a word of the person's.
 pub fn trust(arguments: &Trust) -> Result<Exit> {

@@ -8,7 +8,7 @@ use crate::cli::{Scope, Uninstall};
 use crate::drive::install;
 use crate::exit::Exit;
 use crate::report::install as words;
-use crate::world::disk;
+use crate::world::files::disk;
 
 /// Uninstalls for this person, or from this repository's settings.
 pub fn uninstall(arguments: &Uninstall) -> Result<Exit> {

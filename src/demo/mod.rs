@@ -8,8 +8,8 @@ mod scratch;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use agent::{COMMAND, TURNS};
-use scratch::Scratch;
+use self::agent::{COMMAND, TURNS};
+use self::scratch::Scratch;
 
 const OPENING: &str = "\
 A shell library with two faults, its tests, and an agent that follows a script instead of a model. Everything

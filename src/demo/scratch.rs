@@ -11,9 +11,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::agent::{BROKEN, LIBRARY, TESTS, TESTS_TEXT, Turn};
-use crate::world::disk::{self, Durability};
-use crate::world::process::{self, ExitCause, ProcessSpec};
-use crate::world::{env, unix};
+use crate::world::env;
+use crate::world::files::disk::{self, Durability};
+use crate::world::process::{self, ExitCause, ProcessSpec, unix};
 
 /// The longest any child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);

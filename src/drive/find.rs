@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::engine::looped::{Loop, LoopId};
-use crate::world::home::{Home, read_pointer};
+use crate::engine::record::{Loop, LoopId};
+use crate::world::files::disk;
+use crate::world::git;
+use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::{self, StoreError};
-use crate::world::{disk, git};
 
 /// What a search came to.
 #[derive(Debug)]

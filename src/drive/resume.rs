@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::ending::{self, Attempt};
-use super::{handoff, meter, place};
+use super::end::{self, Attempt, handoff};
+use super::session::meter;
+use super::start::place;
+use crate::engine::boundary::limits::{Changes, going_on, raise, reached};
 use crate::engine::journal::Event;
-use crate::engine::limits::{Changes, going_on, raise, reached};
-use crate::engine::looped::{Loop, LoopId, Status};
-use crate::engine::outcome::Outcome;
-use crate::engine::owner::{Driver, Life, Owner, SessionMemory};
-use crate::world::fingerprint::fingerprint;
-use crate::world::home::{Home, read_pointer, write_pointer};
-use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, disk, env, environment, host, room, unix, view, wakes};
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::owner::{Driver, Life, Owner, SessionMemory};
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::world::files::fingerprint::fingerprint;
+use crate::world::files::{disk, room};
+use crate::world::process::unix;
+use crate::world::store::home::{Home, read_pointer, write_pointer};
+use crate::world::store::{self, LOCK_WAIT, view, wakes};
+use crate::world::{clock, env, environment, host};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -81,7 +84,7 @@ pub fn resume(
     let found = store::load(home, id)?;
     refuse(home, &found, &taker.owner)?;
     look_around(home, &found)?;
-    ending::complete(home, &found);
+    end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
@@ -104,8 +107,8 @@ pub fn resume(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former.as_deref() != taker.session_id();
     let made = if is_another { handoff::for_the_next(&record) } else { None };
-    ending::end_leftovers(home, &record);
-    let unproved = if is_cut_off(home, &record) { ending::unproved(&record) } else { None };
+    end::end_leftovers(home, &record);
+    let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
     let accepted = match taker.owner.driver {
         Driver::Session => environment::plan(&record).accepted(),
         Driver::Process => None,
@@ -141,10 +144,10 @@ pub fn resume(
 /// Says what of a loop's place stands against it: a person switched it off there, or its folder is gone.
 fn look_around(home: &Home, found: &Loop) -> Result<()> {
     let id = &found.id;
-    if ending::obey_view(home, found)?.is_some() {
+    if end::obey_view(home, found)?.is_some() {
         bail!(
             "loop {id} is cancelled now: {}\nhint: {} resumes it all the same",
-            ending::SWITCHED_OFF,
+            end::SWITCHED_OFF,
             going_on(found)
         );
     }
@@ -158,7 +161,7 @@ fn look_around(home: &Home, found: &Loop) -> Result<()> {
 fn release(home: &Home, former: Option<String>, record: &Loop) {
     match (former, &record.state.owner.session_id) {
         (Some(former), now) if Some(&former) != now.as_ref() => {
-            ending::release(home, &former, &record.id);
+            end::release(home, &former, &record.id);
         }
         // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
         (_, Some(session_id)) => wakes::clear(home, session_id, None),
@@ -169,7 +172,7 @@ fn release(home: &Home, former: Option<String>, record: &Loop) {
 /// Whether its crew was killed before it could end what it had started.
 fn is_cut_off(home: &Home, record: &Loop) -> bool {
     let why = record.state.ending.as_ref().map(|ending| ending.why.as_str());
-    ending::owner_is_gone(home, record) || why == Some(ending::gone_why(record))
+    end::owner_is_gone(home, record) || why == Some(end::gone_why(record))
 }
 
 /// The record in its new owner's hands.
@@ -215,19 +218,19 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     let owner = &record.state.owner;
     let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);
-    if let (true, Some(elsewhere)) = (runs || is_paused_run, ending::elsewhere(record)) {
+    if let (true, Some(elsewhere)) = (runs || is_paused_run, end::elsewhere(record)) {
         bail!(elsewhere);
     }
     // It is recorded before crew commits and pushes.
-    if is_paused_run && ending::life(owner) == Life::Alive {
+    if is_paused_run && end::life(owner) == Life::Alive {
         bail!(
             "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
              hint: crew resume {id} once it is gone",
             owner.process.pid
         );
     }
-    if !runs || ending::owner_is_gone(home, record) {
-        return ending::let_end(record);
+    if !runs || end::owner_is_gone(home, record) {
+        return end::let_end(record);
     }
     // A command typed here runs only while the agent does not: there is nothing to take it from. Another client
     // may have this session open too, and its agent be at work.
@@ -253,10 +256,10 @@ fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
     let Ok(record) = store::load(home, &other) else { return Ok(()) };
     if !record.is_live() {
-        return ending::let_end(&record);
+        return end::let_end(&record);
     }
-    if ending::owner_is_gone(home, &record) {
-        let attempt = ending::interrupt(home, &other, ending::gone_why(&record), LOCK_WAIT)?;
+    if end::owner_is_gone(home, &record) {
+        let attempt = end::interrupt(home, &other, end::gone_why(&record), LOCK_WAIT)?;
         if !matches!(attempt, Attempt::LeftToTheBoundary) {
             return Ok(());
         }

@@ -2,16 +2,16 @@
 
 use chrono::{DateTime, TimeDelta};
 
-use super::agent::Agent;
+use super::boundary::facts::{AgentEnd, CheckResult, Facts, Moment, Seen, Verdict};
+use super::boundary::limits::Limits;
 use super::claim::Claim;
-use super::contract::{Check, Contract, Place, Role};
-use super::facts::{AgentEnd, CheckResult, Facts, Moment, Seen, Verdict};
-use super::limits::Limits;
-use super::looped::{Loop, LoopId, State, VERSION};
-use super::owner::{Driver, Owner, ProcessIdentity};
-use super::promise::Promise;
-use super::run::Run;
-use super::times::Earlier;
+use super::claim::promise::Promise;
+use super::record::agent::Agent;
+use super::record::contract::{Check, Contract, Place, Role};
+use super::record::owner::{Driver, Owner, ProcessIdentity};
+use super::record::run::Run;
+use super::record::{Loop, LoopId, State, VERSION};
+use super::usage::times::Earlier;
 
 /// The instant `seconds` after the loop's start, awake all the time.
 pub fn at(seconds: u32) -> Moment {

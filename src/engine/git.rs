@@ -7,11 +7,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::boundary::facts::Verdict;
 use super::evidence::{Evidence, Progress};
-use super::facts::Verdict;
-use super::looped::Loop;
-use super::text::clip;
-use super::text::{clean, word};
+use super::record::Loop;
+use super::text::{clean, clip, word};
 
 /// The most of the task that the message quotes, in characters.
 const TASK_CHARS: usize = 72;
@@ -258,10 +257,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
-    use crate::engine::contract::Role;
     use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
-    use crate::engine::judge::judge;
+    use crate::engine::record::contract::Role;
 
     #[test]
     fn the_message_says_which_iteration_of_which_task_and_what_was_seen() {

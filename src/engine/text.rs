@@ -1,7 +1,7 @@
 //! What of foreign text may reach a person. A terminal obeys the codes in a text, and a reader is deceived by
 //! what turns the direction of writing; an agent's words, a file's name or a commit can hold both. The rules
 //! stand here, once, and are asked at the doors, not by whoever makes the words: `cmd/print.rs`, which alone
-//! prints; `report/answer.rs` for what the client prints; `world/view.rs` for handoffs; `report/show/html.rs`;
+//! prints; `report/answer.rs` for what the client prints; `world/store/view.rs` for handoffs; `report/show/html.rs`;
 //! the message of a commit. Records, `task.md` and logs keep every byte. Here too is how a text is cut, and
 //! how things are counted in words: nobody else does either.
 

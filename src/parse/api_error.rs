@@ -5,7 +5,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::reset::reset;
-use crate::engine::facts::ApiError;
+use crate::engine::boundary::facts::ApiError;
 use crate::engine::text::{plain, start};
 
 /// The most characters of the service's message that are kept.

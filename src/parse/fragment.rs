@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::run::Fragment;
+use crate::engine::record::run::Fragment;
 
 /// What stands before the name of one of crew's own fragments.
 const BUILT_IN: &str = "builtin:";

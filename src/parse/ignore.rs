@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::engine::protect::IgnoreRules;
+use crate::engine::boundary::protect::IgnoreRules;
 
 /// Rules to be asked.
 #[derive(Debug)]

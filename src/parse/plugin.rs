@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::engine::health::{NAME, PLUGIN, Plugin, Settings, Version};
+use crate::engine::doctor::{NAME, PLUGIN, Plugin, Settings, Version};
 
 /// The version in "2.1.330 (Claude Code)".
 pub fn client_version(text: &str) -> Option<Version> {

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::engine::owner::{Obeyed, Queue};
+use crate::engine::record::owner::{Obeyed, Queue};
 
 /// What stands in the queue for a text that is no command of crew's.
 const OTHER: &str = "";

@@ -5,7 +5,7 @@ use chrono::{DateTime, FixedOffset};
 
 use super::api_error::classify;
 use super::patterns::SERVICE_LIMIT;
-use crate::engine::facts::ApiError;
+use crate::engine::boundary::facts::ApiError;
 
 /// How many lines at the end of standard error are looked at.
 const LINES: usize = 5;

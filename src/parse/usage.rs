@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use crate::engine::prices::Speed;
+use crate::engine::usage::prices::Speed;
 use crate::engine::usage::{Message, Tokens};
 
 /// The longest id or model that is kept, in characters.

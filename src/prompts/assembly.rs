@@ -12,10 +12,9 @@ use serde_json::Value;
 
 use super::parts::{Parts, Phase, Piece};
 use super::values::{self, Known, values};
-use crate::engine::looped::Loop;
-use crate::engine::prompt::{Reader, ahead, rules, seen};
-use crate::engine::text::clean;
-use crate::engine::text::clip;
+use crate::engine::record::Loop;
+use crate::engine::text::{clean, clip};
+use crate::engine::words::prompt::{Reader, ahead, rules, seen};
 
 /// The most UTF-16 units of what crew saw: room for the tails of every check that is shown.
 const SEEN_UNITS_MAX: usize = 200_000;

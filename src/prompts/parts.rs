@@ -10,7 +10,7 @@ use handlebars::Template;
 use super::built_in;
 use super::templates::Reading;
 use super::variables::Variable;
-use crate::engine::run::{Fragment, Recipe};
+use crate::engine::record::run::{Fragment, Recipe};
 
 /// The door to the files of fragments and includes.
 pub trait Files {

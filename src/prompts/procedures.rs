@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::built_in;
 use super::parts::Phase;
-use super::variables;
-use crate::engine::run::{Fragment, Recipe};
+use super::{built_in, variables};
+use crate::engine::record::run::{Fragment, Recipe};
 use crate::parse::spelling::nearest;
 
 /// A named recipe.

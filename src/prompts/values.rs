@@ -8,9 +8,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::variables::Variable;
-use crate::engine::account::Account;
-use crate::engine::facts::Verdict;
-use crate::engine::looped::Loop;
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::journal::account::Account;
+use crate::engine::record::Loop;
 use crate::engine::text::{clip, start_bytes};
 
 /// The most of one value, in bytes.

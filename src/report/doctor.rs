@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::json::SCHEMA;
-use crate::engine::health::{Client, Facts, Finding, Severity};
+use crate::engine::doctor::{Client, Facts, Finding, Severity};
 use crate::engine::text::count;
 
 /// What was looked at, every finding with its fix, and the sum.

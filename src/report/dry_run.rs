@@ -1,10 +1,10 @@
 //! What `crew run --dry-run` shows: to whom the prompt would go, how big it is, and the prompt itself, byte
 //! for byte.
 
-use crate::engine::looped::Loop;
-use crate::engine::size::Size;
+use super::words::grouped;
+use crate::engine::evidence::size::Size;
+use crate::engine::record::Loop;
 use crate::engine::text::clip;
-use crate::report::words::grouped;
 
 /// The most of a task that its line shows, in characters.
 const TASK_CHARS_MAX: usize = 80;

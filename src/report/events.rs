@@ -24,12 +24,12 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::json::{SCHEMA, usage};
+use crate::engine::boundary::facts::CheckResult;
+use crate::engine::boundary::limits::going_on;
+use crate::engine::events::News;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::CheckResult;
-use crate::engine::limits::going_on;
-use crate::engine::looped::Loop;
-use crate::engine::news::News;
-use crate::engine::outcome::Outcome;
+use crate::engine::record::Loop;
+use crate::engine::record::outcome::Outcome;
 
 /// What every event says of its loop, learned from those that carry the record.
 #[derive(Debug, Default)]

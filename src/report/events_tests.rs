@@ -1,14 +1,14 @@
 use insta::assert_snapshot;
 
 use super::*;
+use crate::engine::boundary::facts::{ProcessEnd, Verdict};
+use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::facts::{ProcessEnd, Verdict};
 use crate::engine::fixture::{a_run, at, facts, result};
-use crate::engine::handoff::Since;
-use crate::engine::judge::judge;
-use crate::engine::looped::Status;
-use crate::engine::outcome::{Ending, Proof};
-use crate::engine::run::On;
+use crate::engine::record::Status;
+use crate::engine::record::outcome::{Ending, Proof};
+use crate::engine::record::run::On;
+use crate::engine::words::handoff::Since;
 
 #[test]
 fn every_event_names_its_schema_its_loop_and_its_iteration() {

@@ -6,7 +6,7 @@ use chrono::FixedOffset;
 
 use super::words::took;
 use super::{line, run};
-use crate::engine::looped::Loop;
+use crate::engine::record::Loop;
 use crate::engine::text::clip;
 
 /// The list; `more` are left out after it.
@@ -41,8 +41,8 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::{a_loop, a_run};
-    use crate::engine::looped::Status;
-    use crate::engine::outcome::{Ending, Outcome, Proof};
+    use crate::engine::record::Status;
+    use crate::engine::record::outcome::{Ending, Outcome, Proof};
     use crate::engine::usage::{Money, Tokens, Usage};
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::looped::Loop;
+use crate::engine::record::Loop;
 use crate::engine::usage::Usage;
 
 /// The version of what `--json` prints.

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use chrono::{DateTime, FixedOffset};
 
 use super::words::{commands, duration, took};
+use crate::engine::boundary::limits::going_on;
 use crate::engine::evidence::{Evidence, Standing};
-use crate::engine::limits::going_on;
-use crate::engine::looped::{Loop, Status};
+use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count};
 use crate::engine::usage::{Money, spoken_tokens};
 
@@ -220,14 +220,14 @@ pub fn standing(subject: &Loop) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::contract::Role;
+    use crate::engine::record::contract::Role;
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::engine::boundary::facts::Verdict;
+    use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
-    use crate::engine::facts::Verdict;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-    use crate::engine::judge::judge;
     use crate::engine::usage::{Tokens, Usage};
 
     #[test]

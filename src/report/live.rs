@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 
 use super::words::duration;
-use crate::engine::looped::Loop;
-use crate::engine::news::News;
+use crate::engine::events::News;
+use crate::engine::record::Loop;
 use crate::engine::text::clip;
 
 /// What the line is made from: the last of each kind of news.
@@ -120,7 +120,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::facts::Verdict;
+    use crate::engine::boundary::facts::Verdict;
     use crate::engine::fixture::{a_loop, at, result};
     use crate::engine::usage::{Money, Tokens, Usage};
 

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use super::words::{duration, took};
 use super::{line, run};
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::boundary::limits::going_on;
 use crate::engine::evidence::{Evidence, Standing};
-use crate::engine::facts::Verdict;
-use crate::engine::handoff::Since;
-use crate::engine::limits::going_on;
-use crate::engine::looped::{Loop, Status};
-use crate::engine::outcome::Outcome;
-use crate::engine::owner::Driver;
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::owner::Driver;
+use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count, plain, tail_of};
+use crate::engine::words::handoff::Since;
 
 /// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
 /// command.
@@ -193,13 +193,13 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::boundary::limits::reached;
     use crate::engine::claim::Claim;
-    use crate::engine::contract::Role;
-    use crate::engine::decide::{decide, settle};
     use crate::engine::fixture::{a_loop, a_loop_with, a_run, facts, result};
-    use crate::engine::judge::judge;
-    use crate::engine::limits::reached;
-    use crate::engine::outcome::Ending;
+    use crate::engine::record::contract::Role;
+    use crate::engine::record::outcome::Ending;
     use crate::engine::usage::Money;
 
     fn ended(verdict: Verdict) -> Loop {

@@ -4,11 +4,11 @@
 use chrono::{DateTime, FixedOffset, Utc};
 
 use super::words::took;
-use crate::engine::facts::{CheckResult, Verdict};
-use crate::engine::judge::exited;
-use crate::engine::looped::Loop;
-use crate::engine::news::News;
-use crate::engine::outcome::{Ending, Outcome, Proof};
+use crate::engine::boundary::facts::{CheckResult, Verdict};
+use crate::engine::boundary::judge::exited;
+use crate::engine::events::News;
+use crate::engine::record::Loop;
+use crate::engine::record::outcome::{Ending, Outcome, Proof};
 use crate::engine::text::{self, clip, count};
 use crate::engine::usage::spoken_tokens;
 

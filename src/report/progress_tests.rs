@@ -2,16 +2,16 @@ use chrono::TimeDelta;
 use insta::assert_snapshot;
 
 use super::*;
+use crate::engine::boundary::decide::{Decision, decide, settle};
+use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd};
+use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::contract::Role;
-use crate::engine::decide::{Decision, decide, settle};
-use crate::engine::facts::{ApiError, Facts, ProcessEnd};
 use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
-use crate::engine::handoff::Since;
-use crate::engine::judge::judge;
-use crate::engine::looped::Status;
-use crate::engine::outcome::Proof;
-use crate::engine::run::On;
+use crate::engine::record::Status;
+use crate::engine::record::contract::Role;
+use crate::engine::record::outcome::Proof;
+use crate::engine::record::run::On;
+use crate::engine::words::handoff::Since;
 
 /// A run as a pipe shows it. It begins at ten o'clock on the user's wall.
 struct Told {

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::engine::looped::Loop;
-use crate::engine::owner::Driver;
-use crate::engine::run::{GitSteps, Run};
+use crate::engine::record::Loop;
+use crate::engine::record::owner::Driver;
+use crate::engine::record::run::{GitSteps, Run};
 
 /// The task; where a procedure stands in its place, that.
 pub fn task(subject: &Loop) -> Cow<'_, str> {

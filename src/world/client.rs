@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use super::env;
+use super::files::tree;
 use super::process::{Capture, ExitCause, ProcessSpec, run};
-use super::{env, tree};
 
 /// How long a question may take.
 const QUESTION: Duration = Duration::from_secs(30);

@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::disk;
 use super::env;
-use super::home::hash;
-use crate::engine::contract::Place;
-use crate::engine::environment::{Environment, Plan};
-use crate::engine::looped::Loop;
+use super::files::disk;
+use super::store::home::hash;
+use crate::engine::record::Loop;
+use crate::engine::record::contract::Place;
+use crate::engine::record::environment::{Environment, Plan};
 use crate::parse::plugin::settings_variables;
 
 /// The largest settings file of the client that is read.

@@ -34,7 +34,7 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     }
     match what.parse() {
         Ok(number) => Err(std::io::Error::from_raw_os_error(number)),
-        Err(_) => super::unix::kill_myself(),
+        Err(_) => super::process::unix::kill_myself(),
     }
 }
 

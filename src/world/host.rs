@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rustix::system::uname;
 
+use super::files::disk;
+use super::store::home::hash;
 #[cfg(target_os = "linux")]
-use super::disk;
-use super::home::hash;
-use crate::engine::owner::Host;
+use crate::engine::record::owner::Host;
 
 /// The longest id that is read.
 #[cfg(target_os = "linux")]

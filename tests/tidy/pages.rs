@@ -24,10 +24,10 @@ fn every_event_the_door_answers_is_hooked_and_every_hook_is_answered() {
     let hooks: Value = serde_json::from_str(&read("hooks/hooks.json")).unwrap();
     let hooked: BTreeSet<&str> =
         hooks["hooks"].as_object().unwrap().keys().map(String::as_str).collect();
-    let session = read("src/drive/session.rs");
+    let session = read("src/drive/session/mod.rs");
     let arms = between(&session, "match payload.event.as_str() {", "_ =>");
     let answered = found(r#""([A-Z]\w+)"(?: =>| \|)"#, arms);
-    assert_eq!(hooked, answered, "hooks.json (left) and drive/session.rs (right) differ");
+    assert_eq!(hooked, answered, "hooks.json (left) and drive/session/mod.rs (right) differ");
     for file in source("src/drive/").into_iter().chain(source("src/cmd/")) {
         let compared = found(r#"event [!=]= "(\w+)""#, &file.text);
         let strange: Vec<_> = compared.difference(&hooked).collect();
@@ -40,9 +40,9 @@ fn every_command_is_known_to_the_door_and_named_in_the_help_and_the_readme() {
     let files = tree();
     let in_folder = files.iter().filter_map(|file| file.path.strip_prefix("commands/"));
     let commands: BTreeSet<&str> = in_folder.map(|name| name.trim_end_matches(".md")).collect();
-    let session = read("src/drive/session.rs");
+    let session = read("src/drive/session/mod.rs");
     let known = found(r#"\n\s+"([a-z-]+)" =>"#, between(&session, "match name {", "_ =>"));
-    assert_eq!(commands, known, "commands/ (left) and drive/session.rs (right) differ");
+    assert_eq!(commands, known, "commands/ (left) and drive/session/mod.rs (right) differ");
     let help = read("src/report/help.rs");
     let told = found(r"\n  /crew:([a-z-]+) +(?:\w|\[)", &help);
     assert_eq!(commands, told, "commands/ (left) and report/help.rs (right) differ");

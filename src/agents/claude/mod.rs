@@ -14,8 +14,8 @@ use self::spent::Spent;
 use super::open::OpenWork;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{OutputReader, Report};
-use crate::engine::agent::{Agent, Dialect, Permissions, PromptDoor};
-use crate::engine::facts::{ApiError, Closing};
+use crate::engine::boundary::facts::{ApiError, Closing};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
 use crate::parse::{api_error, reset};
 
 mod events;

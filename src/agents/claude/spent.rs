@@ -3,9 +3,8 @@
 //! by its messages, which tell less than was used, and says so.
 
 use super::events::{ModelUse, ResultEvent};
-use crate::engine::prices;
 use crate::engine::text::start;
-use crate::engine::usage::{Counted, Message, Money, Tokens, Usage};
+use crate::engine::usage::{Counted, Message, Money, Tokens, Usage, prices};
 use crate::parse::usage;
 
 /// How many messages are told apart: a message's lines may be mixed with those of its subagents.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::engine::claim::Claim;
-use crate::engine::promise::Promise;
+use crate::engine::claim::promise::Promise;
 use crate::engine::usage::{Money, Tokens, Usage};
 
 /// A recording, of both clients.

@@ -65,7 +65,7 @@ mod tests {
 
     use super::*;
     use crate::parse::plugin::manifest_version;
-    use crate::world::disk;
+    use crate::world::files::disk;
 
     fn handlers(text: &str) -> Vec<Value> {
         let hooks: Value = serde_json::from_str(text).unwrap();

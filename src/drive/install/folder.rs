@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::contents::{self, MANIFEST, PROGRAMS};
-use crate::engine::health::NAME;
+use crate::engine::doctor::NAME;
 use crate::parse::plugin::manifest_version;
-use crate::world::disk::{self, Durability};
-use crate::world::{client, env, tree};
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::{client, env};
 
 /// More files than a plugin's folder of any crew holds.
 const FILES_MAX: usize = 1000;

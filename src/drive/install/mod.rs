@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::engine::health::{NAME, PLUGIN, Plugin, shell_word};
+use crate::engine::doctor::{NAME, PLUGIN, Plugin, shell_word};
 use crate::parse::plugin::{self, Source};
-use crate::world::{client, disk, env};
+use crate::world::files::disk;
+use crate::world::{client, env};
 
-pub use contents::{HOOKS, MANIFEST, PROGRAMS};
-pub use folder::{Laid, place};
+pub use self::contents::{HOOKS, MANIFEST, PROGRAMS};
+pub use self::folder::{Laid, place};
 
 /// For whom the plugin is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

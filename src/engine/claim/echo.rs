@@ -93,8 +93,8 @@ fn step(text: &[char], table: &[usize], mut matched: usize, next: char) -> usize
 mod tests {
     use proptest::prelude::*;
 
+    use crate::engine::claim::promise::Promise;
     use crate::engine::claim::{Claim, NearMiss, read_message, read_output};
-    use crate::engine::promise::Promise;
     use crate::engine::text::plain;
 
     const TAG: &str = "<promise>DONE</promise>";

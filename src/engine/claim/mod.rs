@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use self::fence::{Fences, indentation};
 pub use self::near_miss::NearMiss;
+use self::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
 use self::quote::{Quoted, Quotes};
-use super::promise::{BLOCKED, CLOSE, COLONS, OPEN, Promise, normal, reserved};
 use super::text::{is_unseen, plain, within};
 
 mod echo;
 mod fence;
 mod near_miss;
+pub mod promise;
 mod quote;
 #[cfg(test)]
 mod tests;

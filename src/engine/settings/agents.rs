@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::engine::agent::{Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Dialect, Permissions, PromptDoor};
 
 /// The agent where nobody names one.
 pub const DEFAULT_AGENT: &str = "claude";

@@ -3,9 +3,9 @@
 //! `crew config` and the file of `crew init` go by these rows. What has no row here is no setting.
 
 use super::{DEFAULT_AGENT, Value};
-use crate::engine::agent::Permissions;
-use crate::engine::contract::Role;
-use crate::engine::promise::Promise;
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::agent::Permissions;
+use crate::engine::record::contract::Role;
 
 /// A setting, in the order they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,12 @@
 //! What widens each setting, and that each has one row. A key without its rules here does not compile.
 
 use super::keys::Key;
-use super::{Kind, Layer, Value};
-use crate::engine::agent::Permissions;
-use crate::engine::outcome::Proof;
-use crate::engine::promise::Promise;
-use crate::engine::settings::Sourced;
-use crate::engine::settings::merge::{Environment, Layers, merge};
-use crate::engine::settings::trust::needs;
+use super::merge::{Environment, Layers, merge};
+use super::trust::needs;
+use super::{Kind, Layer, Sourced, Value};
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::agent::Permissions;
+use crate::engine::record::outcome::Proof;
 
 fn number(number: u64) -> Value {
     Value::Number(number)

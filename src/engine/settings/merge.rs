@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{Key, Layer, Procedure, Sourced, Value};
-use crate::engine::contract::Role;
-use crate::engine::run::{On, Recipe};
+use crate::engine::record::contract::Role;
+use crate::engine::record::run::{On, Recipe};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -178,7 +178,7 @@ fn is_not_obeyed(key: Key, variable: &str, value: &Value, below: &Value) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::contract::Check;
+    use crate::engine::record::contract::Check;
 
     const NARROWS: Environment = Environment::OnlyNarrows;
 

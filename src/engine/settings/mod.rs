@@ -21,8 +21,8 @@ pub use self::agents::{AgentEntry, DEFAULT_AGENT};
 pub use self::keys::{Key, Kind, Part};
 pub use self::procedure::Procedure;
 pub use self::value::Value;
-use super::contract::Check;
-use super::run::Reaction;
+use super::record::contract::Check;
+use super::record::run::Reaction;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

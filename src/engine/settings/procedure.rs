@@ -1,7 +1,7 @@
 //! A procedure as one tier writes it: a recipe for the prompts of fresh processes, and terms of its own.
 
 use super::{Layer, Sourced};
-use crate::engine::run::{Fragment, Recipe};
+use crate::engine::record::run::{Fragment, Recipe};
 
 /// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and then from
 /// the loops of its own tier.

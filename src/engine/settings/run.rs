@@ -2,12 +2,12 @@
 
 use super::merge::Settings;
 use super::{Key, Value};
-use crate::engine::agent::Permissions;
-use crate::engine::contract::Check;
-use crate::engine::limits::Limits;
-use crate::engine::outcome::Proof;
-use crate::engine::promise::Promise;
-use crate::engine::run::{GitSteps, Pace, Reaction};
+use crate::engine::boundary::limits::Limits;
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::agent::Permissions;
+use crate::engine::record::contract::Check;
+use crate::engine::record::outcome::Proof;
+use crate::engine::record::run::{GitSteps, Pace, Reaction};
 
 /// How much of the iterations' logs is kept, over all loops; 0 is "all of it".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Key, Layer, NamedCheck, Origin, Value};
-use crate::engine::run::Reaction;
+use crate::engine::record::run::Reaction;
 use crate::engine::text::Shown;
 
 /// One thing to be trusted.
@@ -98,8 +98,8 @@ fn command(named: &NamedCheck) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::contract::{Check, Role};
-    use crate::engine::promise::Promise;
+    use crate::engine::claim::promise::Promise;
+    use crate::engine::record::contract::{Check, Role};
     use crate::engine::settings::{Procedure, Sourced};
 
     fn texts(needs: &[Need]) -> Vec<String> {

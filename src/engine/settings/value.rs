@@ -1,9 +1,9 @@
 //! The value of a setting, and how a settings file writes it.
 
 use super::Kind;
-use crate::engine::agent::Permissions;
-use crate::engine::outcome::Proof;
-use crate::engine::promise::Promise;
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::agent::Permissions;
+use crate::engine::record::outcome::Proof;
 
 /// One value, of the kind that its key wants.
 #[derive(Debug, Clone, PartialEq, Eq)]

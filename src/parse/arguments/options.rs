@@ -7,9 +7,9 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
-use crate::engine::agent::Permissions;
-use crate::engine::limits::{Change, Changes};
-use crate::engine::outcome::Proof;
+use crate::engine::boundary::limits::{Change, Changes};
+use crate::engine::record::agent::Permissions;
+use crate::engine::record::outcome::Proof;
 use crate::parse::duration;
 
 const WHEN_IT_ENDS: &str = "When it ends";

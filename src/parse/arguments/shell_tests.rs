@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::engine::agent::Permissions;
+use crate::engine::boundary::limits::{Change, Limits};
 use crate::engine::fixture::a_loop;
-use crate::engine::limits::{Change, Limits};
+use crate::engine::record::agent::Permissions;
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()

@@ -1,7 +1,7 @@
 //! The values of options: counts, durations, money, tokens. What is refused says what is wanted instead.
 
-use crate::engine::limits::Change;
-use crate::engine::outcome::Proof;
+use crate::engine::boundary::limits::Change;
+use crate::engine::record::outcome::Proof;
 use crate::parse::{amounts, duration as time};
 
 /// Stands before what is no option, so that clap takes it for none. No shell can hand it over.

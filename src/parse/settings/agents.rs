@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::agent::{Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Dialect, Permissions, PromptDoor};
 use crate::engine::settings::{AgentEntry, Layer};
 
 const AGENTS: [&str; 8] =

@@ -2,7 +2,7 @@
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::contract::{Check, Role};
+use crate::engine::record::contract::{Check, Role};
 use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, NamedCheck};
 

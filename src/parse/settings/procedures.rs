@@ -3,7 +3,7 @@
 use super::terms::names_in;
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::run::{Fragment, Recipe};
+use crate::engine::record::run::{Fragment, Recipe};
 use crate::engine::settings::{Layer, Procedure};
 use crate::parse::fragment::fragment;
 

@@ -2,7 +2,7 @@
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::run::{On, Reaction};
+use crate::engine::record::run::{On, Reaction};
 use crate::engine::settings::Layer;
 
 const REACTION: [&str; 2] = ["run", "timeout"];

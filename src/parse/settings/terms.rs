@@ -2,8 +2,8 @@
 
 use super::values::Written;
 use super::{KeyText, Reader, Value};
-use crate::engine::contract::{Check, Role};
-use crate::engine::protect;
+use crate::engine::boundary::protect;
+use crate::engine::record::contract::{Check, Role};
 use crate::engine::settings::{Key, Kind, Layer, NamedCheck};
 
 /// The names of the keys that a table may hold.

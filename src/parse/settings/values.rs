@@ -4,9 +4,9 @@
 use toml::de::DeValue;
 
 use super::{Reader, Value};
-use crate::engine::agent::Permissions;
-use crate::engine::outcome::Proof;
-use crate::engine::promise::Promise;
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::agent::Permissions;
+use crate::engine::record::outcome::Proof;
 use crate::engine::settings::{self, Kind};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::engine::run::Fragment;
+use crate::engine::record::run::Fragment;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Kind, Origin, Procedure, Sourced, Value};
 use crate::engine::text::Shown;

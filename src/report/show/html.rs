@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use super::{Known, contract, drivers, happened, remarks, told, who};
-use crate::engine::contract::Role;
+use crate::engine::boundary::facts::Verdict;
 use crate::engine::evidence::Evidence;
-use crate::engine::facts::Verdict;
-use crate::engine::outcome::Outcome;
-use crate::engine::story::{Iteration, What};
+use crate::engine::journal::story::{Iteration, What};
+use crate::engine::record::contract::Role;
+use crate::engine::record::outcome::Outcome;
 use crate::engine::text::clean;
 use crate::report::line;
 use crate::report::words::took;

@@ -13,11 +13,11 @@ use super::page::{self, row, tail};
 use super::words::took;
 use super::{line, run};
 use crate::engine::evidence::{Evidence, Standing};
-use crate::engine::handoff::Since;
-use crate::engine::looped::Loop;
-use crate::engine::owner::Driver;
-use crate::engine::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::record::Loop;
+use crate::engine::record::owner::Driver;
 use crate::engine::text::{clip, count};
+use crate::engine::words::handoff::Since;
 
 /// The most chapters a page for people tells, the newest.
 const TOLD_MAX: usize = 200;
@@ -209,5 +209,4 @@ pub fn iteration_json(record: &Loop, iteration: &Iteration, log: Option<&Path>) 
 }
 
 #[cfg(test)]
-#[path = "show_tests.rs"]
 mod tests;

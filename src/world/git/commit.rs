@@ -8,7 +8,8 @@ use super::drafts::{Drafts, Left};
 use super::steps::{Steps, Terms, unmerged};
 use crate::engine::git::{GitFault, Step};
 use crate::parse::git_changes::{Change, Kind, changes as read, ignored as read_ignored};
-use crate::world::{disk, unix};
+use crate::world::files::disk;
+use crate::world::process::unix;
 
 /// What a commit came to.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use super::commit::{changes, ignored};
 use super::git;
 use super::steps::Steps;
 use crate::engine::git::{GitFault, Step, Trouble, named};
-use crate::engine::looped::LoopId;
+use crate::engine::record::LoopId;
 use crate::parse::git_changes::{Change, Kind};
-use crate::world::disk::{self, Durability};
-use crate::world::home::{Home, hash};
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::home::{Home, hash};
 
 /// The list, in the loop's folder: what stood there and the path, each with a zero byte after it.
 const LIST: &str = "drafts";

@@ -19,10 +19,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::command::{Command, OF_ANOTHER, whole};
-use super::home::hash;
-use super::{disk, env, environment};
-use crate::engine::handoff::Since;
-use crate::engine::looped::Loop;
+use super::files::disk;
+use super::store::home::hash;
+use super::{env, environment};
+use crate::engine::record::Loop;
+use crate::engine::words::handoff::Since;
 use crate::parse::git::{Status, files as files_of, status};
 
 /// The longest a look at the working tree may take.

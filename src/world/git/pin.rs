@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::command::Command;
 use super::{LOOK, git};
-use crate::engine::contract::Place;
 use crate::engine::git::{GitFault, Step, Trouble};
+use crate::engine::record::contract::Place;
 use crate::parse::git::{Stand, complaint, stand as read};
-use crate::world::disk;
+use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess};
 
 /// git's own folder of a working tree, as git names it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::git;
 use super::steps::{Said, Steps, Terms};
 use crate::engine::git::{GitFault, Pushed, Step, Trouble};
-use crate::engine::git_memory::Sent;
+use crate::engine::record::git_memory::Sent;
 use crate::parse::git::Stand;
 use crate::parse::git_push::{trouble, was_up_to_date};
 use crate::world::env;

@@ -12,13 +12,13 @@ use super::commit::Kept;
 use super::drafts::Drafts;
 use super::pin::{repository, stand};
 use super::{git, look};
-use crate::engine::contract::Place;
 use crate::engine::git::{GitFault, Pushed, Rebased, Scoped, Step, Trouble, Trusted};
-use crate::engine::git_memory::Sent;
+use crate::engine::record::contract::Place;
+use crate::engine::record::git_memory::Sent;
 use crate::parse::git::{Stand, complaint, scoped};
-use crate::world::disk;
-use crate::world::home::hash;
+use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess};
+use crate::world::store::home::hash;
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);

@@ -7,7 +7,7 @@ use super::steps::{Terms, said};
 use super::{Git, git};
 use crate::engine::git::{GitFault, Step, Trouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
-use crate::world::disk;
+use crate::world::files::disk;
 
 /// The working tree of that name of the repository that `checkout` belongs to; made from its `HEAD` if need
 /// be, on the branch of that name if there is one.

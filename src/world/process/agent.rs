@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::feed::{Feed, Watch};
 use super::runner::{Running, Streams};
-use super::{ExitCause, ProcessSpec, in_a_session};
-use crate::world::{descendants, fault};
+use super::{ExitCause, ProcessSpec, descendants, in_a_session};
+use crate::world::fault;
 
 /// How long what an agent left behind may keep its pipes open after its exit.
 const LINGER: Duration = Duration::from_millis(500);

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 
 use super::*;
-use crate::world::disk;
-use crate::world::process::StopRequest;
+use crate::world::files::disk;
 use crate::world::process::alone::alone;
-use crate::world::unix;
+use crate::world::process::{StopRequest, unix};
 
 /// What was seen of an agent.
 #[derive(Debug, Default)]

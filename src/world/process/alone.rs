@@ -5,8 +5,8 @@ use std::any::type_name_of_val;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Capture, ExitCause, ProcessSpec, run};
-use crate::world::{descendants, env};
+use super::{Capture, ExitCause, ProcessSpec, descendants, run};
+use crate::world::env;
 
 /// Runs `test`, a closure that is a whole test. In the process it gets, orphans are adopted and the grace of a
 /// child is short.

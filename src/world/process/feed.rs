@@ -8,7 +8,7 @@ use super::lines::{LineCutter, LinePiece, text_of};
 use super::output::{BoundedOutput, OutputBounds};
 use super::pipes::Stream;
 use super::runner::{StopRequest, Supervisor};
-use crate::world::logs::Log;
+use crate::world::store::logs::Log;
 
 /// The longest line of standard output that is handed on whole: an agent's event holds a file it read.
 const LINE: usize = 8 << 20;

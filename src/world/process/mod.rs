@@ -12,11 +12,18 @@ use std::time::Duration;
 pub mod agent;
 #[cfg(test)]
 pub mod alone;
+pub mod awake;
+pub mod descendants;
+pub mod detach;
 mod feed;
+pub mod groups;
 mod lines;
 mod output;
 mod pipes;
 mod runner;
+#[cfg(target_os = "linux")]
+pub mod table;
+pub mod unix;
 
 pub use self::feed::Watch;
 use self::output::{BoundedOutput, OutputBounds};
@@ -24,8 +31,7 @@ use self::pipes::Stream;
 pub use self::runner::StopRequest;
 use self::runner::{Running, Streams, Supervisor};
 use super::clock::Stopwatch;
-use super::unix;
-use crate::engine::environment::CLIENTS_OWN;
+use crate::engine::record::environment::CLIENTS_OWN;
 
 /// Between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);

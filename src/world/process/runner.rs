@@ -15,10 +15,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::pipes::{Pipes, Stream};
-use super::{ExitCause, ProcessSpec};
+use super::unix::{self, GroupSignal};
+use super::{ExitCause, ProcessSpec, descendants};
 use crate::world::clock::{Deadline, Watched};
-use crate::world::unix::{self, GroupSignal};
-use crate::world::{descendants, fault};
+use crate::world::fault;
 
 /// The longest time between two looks at everything.
 const LOOK: Duration = Duration::from_millis(40);

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use super::pin;
 use super::steps::{Steps, trusted};
-use crate::engine::contract::Place;
 use crate::engine::fixture::a_loop;
 use crate::engine::git::{GitFault, Pushed, Rebased, Trusted};
-use crate::world::disk::{self, Durability};
+use crate::engine::record::contract::Place;
+use crate::world::files::disk::{self, Durability};
 use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
 
 /// A folder with the repository `repo`, on the branch `main`, with one commit.

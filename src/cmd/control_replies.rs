@@ -1,0 +1,69 @@
+//! What became of an order, in the words of a terminal and of the client alike.
+
+use std::path::Path;
+
+use crate::drive::control::Paused;
+use crate::drive::end::Attempt;
+use crate::engine::boundary::limits::going_on;
+use crate::engine::record::Loop;
+use crate::engine::record::owner::Obeyed;
+use crate::parse::queue::split;
+use crate::report::{line, page};
+
+/// What became of a cancel.
+pub fn cancelled(attempt: &Attempt) -> String {
+    match attempt {
+        Attempt::Ended(ended) => {
+            page::finish(&ended.record, &ended.since, ended.handoff.as_deref())
+        }
+        Attempt::Over(record) => over(record),
+        Attempt::LeftToTheBoundary => {
+            "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()
+        }
+    }
+}
+
+/// What became of a pause.
+pub fn paused(paused: &Paused) -> String {
+    match paused {
+        Paused::Now(record) => {
+            format!("loop {}: {} · {} goes on", record.id, line::standing(record), going_on(record))
+        }
+        Paused::AfterIteration(record) => format!(
+            "loop {}: pauses when iteration {} ends · {} goes on",
+            record.id,
+            record.iteration(),
+            going_on(record)
+        ),
+        Paused::BreakingOff(record) => format!(
+            "loop {}: is being paused; iteration {} is repeated · {} goes on",
+            record.id,
+            record.iteration(),
+            going_on(record)
+        ),
+        Paused::Already(record) => {
+            format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
+        }
+        Paused::Over(record) => over(record),
+    }
+}
+
+/// What the client is told that delivers a queued command again.
+pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
+    let Obeyed { command, iteration } = obeyed;
+    let what = match split(command).map(|(name, _)| name) {
+        Some("pause") => format!("loop {} was paused", record.id),
+        Some("cancel-loop") => format!("loop {} was cancelled", record.id),
+        _ => format!("{command} was answered"),
+    };
+    format!("{what} already, at iteration {iteration}")
+}
+
+fn over(record: &Loop) -> String {
+    format!("loop {} is over already: {}", record.id, line::standing(record))
+}
+
+/// Where a handoff is.
+pub fn handed_off(file: &Path) -> String {
+    format!("handoff: {}", file.display())
+}

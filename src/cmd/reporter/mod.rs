@@ -1,0 +1,134 @@
+//! What a run sounds like: lines on a pipe, a live line on a terminal, events for programs, next to nothing with
+//! `-q`. Each hears the same news; what is said of it is `report`'s.
+
+mod screen;
+
+use std::io::{IsTerminal, stderr, stdout};
+
+use self::screen::Screen;
+use super::print;
+use crate::engine::events::{Listener, News};
+use crate::engine::record::Loop;
+use crate::engine::record::outcome::{Outcome, Proof};
+use crate::report::events::Events;
+use crate::report::page;
+use crate::report::progress::{Line, Tone, lines};
+use crate::world::{clock, env};
+
+/// How a run was asked to sound.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manner {
+    /// Events on standard output; lines go to standard error.
+    pub json: bool,
+    /// Only what went wrong, on standard error.
+    pub quiet: bool,
+    /// The agent's own lines, too.
+    pub verbose: bool,
+}
+
+/// Says what it hears.
+#[derive(Debug)]
+pub struct Voice {
+    manner: Manner,
+    events: Option<Events>,
+    screen: Option<Screen>,
+}
+
+impl Voice {
+    /// The voice that fits this process's output and the environment.
+    pub fn new(manner: Manner) -> Self {
+        let is_live = !manner.json && !manner.quiet && has_a_screen();
+        Self {
+            manner,
+            events: manner.json.then(Events::default),
+            screen: is_live.then(Screen::new),
+        }
+    }
+
+    fn say(&self, line: &Line) {
+        match (self.manner, line.tone) {
+            (Manner { quiet: true, .. }, Tone::Plain) => {}
+            (Manner { quiet: true, .. } | Manner { json: true, .. }, _) => self.err(&line.text),
+            _ => self.out(&line.text),
+        }
+    }
+
+    fn out(&self, text: &str) {
+        match &self.screen {
+            Some(screen) => screen.above(|| print::out(text)),
+            None => print::out(text),
+        }
+    }
+
+    fn err(&self, text: &str) {
+        match &self.screen {
+            Some(screen) => screen.above(|| print::err(text)),
+            None => print::err(text),
+        }
+    }
+
+    fn ending(&mut self, news: &News<'_>) {
+        let News::Finished { record, since, handoff, .. } = *news else { return };
+        if let Some(screen) = &self.screen {
+            screen.clear();
+        }
+        if !self.manner.quiet {
+            let page = page::finish(record, since, handoff);
+            if self.manner.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
+        }
+        if is_claimed(record) {
+            let whose = match record.contract.promise {
+                Some(_) => "on the agent's word alone",
+                None => "at its limit",
+            };
+            self.err(&format!("crew: completed {whose}: nothing was checked"));
+        }
+    }
+}
+
+impl Listener for Voice {
+    fn hear(&mut self, news: &News<'_>) {
+        if let (News::Said(_), false) = (news, self.manner.verbose) {
+            return;
+        }
+        if let Some(events) = &mut self.events {
+            print::json(&events.event(news, clock::now().wall));
+        }
+        if let (Some(screen), false) = (&mut self.screen, matches!(news, News::Said(_))) {
+            screen.hear(news);
+        }
+        match news {
+            News::Said(_) if self.manner.json => {}
+            News::Said(text) => self.out(text),
+            News::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
+            News::Noted(_) => {}
+            News::Finished { record, .. }
+                if self.manner.quiet && record.outcome() != Some(Outcome::Completed) =>
+            {
+                for line in lines(news, clock::local()) {
+                    self.err(&line.text);
+                }
+            }
+            _ => lines(news, clock::local()).iter().for_each(|line| self.say(line)),
+        }
+        self.ending(news);
+    }
+
+    fn tick(&mut self) {
+        if let Some(screen) = &mut self.screen {
+            screen.tick();
+        }
+    }
+}
+
+/// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody keeps
+/// what is written there as a log.
+fn has_a_screen() -> bool {
+    let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
+    stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()
+}
+
+fn is_claimed(record: &Loop) -> bool {
+    let ending = record.state.ending.as_ref();
+    ending.and_then(|ending| ending.proof) == Some(Proof::Claimed)
+}

@@ -1,0 +1,201 @@
+//! The costly looks a boundary wants: runs its checks, one batch after the other, and reads the state of
+//! the working tree. No lock but the boundary's own is held meanwhile.
+
+use std::time::Duration;
+
+use crate::drive::run::missing;
+use crate::engine::boundary::facts::{CheckResult, Facts, Seen, Verdict};
+use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
+use crate::engine::boundary::wants::wants;
+use crate::engine::events::News;
+use crate::engine::record::Loop;
+use crate::engine::record::contract::Check;
+use crate::engine::text::plain;
+use crate::engine::usage::Usage;
+use crate::world::clock::{self, Deadline};
+use crate::world::environment;
+use crate::world::files::fingerprint::fingerprint;
+use crate::world::files::protected;
+use crate::world::process::groups::{self, Note};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
+use crate::world::store::home::Home;
+
+/// The status a shell exits with where it finds no program of the name.
+const NOT_FOUND: i32 = 127;
+/// The longest all checks of one boundary may take together.
+const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
+
+/// Until when checks may run, and why no longer.
+struct Within {
+    deadline: Deadline,
+    why: String,
+}
+
+impl Within {
+    /// The loop's time and a little more, and in any case what all checks of one boundary may take. While crew
+    /// itself was stopped, for `missed_ms`, none of that time passed.
+    fn of(subject: &Loop, missed_ms: u64) -> Self {
+        let limits = &subject.contract.limits;
+        let left = time_left_ms(subject, clock::now().awake_ms.saturating_sub(missed_ms))
+            .map(|left| Duration::from_millis(left.saturating_add(overtime_ms(limits))));
+        let Some(left) = left.filter(|left| *left < CHECKS_WITHIN) else {
+            let why = "the checks of this boundary took 45 minutes".to_owned();
+            return Self { deadline: Deadline::after(CHECKS_WITHIN), why };
+        };
+        let limit = humantime::format_duration(Duration::from_secs(limits.max_duration_s));
+        let why = format!("it outlasted the loop's time limit of {limit}");
+        Self { deadline: Deadline::after(left), why }
+    }
+}
+
+/// Looks at all that is wanted, and tells of each check; `usage` is known before. `stop` ends a running check
+/// early. `None` when a check was ended by it: then nothing is known about this boundary.
+pub fn gather(
+    home: &Home,
+    subject: &Loop,
+    seen: Seen,
+    usage: Option<Usage>,
+    stop: &dyn Fn() -> bool,
+    tell: &dyn Fn(&News<'_>),
+) -> Option<Facts> {
+    let within = Within::of(subject, seen.agent.missed_ms);
+    let looks = seen.looks(&subject.contract);
+    let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
+    let tree = look();
+    // Before the checks, which may write where the agent must not.
+    let is_protected = looks.protected && subject.protected.is_some();
+    let protected = is_protected.then(|| protected::look(subject));
+    let tree_checked = tree.clone();
+    let checks = Vec::new();
+    let mut facts = Facts { seen, now: clock::now(), checks, tree, tree_checked, protected, usage };
+    loop {
+        let wanted = wants(subject, &facts);
+        if wanted.is_empty() {
+            break;
+        }
+        for check in &wanted {
+            facts.checks.push(told(home, subject, check, &within, stop, tell)?);
+        }
+        facts.now = clock::now();
+    }
+    if !facts.checks.is_empty() {
+        facts.tree_checked = look();
+        facts.now = clock::now();
+    }
+    Some(facts)
+}
+
+/// Runs every check of which nothing is known yet, each command once, until one is ended by `stop`: gives those
+/// that came to their end.
+pub fn each(
+    home: &Home,
+    subject: &Loop,
+    stop: &dyn Fn() -> bool,
+    tell: &dyn Fn(&News<'_>),
+) -> Vec<CheckResult> {
+    let within = Within::of(subject, 0);
+    let mut done: Vec<CheckResult> = Vec::new();
+    for check in subject.contract.before_the_first() {
+        let is_known = subject.state.checks.contains_key(&check.run);
+        if is_known || done.iter().any(|result| result.run == check.run) {
+            continue;
+        }
+        match told(home, subject, check, &within, stop, tell) {
+            Some(result) => done.push(result),
+            None => break,
+        }
+    }
+    done
+}
+
+fn told(
+    home: &Home,
+    subject: &Loop,
+    check: &Check,
+    within: &Within,
+    stop: &dyn Fn() -> bool,
+    tell: &dyn Fn(&News<'_>),
+) -> Option<CheckResult> {
+    tell(&News::CheckStarted(&check.run));
+    let result = run(home, subject, check, within, stop)?;
+    tell(&News::CheckEnded(&result));
+    Some(result)
+}
+
+fn run(
+    home: &Home,
+    subject: &Loop,
+    check: &Check,
+    within: &Within,
+    stop: &dyn Fn() -> bool,
+) -> Option<CheckResult> {
+    let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
+        run: check.run.clone(),
+        verdict: Verdict::Unknown,
+        exit: None,
+        elapsed_ms,
+        tail: format!("{why}\n{tail}").trim_end().to_owned(),
+        incurable: Some(format!("`{}` {why}", check.run)),
+    };
+    if within.deadline.passed() {
+        return Some(unknown(format!("was not run: {}", within.why), 0, ""));
+    }
+    let plan = environment::plan(subject);
+    if let Some(why) = plan.refusal() {
+        return Some(unknown(why, 0, ""));
+    }
+    let mut variables = plan.variables();
+    variables.push(("CREW_LOOP", subject.id.to_string()));
+    variables.push(("CREW_ITERATION", subject.iteration().to_string()));
+    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
+    let spec = ProcessSpec {
+        program: "sh",
+        arguments: &["-c", &check.run],
+        folder: &subject.place.folder,
+        without: &plan.dropped,
+        variables: &variables,
+        input: None,
+        within: Some(own.min(left)),
+    };
+    let note = groups::note(home, &subject.id).ok();
+    let note = note.as_ref().map(Note::file);
+    let ended = match process::run(&spec, Capture::ForReading, note, stop) {
+        Ok(ended) => ended,
+        Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
+    };
+    let elapsed_ms = ended.elapsed_ms;
+    let tail = plain(&String::from_utf8_lossy(&ended.output));
+    let (verdict, exit) = match ended.cause {
+        ExitCause::Stopped => return None,
+        ExitCause::Signal(_) => {
+            let why = "was ended by a signal that crew did not send".to_owned();
+            return Some(unknown(why, elapsed_ms, &tail));
+        }
+        ExitCause::TimedOut if left < own => {
+            return Some(unknown(format!("was cut: {}", within.why), elapsed_ms, &tail));
+        }
+        ExitCause::Exit(code) if code == check.success_exit_code => (Verdict::Passed, Some(code)),
+        ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
+        ExitCause::TimedOut | ExitCause::Idle | ExitCause::Lingered => (Verdict::TimedOut, None),
+    };
+    let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
+    let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
+    Some(CheckResult { run: check.run.clone(), verdict, exit, elapsed_ms, tail, incurable })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_run;
+
+    #[test]
+    fn the_time_for_checks_does_not_pass_while_crew_is_stopped() {
+        let mut subject = a_run(None);
+        subject.contract.limits.max_duration_s = 600;
+        subject.state.began.awake_ms = 0;
+        let stopped = clock::now().awake_ms;
+        let left = |missed_ms| Within::of(&subject, missed_ms).deadline.left();
+        assert!(left(stopped) > Duration::from_secs(600), "its time and a tenth more");
+    }
+}

@@ -1,0 +1,328 @@
+//! The line of a boundary, used by every driver: look → wants → gather → judge → decide → record. Forward, then
+//! done; a driver may foresee the decision before it is made on the record as it is by then. The loop's lock is held to read and to record, never while a check runs; the
+//! boundary's own lock is held for its whole life, so one stop is counted once.
+
+pub mod gather;
+
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result};
+use chrono::{DateTime, Utc};
+
+use self::gather::gather;
+use super::end;
+use super::session::undelivered;
+use crate::engine::boundary::decide::{Decision, Hold, decide, settle};
+use crate::engine::boundary::facts::{Facts, Order, Seen};
+use crate::engine::boundary::judge::{Judged, judge};
+use crate::engine::boundary::recovery::reconciled;
+use crate::engine::events::News;
+use crate::engine::journal::Event;
+use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::owner::SessionMemory;
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::usage::Usage;
+use crate::world::files::disk::{self, Lock};
+use crate::world::files::fingerprint::NO_STALL_RULE;
+use crate::world::store::home::{Home, hash};
+use crate::world::store::view::{self, Sight};
+use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
+use crate::world::{clock, environment};
+
+/// A boundary whose lock is held.
+#[derive(Debug)]
+#[must_use]
+pub struct Open {
+    home: Home,
+    /// The record as the boundary found it.
+    pub before: Loop,
+    /// What was found in the checkout, to be journalled with the record.
+    sight: Sight,
+    /// `None` for a boundary that only memory will have.
+    lock: Option<Lock>,
+}
+
+/// What a driver adds to the record.
+#[derive(Debug, Clone, Default)]
+pub struct Closing {
+    pub memory: SessionMemory,
+    /// Ends a loop that would go on or wait.
+    pub veto: Option<Ending>,
+    /// Ends a loop whatever it would come to, but for a pause and an end that is no better.
+    pub lost: Option<Ending>,
+    /// When a hold for background work is over.
+    pub hold_until: Option<DateTime<Utc>>,
+}
+
+/// A boundary that is recorded.
+#[derive(Debug)]
+pub struct Boundary {
+    pub after: Loop,
+    pub decision: Decision,
+    /// What the user should know, once.
+    pub note: Option<String>,
+}
+
+/// A boundary just after it was recorded: nobody else records before these locks are dropped.
+#[derive(Debug)]
+pub struct Recorded {
+    pub boundary: Boundary,
+    pub held: Held,
+    pub lock: Option<Lock>,
+}
+
+/// Opens a boundary. `None` when another one is open, or the loop is over, or its start was cut off
+/// before it was recorded.
+pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
+    if !store::is_there(home, id) {
+        return Ok(None);
+    }
+    match store::boundary_lock(home, id, Duration::ZERO)? {
+        Some(lock) => open_under(home, id, lock),
+        None => Ok(None),
+    }
+}
+
+/// Opens a boundary for a driver that has an attempt to count: `None` only for a loop that is over. A record
+/// that is gone and a lock that somebody keeps are errors.
+pub fn open_counting(home: &Home, id: &LoopId) -> Result<Option<Open>> {
+    if !store::is_there(home, id) {
+        return Err(StoreError::Absent(id.clone()).into());
+    }
+    let lock = patient_lock(home, id)?;
+    open_under(home, id, lock)
+}
+
+fn patient_lock(home: &Home, id: &LoopId) -> Result<Lock> {
+    store::boundary_lock(home, id, LOCK_WAIT)?
+        .with_context(|| format!("another process keeps the boundary of loop {id}"))
+}
+
+fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let before = held.load()?;
+    drop(held);
+    if !before.is_live() {
+        end::complete(home, &before);
+        return Ok(None);
+    }
+    if disk::exists(&end::end_mark(home, id)) {
+        end::interrupt(home, id, "its session ended", LOCK_WAIT)?;
+        return Ok(None);
+    }
+    end::end_groups(home, &before);
+    let sight = view::look(&before);
+    Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+}
+
+/// Opens a boundary of a loop whose last ones could not be recorded, and first records what they came to:
+/// `known` is the record as it was last on disk, `memory` what its driver made of it since. `None` where it is
+/// no longer the driver's to go on with: another has it, or it is paused or over.
+pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
+    let lock = patient_lock(home, &memory.id)?;
+    let before = recover(home, known, memory)?;
+    let is_ours = before.state.owner == memory.state.owner;
+    if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
+        return Ok(None);
+    }
+    let sight = view::look(&before);
+    Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+}
+
+/// Records whole what only memory has, with what others did to the record on disk meanwhile. A newer crew's
+/// record is never written.
+pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
+    let held = store::hold(home, &memory.id, LOCK_WAIT)?;
+    let next = match held.load() {
+        Ok(found) if found.state.owner != memory.state.owner => return Ok(found),
+        Ok(found) => reconciled(known, memory, &found),
+        Err(StoreError::Absent(_) | StoreError::Corrupt { .. }) => memory.clone(),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(held.record(next, |next| Event::Recovered { record: Box::new(next.clone()) })?)
+}
+
+/// Opens a boundary that only memory will have: what its driver remembers goes before what is on disk.
+pub fn open_remembered(home: &Home, before: Loop) -> Open {
+    let sight = view::look(&before);
+    Open { home: home.clone(), before, sight, lock: None }
+}
+
+impl Open {
+    /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed. A
+    /// cancel outranks a pause, wherever it comes from.
+    pub fn order(&self) -> Option<Order> {
+        match store::order(&self.home, &self.before.id) {
+            None | Some(Order::Pause) if self.sight == Sight::Deactivated => {
+                let reason = Some(end::SWITCHED_OFF.to_owned());
+                Some(Order::Cancel { by: "user".to_owned(), reason })
+            }
+            filed => filed,
+        }
+    }
+
+    /// Runs what is worth running, and tells of each check. `None` when `stop` ended one, and nothing is known.
+    pub fn gather(
+        &self,
+        seen: Seen,
+        usage: Option<Usage>,
+        stop: &dyn Fn() -> bool,
+        tell: &dyn Fn(&News<'_>),
+    ) -> Option<Facts> {
+        gather(&self.home, &self.before, seen, usage, stop, tell)
+    }
+
+    /// What would be decided on the record as it was found.
+    pub fn foresee(&self, facts: &Facts) -> Decision {
+        decide(&judge(&self.before, facts), facts)
+    }
+
+    /// Judges, decides and records on the record as it is now. `None` when the iteration that was looked at
+    /// is no longer the one that runs: this boundary counts nothing.
+    pub fn record(mut self, mut facts: Facts, closing: Closing) -> Result<Option<Recorded>> {
+        let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
+        let mut record = held.load()?;
+        if !is_the_same_iteration(&self.before, &record) {
+            return Ok(None);
+        }
+        if view::look(&record) == Sight::Deactivated {
+            self.sight = Sight::Deactivated;
+        }
+        if let Some(order) = self.order() {
+            facts.seen.order = Some(order);
+        }
+        undelivered::take_back(&self.home, &mut record)?;
+        let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
+        view::place_task(&self.home, &mut next)?;
+        let note = self.note(&held, &record, &facts)?;
+        undelivered::mark(&self.home, &next)?;
+        let after = held.record(next, |next| event(&judged, &decision, next))?;
+        let boundary = Boundary { after, decision, note };
+        Ok(Some(Recorded { boundary, held, lock: self.lock }))
+    }
+
+    /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
+    /// memory, with what stood against it, if that is news: state is best effort, limits are not.
+    pub fn record_or_remember(
+        self,
+        mut facts: Facts,
+        closing: Closing,
+    ) -> Option<(Boundary, Option<Error>)> {
+        let before = self.before.clone();
+        let order = self.order();
+        let mut failed = None;
+        if self.lock.is_some() {
+            match self.record(facts.clone(), closing.clone()) {
+                Ok(recorded) => return recorded.map(|recorded| (recorded.boundary, None)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        facts.seen.order = order;
+        let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
+        next.state.generation += 1;
+        Some((Boundary { after: next, decision, note: None }, failed))
+    }
+
+    /// Journals what the agent, or somebody, tried to move and did not, and how long the machine
+    /// slept or crew was stopped. Gives what is said to the user too.
+    fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
+        let now = facts.now;
+        let what = match self.sight {
+            Sight::Altered => Some("state.json was altered; written again"),
+            Sight::Missing => Some("state.json was deleted; written again"),
+            Sight::AsWritten | Sight::Deactivated => None,
+        };
+        if let Some(what) = what {
+            held.note(record, now, what)?;
+        }
+        if let Some(theirs) = &self.home.overridden {
+            held.note_once(record, "overridden", || {
+                format!("CREW_HOME is {} in the environment; not obeyed", theirs.display())
+            })?;
+        }
+        for remark in environment::plan(record).remarks() {
+            let mark = format!("environment-{}", &hash(remark.as_bytes())[..8]);
+            held.note_once(record, &mark, || remark)?;
+        }
+        let asleep = now.asleep_since(record.state.began).to_std().unwrap_or_default();
+        let stopped = Duration::from_millis(facts.seen.agent.missed_ms);
+        for (what, long) in [("asleep", asleep), ("stopped", stopped)] {
+            if long >= SLEEP_NOTED {
+                let minutes = Duration::from_secs(long.as_secs() / 60 * 60);
+                held.note(record, now, format!("{what} {}", humantime::format_duration(minutes)))?;
+            }
+        }
+        let is_blind = record.contract.limits.stall > 0
+            && record.state.tree.is_some()
+            && facts.tree.is_none()
+            && facts.seen.looks(&record.contract).tree;
+        let is_news =
+            is_blind && held.note_once(record, "unwatched", || NO_STALL_RULE.to_owned())?;
+        Ok(is_news.then(|| NO_STALL_RULE.to_owned()))
+    }
+}
+
+/// What a boundary comes to on one record.
+struct Concluded {
+    judged: Judged,
+    decision: Decision,
+    next: Loop,
+}
+
+fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
+    let judged = judge(record, facts);
+    let decision = match (decide(&judged, facts), closing.veto) {
+        (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
+        (decision, _) => decision,
+    };
+    let is_spared = match &decision {
+        Decision::Hold(_) => true,
+        Decision::Finish(ending) => is_no_better(ending.outcome),
+        Decision::Continue | Decision::Wait { .. } => false,
+    };
+    let decision = match closing.lost {
+        Some(lost) if !is_spared => Decision::Finish(lost),
+        _ => decision,
+    };
+    let mut next = settle(judged.clone(), &decision);
+    next.state.session = closing.memory;
+    if let Decision::Hold(Hold::Background(_)) = decision {
+        next.state.due = closing.hold_until;
+    }
+    if let Some(mark) = &mut next.state.session.last_stop {
+        mark.recorded_ms = clock::since_boot_ms();
+    }
+    Concluded { judged, decision, next }
+}
+
+/// Whether an end needs a person as a lost repository does, or was asked for.
+fn is_no_better(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Blocked | Outcome::Cancelled | Outcome::Interrupted | Outcome::Error)
+}
+
+/// The shortest sleep, or stop of crew itself, that is journalled.
+const SLEEP_NOTED: Duration = Duration::from_secs(60);
+
+/// Whether the iteration is the one that was looked at. Another boundary ends it; so does a pause, a wake or
+/// a resume, even by this very session, each of which begins it anew.
+fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
+    now.is_live()
+        && now.state.boundaries == before.state.boundaries
+        && now.state.began == before.state.began
+}
+
+fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
+    let (word, why) = match decision {
+        Decision::Continue => ("continue", None),
+        Decision::Wait { why, .. } => ("wait", Some(why.clone())),
+        Decision::Hold(Hold::Paused) => ("hold", Some("paused".to_owned())),
+        Decision::Hold(Hold::Background(work)) => ("hold", Some(work.clone())),
+        Decision::Finish(ending) => ("finish", Some(ending.why.clone())),
+    };
+    Event::Boundary {
+        decision: word.to_owned(),
+        why,
+        elapsed_ms: judged.counted.then(|| next.elapsed_ms.last().copied()).flatten(),
+        state: Box::new(next.state.clone()),
+    }
+}

@@ -1,0 +1,231 @@
+//! What a person does to a running loop without ending it: pause, new limits, a word for the agent. Each is
+//! one change of the record under its lock; a boundary in flight decides again on what it finds.
+
+use anyhow::{Result, bail};
+
+use super::end::{self, life};
+use super::session::meter;
+use crate::engine::boundary::limits::{Changes, going_on};
+use crate::engine::journal::Event;
+use crate::engine::record::owner::{Driver, Life};
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::world::clock;
+use crate::world::store::home::Home;
+use crate::world::store::{self, LOCK_WAIT, view, wakes};
+
+/// The most characters of one word to the agent, and how many may wait.
+const WORDS_CHARS: usize = 400;
+const WORDS_MAX: usize = 5;
+
+/// Who gives an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    User,
+    /// An agent only ever narrows.
+    Agent,
+}
+
+impl By {
+    /// The word in files and messages.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// What became of a pause.
+#[derive(Debug)]
+pub enum Paused {
+    /// At once: nothing was running, or what runs is broken off.
+    Now(Box<Loop>),
+    /// The running iteration ends first.
+    AfterIteration(Box<Loop>),
+    /// Its crew breaks the running iteration or its wait off, to be repeated.
+    BreakingOff(Box<Loop>),
+    Already(Box<Loop>),
+    Over(Box<Loop>),
+}
+
+/// Pauses a loop, `at_once` by breaking the iteration of a run off: the order first, then, where nobody works or
+/// nothing of the iteration is kept, the record.
+pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> {
+    let _lock = end::between_starts(home, id)?;
+    let record = Box::new(store::load(home, id)?);
+    match record.state.status {
+        Status::Finished => return Ok(Paused::Over(record)),
+        Status::Paused => return Ok(Paused::Already(record)),
+        Status::Running | Status::Waiting => {}
+    }
+    let left = store::order_pause(home, id, by.label(), at_once);
+    left.map_err(|error| end::not_left(&record, error))?;
+    let is_run = record.driver() == Driver::Process;
+    let breaks_off = is_run && (at_once || end::owner_is_gone(home, &record));
+    if record.state.due.is_none() && !breaks_off {
+        return Ok(Paused::AfterIteration(record));
+    }
+    if leave_to_older(home, &record).is_err() {
+        return Ok(Paused::BreakingOff(record));
+    }
+    match pause_now(home, id, &format!("paused by the {}", by.label())) {
+        Ok(paused) => Ok(Paused::Now(Box::new(paused))),
+        Err(error) => match store::load(home, id) {
+            Ok(found) if !found.is_live() => Ok(Paused::Over(Box::new(found))),
+            // Its crew has the order, and obeys it without a record.
+            Ok(found) if is_run && !end::owner_is_gone(home, &found) => {
+                Ok(Paused::BreakingOff(Box::new(found)))
+            }
+            _ => Err(error),
+        },
+    }
+}
+
+/// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken off.
+pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
+    change(home, id, what, |record| rested(home, record))
+}
+
+/// Makes a record one of a paused loop.
+pub fn rested(home: &Home, record: &mut Loop) {
+    // Nobody worked while the owner was gone.
+    if !end::owner_is_gone(home, record) {
+        record.state.awake_ms += end::spent_ms(record);
+    }
+    record.state.began = clock::now();
+    record.state.status = Status::Paused;
+    record.state.due = None;
+    meter::catch_up(record);
+}
+
+/// A wait is over: the same iteration begins anew, and the time it waited counts as the loop's.
+pub fn begin_again(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
+    change(home, id, what, begun)
+}
+
+/// Makes a record one of a loop whose iteration begins now.
+pub fn begun(record: &mut Loop) {
+    let now = clock::now();
+    record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
+    record.state.began = now;
+    record.state.status = Status::Running;
+    record.state.due = None;
+}
+
+/// Cuts the wait of a run short that its owner sleeps in; `None` where there is no such wait.
+pub fn wake(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
+    let record = store::load(home, id)?;
+    let waits = record.state.status == Status::Waiting && record.driver() == Driver::Process;
+    if !waits || life(&record.state.owner) != Life::Alive {
+        return Ok(None);
+    }
+    leave_to_older(home, &record)?;
+    begin_again(home, id, "the wait was cut short by the user").map(Some)
+}
+
+/// A turn has begun in a session whose loop was to be woken later: the loop goes on from the end of that
+/// turn, and a wake in the middle of it would be one too many.
+pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
+    change(home, id, what, |record| {
+        record.state.status = Status::Running;
+        record.state.due = None;
+    })
+}
+
+/// Moves the limits of a live loop.
+pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> {
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    if !record.is_live() {
+        bail!(
+            "loop {id} is {}\nhint: {} goes on with it; limits are moved in the same breath",
+            record.standing(),
+            going_on(&record)
+        );
+    }
+    leave_to_older(home, &record)?;
+    let is_running = record.state.status == Status::Running;
+    let spent_ms = if is_running { end::spent_ms(&record) } else { 0 };
+    let limits = changes.apply(&record, spent_ms);
+    if by == By::Agent && !limits.are_within(&record.contract.limits) {
+        bail!(
+            "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"
+        );
+    }
+    if limits.max_iterations > 0 && limits.max_iterations < record.iteration() {
+        let at = record.iteration();
+        bail!("loop {id} is in iteration {at} already\nhint: crew cancel {id} ends it now");
+    }
+    record.contract.limits = limits;
+    let what = format!("limits set by the {}", by.label());
+    let record = held.record(record, |next| Event::Changed {
+        what,
+        limits: Some(next.contract.limits.clone()),
+        run: None,
+        environment: None,
+        protected: None,
+        state: Box::new(next.state.clone()),
+    })?;
+    let _ = view::write(&record);
+    Ok(record)
+}
+
+/// Words for an agent, on one line.
+pub fn tellable(words: &str) -> Result<String> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let words = words.join(" ");
+    if words.is_empty() {
+        bail!("there is nothing to tell\nhint: crew tell \"use the existing parser\"");
+    }
+    if words.chars().count() > WORDS_CHARS {
+        bail!("that is longer than {WORDS_CHARS} characters\nhint: write a file and tell its name");
+    }
+    Ok(words)
+}
+
+/// Leaves a word for the agent, told with its next prompt.
+pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
+    let words = tellable(words)?;
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    if !record.is_live() {
+        let goes_on = going_on(&record);
+        bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.standing());
+    }
+    leave_to_older(home, &record)?;
+    if record.state.words.len().saturating_sub(record.state.told) >= WORDS_MAX {
+        bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
+    }
+    record.state.words.push(words);
+    let record = held.record(record, |next| Event::changed("told by the user", next))?;
+    Ok(record)
+}
+
+/// Refuses to write the record of a run whose older crew could not read it again, and would end at that.
+fn leave_to_older(home: &Home, record: &Loop) -> Result<()> {
+    let is_run = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
+    if is_run && store::is_older(home, &record.id)? {
+        let id = &record.id;
+        bail!(
+            "loop {id} is run by an older crew, which cannot read what this one writes\n\
+             hint: crew pause {id}, then crew resume {id}"
+        );
+    }
+    Ok(())
+}
+
+/// Replaces the state of a live loop under its lock, and revokes its wakes.
+fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    if !record.is_live() {
+        bail!("loop {id} is {} already", record.standing());
+    }
+    change(&mut record);
+    let record = held.record(record, |next| Event::changed(what, next))?;
+    if let Some(session_id) = &record.state.owner.session_id {
+        wakes::clear(home, session_id, None);
+    }
+    let _ = view::write(&record);
+    Ok(record)
+}

@@ -1,0 +1,248 @@
+//! Looks at everything a doctor judges, and changes nothing. What cannot be looked at is told as such;
+//! no look fails the others.
+
+mod own;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::end::owner_is_gone;
+use super::install::{HOOKS, MANIFEST, PROGRAMS};
+use crate::engine::boundary::limits::going_on;
+use crate::engine::doctor::{
+    Client, Facts, Folder, Home as HomeFact, LoopFact, NAME, PLUGIN, Plugin, Program, Settings,
+    Trouble,
+};
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::parse::plugin::{
+    Source, client_version, crew_version, manifest_version, marketplace, plugins, settings,
+};
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
+use crate::world::process::unix;
+use crate::world::store::home::Home;
+use crate::world::{client, clock, env, git, store};
+
+/// The most files of a loop's folder, or of a home, that are looked at.
+const FILES_MAX: usize = 100_000;
+/// The largest settings file, manifest or hooks file that is read.
+const TEXT_BYTES: u64 = 4 << 20;
+/// An iteration this long is worth a word.
+const QUIET_HOURS: i64 = 24;
+
+/// Looks at this machine from `here`.
+pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Facts {
+    let (program, client) = the_client(here, named);
+    let ask = |words: &[&str]| client::ask(program.as_deref()?, words, here).ok();
+    let told = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
+    let source = ask(&["plugin", "marketplace", "list", "--json"]);
+    let source = source.and_then(|text| marketplace(&text).ok().flatten());
+    let (loops, unreadable) = the_loops(home);
+    Facts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        folder: the_folder(source, told.as_deref()).map(|path| look_into(path, here)),
+        client,
+        plugins: told,
+        settings: the_settings(here),
+        own: own::settings(home, here),
+        cap: env::text("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+        home: the_home(home),
+        git: git::answers(here),
+        crews: the_crews(),
+        loops,
+        unreadable,
+        leftovers: the_leftovers(home),
+    }
+}
+
+fn the_client(here: &Path, named: Option<&Path>) -> (Option<PathBuf>, Client) {
+    let Some(program) = client::find(named) else { return (None, Client::Absent) };
+    let client = match client::ask(&program, &["--version"], here) {
+        Err(error) => Client::Silent(format!("{error:#}")),
+        Ok(text) => match client_version(&text) {
+            Some(version) => Client::Present { program: program.clone(), version },
+            None => Client::Silent(format!("`{} --version` says {text:?}", program.display())),
+        },
+    };
+    let answers = matches!(client, Client::Present { .. });
+    (answers.then_some(program), client)
+}
+
+/// The folder the client reads the plugin from: a folder of this machine, or the client's own copy.
+fn the_folder(source: Option<Source>, plugins: Option<&[Plugin]>) -> Option<PathBuf> {
+    if let Some(Source::Folder(folder)) = source {
+        return Some(folder);
+    }
+    let ours = plugins?.iter().filter(|plugin| plugin.id == PLUGIN);
+    ours.max_by_key(|plugin| plugin.enabled)?.copy.clone()
+}
+
+fn look_into(path: PathBuf, here: &Path) -> Folder {
+    let text = |name: &str| disk::read_text(&path.join(name), TEXT_BYTES).ok().flatten();
+    let hooks = text(HOOKS).and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    let (program, runs) = the_program(&path, here);
+    Folder {
+        version: text(MANIFEST).as_deref().and_then(manifest_version),
+        hooks: hooks.is_some_and(|hooks| hooks.get("hooks").is_some_and(Value::is_object)),
+        path,
+        program,
+        runs,
+    }
+}
+
+/// What the plugin's hooks run: the first of its programs that is none, else the binary behind them.
+fn the_program(folder: &Path, here: &Path) -> (PathBuf, Program) {
+    let launcher = folder.join("bin/launch");
+    let [first, ..] = PROGRAMS.map(|name| folder.join(name));
+    if disk::exists(&launcher) && !disk::exists(&first) {
+        let words = [&*launcher.to_string_lossy(), "--version"];
+        let said = client::ask(Path::new("sh"), &words, here).unwrap_or_default();
+        // Without a binary the launcher lets everything through, in silence.
+        let runs = crew_version(&said).map(|version| Program::Version(version.to_owned()));
+        return (launcher, runs.unwrap_or(Program::Absent));
+    }
+    for program in PROGRAMS.map(|name| folder.join(name)) {
+        if tree::mode(&program).is_none() {
+            return (program, Program::Absent);
+        }
+        if !tree::is_program(&program) {
+            return (program, Program::NotExecutable);
+        }
+    }
+    let said = client::ask(&first, &["--version"], here).unwrap_or_default();
+    let version = crew_version(&said).map(|version| Program::Version(version.to_owned()));
+    (first, version.unwrap_or(Program::Silent))
+}
+
+/// The client's settings files that are there and count here. Clients differ in where they look for a
+/// project's from a folder below its root, so both places are looked at.
+fn the_settings(here: &Path) -> Vec<Settings> {
+    let managed = if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode/managed-settings.json"
+    } else {
+        "/etc/claude-code/managed-settings.json"
+    };
+    let mut files = vec![(PathBuf::from(managed), true)];
+    files.extend(config_folder().map(|folder| (folder.join("settings.json"), false)));
+    let mut folders = vec![here.to_owned()];
+    folders.extend(git::top(here).filter(|top| top != here));
+    for folder in folders {
+        for name in ["settings.json", "settings.local.json"] {
+            files.push((folder.join(".claude").join(name), false));
+        }
+    }
+    let read = |(path, managed): (PathBuf, bool)| match disk::read_text(&path, TEXT_BYTES) {
+        Ok(text) => text.map(|text| settings(path, &text, managed)),
+        Err(error) => {
+            Some(Settings { path, broken: Some(error.to_string()), ..Settings::default() })
+        }
+    };
+    files.into_iter().filter_map(read).collect()
+}
+
+/// Where the client keeps a person's settings and its plugins.
+fn config_folder() -> Option<PathBuf> {
+    env::path("CLAUDE_CONFIG_DIR").or_else(|| Some(env::path("HOME")?.join(".claude")))
+}
+
+fn the_home(home: &Home) -> HomeFact {
+    let root = home.root().to_owned();
+    let mut settled = Vec::new();
+    if let Some(data) = config_folder().map(|folder| folder.join("plugins/data")) {
+        for name in disk::names(&data, FILES_MAX) {
+            let file = data.join(&name).join("home");
+            let said = if name.starts_with("crew-") {
+                disk::read_text(&file, TEXT_BYTES)
+            } else {
+                continue;
+            };
+            settled.extend(said.ok().flatten().map(|line| (file, line.trim_end().into())));
+        }
+    }
+    let unusable = unusable(&root);
+    let mode = if unusable.is_none() { tree::mode(&root) } else { None };
+    HomeFact { root, unusable, mode, settled }
+}
+
+/// Why nothing can be kept in a home. One that is not made yet is made by the first start, where a folder can
+/// be made.
+fn unusable(root: &Path) -> Option<String> {
+    if !disk::exists(root) {
+        let above = root.ancestors().find(|folder| disk::exists(folder))?;
+        let tried = disk::make_scratch_folder(above, env::random());
+        return match tried.and_then(|scratch| disk::remove_scratch_folder(&scratch)) {
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
+        };
+    }
+    let probe = root.join(format!(".doctor-{}", env::random()));
+    let tried = disk::write(&probe, b"", Durability::Process).and_then(|()| disk::remove(&probe));
+    tried.err().map(|error| error.to_string())
+}
+
+/// Every different program of the name `crew` on `PATH`, by the first of its names.
+fn the_crews() -> Vec<PathBuf> {
+    let mut seen = Vec::new();
+    let mut crews = client::on_path(NAME);
+    crews.retain(|crew| {
+        let real = disk::real_path(crew).unwrap_or_else(|_| crew.clone());
+        let is_new = !seen.contains(&real);
+        seen.push(real);
+        is_new
+    });
+    crews
+}
+
+fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
+    let mut troubled = Vec::new();
+    let mut unreadable = Vec::new();
+    let mut interrupted: Option<Loop> = None;
+    for id in store::ids(home) {
+        match store::load(home, &id) {
+            Err(error) => unreadable.push((id, error.to_string())),
+            Ok(record) => {
+                troubled.extend(trouble(home, &record).map(|trouble| fact(&record, trouble)));
+                let newest =
+                    interrupted.as_ref().is_none_or(|it| it.started_at < record.started_at);
+                if record.outcome() == Some(Outcome::Interrupted) && newest {
+                    interrupted = Some(record);
+                }
+            }
+        }
+    }
+    // Of the interrupted ones only the newest: every loop keeps its record for good.
+    troubled.extend(interrupted.map(|record| fact(&record, Trouble::Interrupted)));
+    (troubled, unreadable)
+}
+
+fn fact(record: &Loop, trouble: Trouble) -> LoopFact {
+    LoopFact {
+        id: record.id.clone(),
+        checkout: record.place.checkout.clone(),
+        going_on: going_on(record),
+        trouble,
+    }
+}
+
+fn trouble(home: &Home, record: &Loop) -> Option<Trouble> {
+    if owner_is_gone(home, record) {
+        return Some(Trouble::OwnerGone);
+    }
+    let hours = (clock::now().wall - record.state.began.wall).num_hours();
+    (record.state.status == Status::Running && hours >= QUIET_HOURS)
+        .then_some(Trouble::Quiet { hours })
+}
+
+/// Temporary files whose writer is gone.
+fn the_leftovers(home: &Home) -> Vec<PathBuf> {
+    let all = tree::files(home.root(), FILES_MAX).into_iter();
+    let left = all.filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let writer = name.strip_suffix(".tmp").and_then(|name| name.rsplit_once('.'));
+        let writer = writer.and_then(|(_, pid)| pid.parse().ok());
+        writer.is_some_and(|pid| unix::identity(pid).is_none())
+    });
+    left.map(|path| home.root().join(path)).collect()
+}

@@ -1,0 +1,59 @@
+//! Looks at crew's own settings, each file for itself, so that one fault hides no other.
+
+use std::path::Path;
+
+use anyhow::Error;
+
+use crate::drive::run::missing;
+use crate::drive::start::{agent, place, settings};
+use crate::engine::doctor::Own;
+use crate::engine::settings::DEFAULT_AGENT;
+use crate::engine::settings::merge::merge;
+use crate::engine::settings::trust::needs;
+use crate::parse::settings::{Read, Whose};
+use crate::world::store::home::Home;
+use crate::world::store::settings::{environment, project_file, read, user_file};
+use crate::world::store::trust;
+
+/// What the settings in force in `here` come to.
+pub(super) fn settings(home: &Home, here: &Path) -> Own {
+    let place = place::place(here, None);
+    let checkout = place.as_ref().map_or(here, |place| &place.checkout);
+    let lines = |faults: String| faults.lines().map(str::to_owned).collect::<Vec<_>>();
+    let mut own = Own::default();
+    let mut file = |path: &Path, whose| {
+        let read = read(path, whose).unwrap_or_else(|faults| {
+            own.faults.extend(lines(faults));
+            None
+        });
+        read.unwrap_or_default()
+    };
+    let project = file(&project_file(checkout), Whose::Projects);
+    let user = user_file().map_or_else(Read::default, |path| file(&path, Whose::Users));
+    own.variables = environment().err().map(lines).unwrap_or_default();
+    own.unknown = [user.warnings, project.warnings].concat();
+    let needs = needs(&project.layer, &user.layer);
+    let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
+    own.untrusted = untrusted.iter().map(ToString::to_string).collect();
+    let Ok(known) = settings::look(home, checkout, true) else { return own };
+    let in_force = merge(&known.layers, settings::environment(), None);
+    match agent::resolve(&in_force, None) {
+        Ok(agent) => {
+            let program = agent.command.first().map_or("", String::as_str);
+            if (&*agent.name, program) != (DEFAULT_AGENT, DEFAULT_AGENT) {
+                own.agent_missing = agent::has_program(&agent, here).err().as_ref().map(first_line);
+                own.agent = Some(agent.name).filter(|_| own.agent_missing.is_none());
+            }
+        }
+        Err(error) => own.faults.push(format!("{error:#}")),
+    }
+    let checks = in_force.contract_checks();
+    let refused = place.ok().and_then(|place| missing::at_the_start(&place, &checks).err());
+    own.check_missing = refused.as_ref().map(first_line);
+    own
+}
+
+/// What a refusal says, without its hint.
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,55 @@
+//! A handoff in the middle of a loop: the page with every fact crew has, and the words of whoever hands on. A loop
+//! that ends gets its page there.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use chrono::DateTime;
+
+use crate::drive::control::By;
+use crate::engine::record::{Loop, Status};
+use crate::engine::words::handoff::{Since, file_name, page};
+use crate::parse::handoff_words::is_kind;
+use crate::world::files::disk;
+use crate::world::store::home::Home;
+use crate::world::store::{self, LOCK_WAIT, view};
+use crate::world::{clock, git};
+
+/// Writes a handoff page of the given type, journals whose it is, and gives its path.
+pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Result<PathBuf> {
+    if !is_kind(kind) {
+        bail!("{kind:?} is no type of a handoff\nhint: one plain word, such as task or review");
+    }
+    if told.trim().is_empty() {
+        bail!(
+            "a handoff needs a description\nhint: /crew:handoff \"the parser is done, its tests are next\""
+        );
+    }
+    let since = git::since(record);
+    let now = clock::now().wall;
+    let text = page(record, &Since { told: told.trim().to_owned(), ..since }, kind, now);
+    let page = view::write_handoff(record, &file_name(kind, now), &text)?;
+    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
+    Ok(page)
+}
+
+/// The page a new owner reads of a loop that did not end: made now, unless somebody wrote one since its last
+/// iteration. Best effort: `None` where there is none to make, or it cannot be written.
+pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
+    if !record.is_live() {
+        return None;
+    }
+    let since = record.state.last_iteration_at.unwrap_or(record.started_at);
+    let is_current = |page: &PathBuf| {
+        let changed = disk::stamp(page).and_then(|(_, nanos)| i64::try_from(nanos).ok());
+        changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
+    };
+    if let Some(page) = view::newest_handoff(record).filter(is_current) {
+        return Some(page);
+    }
+    let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
+    let now = clock::now().wall;
+    let text = page(record, &git::since(record), kind, now);
+    view::write_handoff(record, &file_name(kind, now), &text).ok()
+}

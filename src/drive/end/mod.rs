@@ -1,0 +1,360 @@
+//! What is done once when a loop ends, whoever ended it: the page, the result, the view, the pointers and
+//! the companions. The record is already final then, so each of these is best effort and says so. Whoever
+//! ended it may have been killed before all this; then the next who looks at the loop does it.
+
+pub mod handoff;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Error, Result, anyhow};
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use super::session::meter;
+use crate::engine::journal::Event;
+use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::owner::{Driver, Life, Owner, ProcessIdentity};
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::text::start_bytes;
+use crate::engine::usage::Usage;
+use crate::engine::words::handoff::{Since, file_name, page};
+use crate::world::files::disk::{self, Durability};
+use crate::world::files::room;
+use crate::world::process::{descendants, groups, unix};
+use crate::world::store::home::{Home, read_pointer};
+use crate::world::store::view::{self, Sight};
+use crate::world::store::{self, LOCK_WAIT, StoreError, wakes};
+use crate::world::{clock, git, host};
+
+/// The largest result that is read.
+const RESULT_BYTES: u64 = 1 << 20;
+
+/// The reason of a loop that a person switched off in its view.
+pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
+
+/// The longest wait for a start or a resume in a working tree.
+const START_WAIT: Duration = Duration::from_secs(5);
+
+/// The longest wait for a crew whose loop is over, and the pace of it: its agent has 5 s to end in order.
+const CREW_WAIT: Duration = Duration::from_secs(8);
+const CREW_STEP: Duration = Duration::from_millis(50);
+
+/// A loop that is over, with what its page tells.
+#[derive(Debug)]
+pub struct Ended {
+    pub record: Loop,
+    pub since: Since,
+    /// The handoff; `None` for a completed loop, or where it could not be written.
+    pub handoff: Option<PathBuf>,
+}
+
+/// Does the once-only work of an ending, but for what somebody else has done or is doing.
+pub fn wind_up(home: &Home, record: Loop) -> Ended {
+    let mut since = git::since(&record);
+    since.diffstat.truncate(start_bytes(&since.diffstat, 6000).len());
+    let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
+    if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
+        let handed_off = record.outcome() != Some(Outcome::Completed);
+        let handoff = handed_off.then(|| view::newest_handoff(&record)).flatten();
+        return Ended { record, since, handoff };
+    }
+    let outcome = record.outcome().unwrap_or(Outcome::Error);
+    let now = clock::now().wall;
+    let handoff = (outcome != Outcome::Completed).then(|| {
+        let text = page(&record, &since, outcome.label(), now);
+        view::write_handoff(&record, &file_name(outcome.label(), now), &text).ok()
+    });
+    write_result(home, &record, &since, now);
+    let _ = view::write(&record);
+    room::give_up(home, &record.id);
+    if !is_left_to_its_crew(&record) {
+        end_groups(home, &record);
+    }
+    if let Some(session_id) = &record.state.owner.session_id {
+        release(home, session_id, &record.id);
+    }
+    Ended { record, since, handoff: handoff.flatten() }
+}
+
+fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
+    let result = json!({
+        "schema": 1,
+        "id": record.id,
+        "generation": record.state.generation,
+        "outcome": record.outcome(),
+        "ending": record.state.ending,
+        "iterations": record.state.completed,
+        "awake_ms": record.state.awake_ms,
+        "usage": record.state.usage,
+        "ended_at": now,
+        "commits": since.commits,
+    });
+    let file = home.loop_file(&record.id, "result.json");
+    let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
+}
+
+/// Whether another crew is there that ends what it started in order: TERM, 5 s, KILL. Nothing of another
+/// machine can be ended here.
+fn is_left_to_its_crew(record: &Loop) -> bool {
+    let owner = &record.state.owner;
+    let is_another = || unix::myself().is_none_or(|me| !is(owner, &me));
+    match life(owner) {
+        Life::Gone => false,
+        Life::Alive => record.driver() == Driver::Process && is_another(),
+        Life::Elsewhere => true,
+    }
+}
+
+/// What can be said from here of an owner's process.
+pub fn life(owner: &Owner) -> Life {
+    owner.life(host::host().as_ref(), unix::is_alive)
+}
+
+/// Whether an owner is this very process.
+pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
+    let here = host::host();
+    owner.process == *process && (here.is_none() || owner.is_of_this_start(here.as_ref()))
+}
+
+/// Awake milliseconds since the running iteration, or a wait, began; none that another machine counts, or this
+/// one counted before it was started anew.
+pub fn spent_ms(record: &Loop) -> u64 {
+    if record.state.owner.is_of_this_start(host::host().as_ref()) {
+        clock::now().awake_ms.saturating_sub(record.state.began.awake_ms)
+    } else {
+        0
+    }
+}
+
+/// Why a live loop of another machine is left alone; `None` for one of this machine.
+pub fn elsewhere(record: &Loop) -> Option<String> {
+    let (id, owner) = (&record.id, &record.state.owner);
+    let name = &owner.host.as_ref()?.name;
+    (life(owner) == Life::Elsewhere).then(|| {
+        format!(
+            "loop {id} is {}, owned by a process on another machine ({name}), which cannot be seen from here\n\
+             hint: pause or end it there; if that machine is gone, `crew cancel {id}` ends it here, and it can \
+             be resumed",
+            record.standing()
+        )
+    })
+}
+
+/// Adds what an iteration used that somebody else ended the loop under. The ending itself stays as it is.
+pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
+    amend(home, id, "counted what was used", |record| record.state.usage.add(usage))
+}
+
+/// Changes a record that may be over: what was known of its end stays known.
+pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<()> {
+    // Its own generation has its result before this one's: whoever ended it then leaves this one alone.
+    complete(home, &store::load(home, id)?);
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let mut record = held.load()?;
+    change(&mut record);
+    let record = held.record(record, |next| Event::changed(what, next))?;
+    if !record.is_live() {
+        write_result(home, &record, &git::since(&record), clock::now().wall);
+    }
+    Ok(())
+}
+
+/// Does what the process that recorded an ending was killed before.
+pub fn complete(home: &Home, record: &Loop) {
+    if !record.is_live() && !is_wound_up(home, record) {
+        wind_up(home, record.clone());
+    }
+}
+
+/// Whether this very ending has its result, which is written after the handoff, or that of what was counted
+/// after it. A loop that was resumed has the result of an earlier one.
+fn is_wound_up(home: &Home, record: &Loop) -> bool {
+    let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES);
+    let Ok(Some(result)) = result else { return false };
+    let Ok(result) = serde_json::from_slice::<Value>(&result) else { return false };
+    // An earlier crew's names none.
+    let generation = result.get("generation").map(Value::as_u64);
+    generation.is_none_or(|of| of >= Some(record.state.generation))
+}
+
+/// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now. Which loop it
+/// had stays known.
+pub fn release(home: &Home, session_id: &str, id: &LoopId) {
+    let pointer = home.session_pointer(session_id);
+    if read_pointer(&pointer).is_ok_and(|found| found.as_ref() == Some(id)) {
+        wakes::clear(home, session_id, None);
+        let _ = disk::rename(&pointer, &home.last_pointer(session_id));
+    }
+}
+
+/// Keeps a start or a resume in the loop's working tree out for a moment: it takes orders away until it is
+/// recorded. One that takes longer than that is not waited for.
+pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
+    let pointer = home.checkout_pointer(&store::load(home, id)?.place.checkout);
+    Ok(disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten())
+}
+
+/// What became of an attempt to end a loop from outside a boundary.
+#[derive(Debug)]
+pub enum Attempt {
+    Ended(Box<Ended>),
+    /// It was over already.
+    Over(Box<Loop>),
+    /// A boundary is being recorded; it obeys the order that was left.
+    LeftToTheBoundary,
+}
+
+/// Cancels a loop: the order first, so that nothing in flight can go on, then the record. The agent's turn goes
+/// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
+/// but would start a process at every tool call of every session, with a loop or without.
+pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+    let _lock = between_starts(home, id)?;
+    cancel_under(home, id, by, reason)
+}
+
+/// The same for whoever keeps other starts in the working tree out already.
+pub fn cancel_under(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+    let record = store::load(home, id)?;
+    if !record.is_live() {
+        return Ok(Attempt::Over(Box::new(record)));
+    }
+    store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
+    let ended = end(home, id, Ending::cancelled(by, reason), LOCK_WAIT);
+    ended.or_else(|error| match life(&record.state.owner) {
+        // Where nothing can be recorded the order stands all the same.
+        Life::Alive => Ok(Attempt::LeftToTheBoundary),
+        Life::Gone | Life::Elsewhere => Err(error),
+    })
+}
+
+/// An order that could not be left, with the way out that needs no disk.
+pub fn not_left(record: &Loop, error: io::Error) -> Error {
+    let owner = &record.state.owner;
+    if record.driver() == Driver::Session || life(owner) != Life::Alive {
+        return error.into();
+    }
+    let pid = owner.process.pid;
+    anyhow!("{error}\nhint: free some space on its disk, or end its crew in order: kill -INT {pid}")
+}
+
+/// Ends a paused loop that was switched off in its view: no boundary will look at it. `None` for any other.
+pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<Attempt>> {
+    let is_paused = record.state.status == Status::Paused;
+    if !is_paused || view::look(record) != Sight::Deactivated {
+        return Ok(None);
+    }
+    end(home, &record.id, Ending::cancelled("user", Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
+}
+
+/// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
+pub fn end_leftovers(home: &Home, record: &Loop) {
+    end_groups(home, record);
+    descendants::end_marked(&record.id);
+}
+
+/// Names what may be left of a crew that is gone and cannot be proved to be the loop's; `None` where nothing is.
+pub fn unproved(record: &Loop) -> Option<String> {
+    if record.driver() != Driver::Process
+        || !record.state.owner.is_of_this_start(host::host().as_ref())
+    {
+        return None;
+    }
+    let found = descendants::unproved(&record.place.checkout, &record.state.owner.process);
+    (!found.is_empty()).then(|| {
+        format!(
+            "left running in this working tree, and not known to be of loop {}: {}; kill ID ends one",
+            record.id,
+            found.join(", ")
+        )
+    })
+}
+
+/// Ends the groups that a loop's crew noted, where their ids still mean them.
+pub fn end_groups(home: &Home, record: &Loop) {
+    let is_of_this_start = record.state.owner.is_of_this_start(host::host().as_ref());
+    groups::end_leftovers(home, &record.id, is_of_this_start);
+}
+
+/// Ends a loop whose owner is gone.
+pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<Attempt> {
+    let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
+    let attempt = end(home, id, ending, wait)?;
+    if let Attempt::Ended(ended) = &attempt
+        && ended.record.driver() == Driver::Process
+    {
+        end_leftovers(home, &ended.record);
+    }
+    Ok(attempt)
+}
+
+/// Ends a loop from outside a boundary.
+pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<Attempt> {
+    let held = match store::hold(home, id, wait) {
+        Ok(held) => held,
+        Err(StoreError::Busy(_)) => return Ok(Attempt::LeftToTheBoundary),
+        Err(error) => return Err(error.into()),
+    };
+    let mut record = held.load()?;
+    if !record.is_live() {
+        return Ok(Attempt::Over(Box::new(record)));
+    }
+    let what = ending.why.clone();
+    ended(home, &mut record, ending);
+    let record = held.record(record, |next| Event::changed(what, next))?;
+    drop(held);
+    Ok(Attempt::Ended(Box::new(wind_up(home, record))))
+}
+
+/// Waits for the crew of a run that is over, which may still commit and push, and refuses where it stays.
+pub fn let_end(record: &Loop) -> Result<()> {
+    let owner = &record.state.owner;
+    let is_mine = || unix::myself().is_some_and(|me| is(owner, &me));
+    if record.is_live() || record.driver() == Driver::Session || is_mine() {
+        return Ok(());
+    }
+    let gone = || (life(owner) != Life::Alive).then_some(());
+    if clock::Deadline::after(CREW_WAIT).poll(CREW_STEP, gone).is_some() {
+        return Ok(());
+    }
+    let (id, pid) = (&record.id, owner.process.pid);
+    Err(anyhow!(
+        "loop {id} is {}, and its crew run, process {pid}, is still at work in this working tree\n\
+         hint: try again once it is gone, or end it: kill -INT {pid}",
+        record.standing()
+    ))
+}
+
+/// The mark of a session that ended while the loop's lock was kept.
+pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
+    home.loop_file(id, "ended")
+}
+
+/// Makes a record one of a loop that is over.
+pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
+    // Nobody worked while the owner was gone, however late that is noticed.
+    if record.state.status == Status::Running && !owner_is_gone(home, record) {
+        record.state.awake_ms += spent_ms(record);
+    }
+    record.state.status = Status::Finished;
+    record.state.due = None;
+    meter::catch_up(record);
+    record.state.ending = Some(ending);
+}
+
+/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
+/// paused run has none to lose: its crew has ended in good order, and the loop stays paused.
+pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
+    let gone = || life(&record.state.owner) == Life::Gone;
+    let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
+    record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
+}
+
+/// The reason an ownerless loop is ended with.
+pub fn gone_why(record: &Loop) -> &'static str {
+    match record.driver() {
+        Driver::Session => "its client is gone",
+        Driver::Process => "its crew is gone",
+    }
+}

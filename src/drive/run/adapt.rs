@@ -1,0 +1,123 @@
+//! A loop that goes on in fresh processes: what it had stays, but for what was typed now.
+
+use anyhow::Result;
+
+use super::repository::{same_repository, some_commit, some_settings, unlisted};
+use super::steps::{drafts_of, on_another_branch};
+use crate::drive::control::tellable;
+use crate::drive::start::agent::has_program;
+use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
+use crate::drive::start::settings;
+use crate::engine::record::Loop;
+use crate::engine::record::run::{GitSteps, Pace, Run};
+use crate::engine::settings::Layer;
+use crate::engine::settings::merge::Settings;
+use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
+use crate::parse::duration::whole_seconds;
+use crate::world::git;
+use crate::world::store::home::Home;
+
+/// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
+/// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
+/// be started is tried before anything is recorded. Gives what the user should know.
+pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<Vec<String>> {
+    same_repository(&record.place)?;
+    let folder = record.place.folder.clone();
+    let options = &arguments.options;
+    let mut notes = Vec::new();
+    let mut settings = |procedure: Option<&str>| -> Result<Settings> {
+        let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
+        let mut typed = Layer::default();
+        type_run(&mut typed, options);
+        let (settings, told) = settings::for_run(home, known, typed, procedure)?;
+        notes = told;
+        Ok(settings)
+    };
+    let mut run = match record.contract.run.clone() {
+        None => run(options, &RecipeArgs::default(), &settings(None)?, None, &folder)?,
+        Some(had) if options.agent_cmd.is_none() && options.agent.is_none() => {
+            has_program(&had.agent, &folder)?;
+            Run {
+                model: options.model.clone().or(had.model.clone()),
+                words: options.words.clone().unwrap_or(had.words.clone()),
+                ..still(had, options)
+            }
+        }
+        // What one agent understands is an error to another.
+        Some(had) => {
+            let settings = settings(had.procedure.as_deref())?;
+            Run {
+                agent: the_agent(options, &settings, &folder)?,
+                model: model(options, &settings),
+                words: options.words.clone().unwrap_or_default(),
+                ..still(had, options)
+            }
+        }
+    };
+    pin(record, &run)?;
+    // Once an iteration was to be committed, what differs may be the agent's.
+    let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
+    let is_the_users = !had_commits || record.state.completed == 0;
+    let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
+    let now = git::head(&record.place.checkout).0;
+    if options.push {
+        run.git.branch.clone_from(&now);
+    }
+    let reaches_a_branch = run.git.commit || run.git.push;
+    let is_another_agent = record
+        .contract
+        .run
+        .as_ref()
+        .is_none_or(|had| (&had.agent, had.permissions) != (&run.agent, run.permissions));
+    record.contract.run = Some(run);
+    if is_another_agent {
+        notes.extend(of_the_agent(&record.contract));
+    }
+    if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
+        notes.push(on_another_branch(record.branch(), now.as_deref()));
+    }
+    if let Some(words) = &arguments.tell {
+        record.state.words.push(tellable(words)?);
+    }
+    try_launch(home, record)?;
+    if commits && is_the_users {
+        notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
+    }
+    Ok(notes)
+}
+
+/// Holds the loop to the repository that is there, as a start does: one that began in a session knew of none.
+fn pin(record: &mut Loop, run: &Run) -> Result<()> {
+    let checkout = &record.place.checkout;
+    some_commit(&run.git, checkout)?;
+    if record.trusted.is_none() {
+        some_settings(&run.git, checkout)?;
+        record.trusted = git::steps::trusted(checkout);
+    }
+    if record.place.repository.is_none() {
+        record.place.repository = git::pin::repository(checkout);
+    }
+    Ok(())
+}
+
+/// What a run had, with what was typed now in its place.
+fn still(had: Run, options: &RunOptions) -> Run {
+    Run {
+        permissions: options.permissions.unwrap_or(had.permissions),
+        max_turns: options.max_turns.unwrap_or(had.max_turns),
+        may_sleep: had.may_sleep || options.no_awake,
+        pace: Pace {
+            timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
+            idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
+            delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),
+        },
+        git: GitSteps {
+            commit: had.git.commit || options.commit.is_some(),
+            push: had.git.push || options.push,
+            rebase: options.rebase.clone().or(had.git.rebase),
+            all: had.git.all || options.commits_all(),
+            branch: had.git.branch,
+        },
+        ..had
+    }
+}

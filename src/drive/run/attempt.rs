@@ -1,0 +1,185 @@
+//! One try: the user's reactions around it, the rebase before it, the prompt, and the agent's own process from
+//! its start to its end. Says what it was; nothing here judges it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::watch::Watcher;
+use super::{Runner, prompt};
+use crate::agents::{self, Ask, Launch, Report};
+use crate::engine::boundary::facts::{AgentEnd, ProcessEnd};
+use crate::engine::boundary::limits::time_left_ms;
+use crate::engine::claim::Claim;
+use crate::engine::events::News;
+use crate::engine::evidence::TAIL_CHARS;
+use crate::engine::evidence::size::Size;
+use crate::engine::record::run::{On, Run};
+use crate::engine::text::{plain, tail_of};
+use crate::engine::usage::Usage;
+use crate::world::clock;
+use crate::world::process::agent::{self, AgentTerms, FinishedAgent};
+use crate::world::process::groups::{self, Note};
+use crate::world::process::{ExitCause, ProcessSpec};
+use crate::world::store::logs;
+
+/// What a try came to.
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub agent: AgentEnd,
+    pub claim: Claim,
+    pub usage: Option<Usage>,
+}
+
+impl Attempt {
+    fn ended(process: ProcessEnd) -> Self {
+        let agent = AgentEnd { process: Some(process), ..AgentEnd::default() };
+        Self { agent, claim: Claim::None, usage: Some(Usage::default()) }
+    }
+}
+
+impl Runner<'_> {
+    /// Tries once. `None` when the loop ended before the agent was started.
+    pub(super) fn attempt(&mut self) -> Option<Attempt> {
+        let run = self.run();
+        let stood_against = self.react(On::IterationStart);
+        if self.is_called_off() {
+            return None;
+        }
+        if let Some(why) = stood_against {
+            return Some(Attempt::ended(ProcessEnd::Skipped(why)));
+        }
+        if let Some(onto) = &run.git.rebase
+            && (!self.rebase(onto) || self.is_called_off())
+        {
+            return None;
+        }
+        self.tell(&News::IterationStarted(&self.ledger.record));
+        let (prompt, launch) = match self.ask(&run) {
+            Ok(asked) => asked,
+            Err(why) => return Some(Attempt::ended(ProcessEnd::NotStarted(why))),
+        };
+        let mut attempt = self.start(&run, &prompt, &launch);
+        if self.signals.times() == 0
+            && let Some(why) = self.react(On::IterationEnd)
+        {
+            attempt.agent.failed_around = Some(why);
+        }
+        Some(attempt)
+    }
+
+    /// Whether a person asked for something before the agent began: then it does not.
+    fn is_called_off(&self) -> bool {
+        self.signals.times() > 0 || self.is_asked()
+    }
+
+    /// The prompt of this iteration, and the command line that carries it.
+    fn ask(&mut self, run: &Run) -> Result<(String, Launch), String> {
+        let asked = prompt::assemble(self.home, &self.ledger.record, self.handoff.as_deref())?;
+        if asked.size.is_over() {
+            let Size { tokens, budget } = asked.size;
+            self.tell(&News::OverBudget { tokens, budget });
+        }
+        let ask = Ask::of(run, &asked.text, &self.ledger.record.contract.checks);
+        let launch = agents::launch(&run.agent, &ask)?;
+        self.mark_as_told();
+        Ok((asked.text, launch))
+    }
+
+    /// Starts the agent and stays with it to its end.
+    fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> Attempt {
+        let record = &self.ledger.record;
+        let mut variables = vec![
+            ("CREW_LOOP", record.id.to_string()),
+            ("CREW_ITERATION", record.iteration().to_string()),
+        ];
+        variables.extend(record.state.owner.search_path.clone().map(|path| ("PATH", path)));
+        let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
+        let own = within(run.pace.timeout_s);
+        let left = time_left_ms(record, clock::now().awake_ms).map(Duration::from_millis);
+        let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
+        let arguments: Vec<&str> = launch.arguments.iter().map(String::as_str).collect();
+        let spec = ProcessSpec {
+            program: &launch.program,
+            arguments: &arguments,
+            folder: self.folder(),
+            without: &[],
+            variables: &variables,
+            input: Some(launch.input.as_bytes()),
+            within: if is_the_last { left } else { own },
+        };
+        let terms = AgentTerms {
+            idle: within(run.pace.idle_timeout_s),
+            log: &logs::path(self.home, &record.id, record.iteration()),
+        };
+        let note = groups::note(self.home, &record.id).ok();
+        let mut watcher = Watcher::new(self, agents::reader(&run.agent));
+        let ended = match agent::run(&spec, &terms, note.as_ref().map(Note::file), &mut watcher) {
+            Ok(ended) => ended,
+            Err(error) => {
+                let why = format!("{}: {error}", launch.program);
+                return Attempt::ended(ProcessEnd::NotStarted(why));
+            }
+        };
+        self.tell_of_the_end(&ended);
+        let report = watcher.into_reader().report(clock::local());
+        let mut attempt = self.came_to(run, prompt, &ended, &report);
+        if is_the_last && ended.cause == ExitCause::TimedOut {
+            attempt.agent.process = Some(ProcessEnd::OutOfTime);
+        }
+        attempt
+    }
+
+    /// Tells what a person should know of how the agent ended, and what no judgement rests on.
+    fn tell_of_the_end(&self, ended: &FinishedAgent) {
+        let mut notes = Vec::new();
+        // Without a record there is no log: that has been said.
+        if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
+            notes.push(format!("the log of this iteration is not whole: {error}"));
+        }
+        if ended.closed_early {
+            let why =
+                "the agent closed its standard output and ran on: its last words may be missing";
+            notes.push(why.to_owned());
+        }
+        if ended.cause == ExitCause::Lingered {
+            let silent = agent::CLOSED.as_secs();
+            notes.push(format!(
+                "the agent had said that it was over, then nothing for {silent} s: ended, the iteration counts whole"
+            ));
+        }
+        if !ended.left_behind.is_empty() {
+            let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
+            notes.push(format!("the agent left processes that do not end: {}", ids.join(", ")));
+        }
+        for note in notes {
+            self.tell(&News::Noted(&note));
+        }
+    }
+
+    fn came_to(&self, run: &Run, prompt: &str, ended: &FinishedAgent, report: &Report) -> Attempt {
+        let contract = &self.ledger.record.contract;
+        let claim = report.claim(prompt, &contract.task, contract.promise.as_ref());
+        let process = match ended.cause {
+            ExitCause::Exit(code) => ProcessEnd::Exit(code),
+            ExitCause::Lingered => ProcessEnd::Exit(0),
+            ExitCause::Signal(signal) => ProcessEnd::Signal(signal),
+            ExitCause::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
+            ExitCause::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
+            ExitCause::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
+        };
+        let usage = report.used(&process);
+        let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
+        let told = agents::limit_told(&run.agent, &process, &errors, clock::local());
+        // A claim stands against it: whoever says that all is done was not kept from its work.
+        let told = told.filter(|_| claim != Claim::Success);
+        let mut agent =
+            AgentEnd { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };
+        agent.error = agent.error.or(told);
+        Attempt { agent, claim, usage }
+    }
+
+    /// Where the agent works: the folder the loop was started from.
+    fn folder(&self) -> &Path {
+        &self.ledger.record.place.folder
+    }
+}

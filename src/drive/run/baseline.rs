@@ -1,0 +1,78 @@
+//! The look at the checks before the first iteration: what they prove at the end can only be told from what they
+//! said before. It judges nothing and ends nothing.
+
+use anyhow::Result;
+
+use super::is_ours;
+use super::watch::Cancels;
+use crate::drive::boundary::gather;
+use crate::drive::end;
+use crate::engine::boundary::facts::{CheckResult, Verdict};
+use crate::engine::events::{Listener, News};
+use crate::engine::evidence::TAIL_CHARS;
+use crate::engine::journal::Event;
+use crate::engine::record::contract::Check;
+use crate::engine::record::{CheckMemory, Loop, Status};
+use crate::engine::text::tail_of;
+use crate::world::files::fingerprint::fingerprint;
+use crate::world::process::unix::Signals;
+use crate::world::store::home::Home;
+use crate::world::{clock, store};
+
+/// Runs every check but the gates once before the first iteration: at a resume only those of which nothing is known yet. What
+/// others changed in the record meanwhile stays.
+pub fn baseline(
+    home: &Home,
+    record: Loop,
+    signals: &Signals,
+    listener: &mut dyn Listener,
+) -> Result<Loop> {
+    let is_known = |check: &Check| record.state.checks.contains_key(&check.run);
+    if record.state.completed > 0 || record.contract.before_the_first().all(is_known) {
+        return Ok(record);
+    }
+    let listener = std::cell::RefCell::new(listener);
+    let id = record.id.clone();
+    let cancels = Cancels::new(home, &id);
+    let stop = || {
+        listener.borrow_mut().tick();
+        signals.times() > 0 || cancels.any()
+    };
+    let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
+    let results = gather::each(home, &record, &stop, &tell);
+    for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
+        tell(&News::Noted(why));
+    }
+    let tree = record.watches_the_tree().then(|| fingerprint(&record)).flatten();
+    let held = store::hold(home, &id, store::LOCK_WAIT)?;
+    let mut found = held.load()?;
+    if !found.is_live() || !is_ours(&found) {
+        return Ok(found);
+    }
+    remember(&mut found, &results);
+    // Whoever paused it meanwhile has counted its time.
+    if found.state.status == Status::Running {
+        found.state.awake_ms += end::spent_ms(&found);
+        found.state.began = clock::now();
+    }
+    found.state.tree = tree.map(|it| it.hash);
+    let found =
+        held.record(found, |next| Event::changed("checked before the first iteration", next))?;
+    let passed = |check: &Check| {
+        found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
+    };
+    if found.contract.before_the_first().all(passed) {
+        tell(&News::Noted("every check passes already: they cannot show that the work was done"));
+    }
+    Ok(found)
+}
+
+fn remember(record: &mut Loop, results: &[CheckResult]) {
+    for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
+        let mut memory = CheckMemory::of(result, 0, None);
+        if memory.ever_failed {
+            memory.tail = tail_of(&result.tail, TAIL_CHARS);
+        }
+        record.state.checks.insert(result.run.clone(), memory);
+    }
+}

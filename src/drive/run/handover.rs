@@ -1,0 +1,57 @@
+//! Hands a loop to a crew of its own, which outlives the terminal it was started from. The loop has an owner at
+//! every moment: the new one is recorded by the old one, and begins only when it finds itself there.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::drive::end::is;
+use crate::drive::resume::myself;
+use crate::engine::journal::Event;
+use crate::engine::record::owner::Owner;
+use crate::engine::record::{Loop, LoopId};
+use crate::world::clock::Deadline;
+use crate::world::process::detach;
+use crate::world::store;
+use crate::world::store::home::Home;
+
+/// How long the new crew waits for the loop.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A loop in the hands of a crew of its own.
+#[derive(Debug)]
+pub struct Detached {
+    pub record: Loop,
+    pub pid: i32,
+    /// What that crew prints.
+    pub output: PathBuf,
+}
+
+/// Starts the new crew with `flags` and makes it the owner.
+pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<Detached> {
+    let output = home.loop_file(&record.id, "run.log");
+    let words = ["drive", record.id.as_str()];
+    let arguments = words.iter().chain(flags).map(|word| (*word).to_owned());
+    let arguments: Vec<String> = arguments.collect();
+    let variables = [("CREW_HOME", home.root().display().to_string())];
+    let process = detach::start(&arguments, &record.place.folder, &variables, &output)
+        .context("cannot start a crew of its own for the loop")?;
+    let pid = process.pid;
+    let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
+    let mut found = held.load()?;
+    found.state.owner = Owner { process, ..found.state.owner };
+    let record = held.record(found, |next| Event::changed("detached", next))?;
+    Ok(Detached { record, pid, output })
+}
+
+/// Waits until this process is the loop's owner.
+pub fn take(home: &Home, id: &LoopId) -> Result<Loop> {
+    let me = myself()?.process;
+    let mine = || {
+        let found = store::load(home, id).ok()?;
+        is(&found.state.owner, &me).then_some(found)
+    };
+    let found = Deadline::after(WITHIN).poll(Duration::from_millis(20), mine);
+    found.with_context(|| format!("loop {id} was not handed to this process"))
+}

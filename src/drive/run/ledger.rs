@@ -1,0 +1,172 @@
+//! Where a run keeps its record: on disk, and from the first write that fails in memory, which is said once. Whoever
+//! takes a step does not know which. It judges nothing.
+
+use std::cell::RefCell;
+
+use anyhow::{Error, Result};
+
+use super::is_ours;
+use crate::drive::boundary::{self, Boundary, Closing, Open};
+use crate::drive::{control, end};
+use crate::engine::boundary::facts::Facts;
+use crate::engine::events::{Listener, News};
+use crate::engine::journal::Event;
+use crate::engine::record::outcome::Ending;
+use crate::engine::record::{Loop, LoopId};
+use crate::world::files::room;
+use crate::world::store::home::Home;
+use crate::world::store::{self, StoreError};
+
+/// The record of a run.
+pub(super) struct Ledger<'a> {
+    home: &'a Home,
+    /// As it was last recorded, or, while nothing can be recorded, as it is.
+    pub record: Loop,
+    listener: &'a RefCell<&'a mut dyn Listener>,
+    /// The record as it was last known on disk, while the one in memory is ahead of it.
+    behind: Option<Box<Loop>>,
+    /// Whether it was said that nothing can be recorded.
+    was_said: bool,
+    /// Why the record must never be written by this crew.
+    pub refused: Option<Error>,
+}
+
+impl<'a> Ledger<'a> {
+    pub fn new(home: &'a Home, record: Loop, listener: &'a RefCell<&'a mut dyn Listener>) -> Self {
+        Self { home, record, listener, behind: None, was_said: false, refused: None }
+    }
+
+    /// Whether the record on disk is behind the one in memory.
+    pub fn is_behind(&self) -> bool {
+        self.behind.is_some()
+    }
+
+    /// Reads what others did to the record meanwhile. False when it is no longer this process's.
+    pub fn look(&mut self) -> bool {
+        if self.is_behind() {
+            return true;
+        }
+        match store::load(self.home, &self.record.id) {
+            Ok(found) => self.record = found,
+            Err(error) => self.remember(error.into()),
+        }
+        self.is_behind() || !self.record.is_live() || is_ours(&self.record)
+    }
+
+    /// Changes the record as it is by now; not one that another owner has taken.
+    pub fn change(&mut self, what: &str, change: impl Fn(&mut Loop)) {
+        let on_disk = |home: &Home, id: &LoopId| {
+            let held = store::hold(home, id, store::LOCK_WAIT)?;
+            let mut found = held.load()?;
+            if is_ours(&found) {
+                let before = found.protected.clone();
+                change(&mut found);
+                held.record(found, |next| Event::changed_from(before.as_ref(), what, next))?;
+            }
+            Ok(())
+        };
+        self.step(on_disk, |_, record| change(record));
+    }
+
+    /// An iteration begins after a rest, whose time is the loop's and no iteration's.
+    pub fn begin(&mut self, what: &str) {
+        let on_disk = |home: &Home, id: &LoopId| control::begin_again(home, id, what).map(drop);
+        self.step(on_disk, |_, record| control::begun(record));
+    }
+
+    /// Pauses the loop between two iterations.
+    pub fn pause(&mut self) {
+        let on_disk =
+            |home: &Home, id: &LoopId| control::pause_now(home, id, "paused by the user").map(drop);
+        self.step(on_disk, control::rested);
+    }
+
+    /// Ends the loop between two iterations.
+    pub fn end(&mut self, ending: &Ending) {
+        let on_disk = |home: &Home, id: &LoopId| {
+            end::end(home, id, ending.clone(), store::LOCK_WAIT).map(drop)
+        };
+        self.step(on_disk, |home, record| end::ended(home, record, ending.clone()));
+    }
+
+    /// Takes a step on disk, or, from the first one that fails there, in memory.
+    fn step(
+        &mut self,
+        on_disk: impl FnOnce(&Home, &LoopId) -> Result<()>,
+        in_memory: impl FnOnce(&Home, &mut Loop),
+    ) {
+        if !self.is_behind() {
+            let taken = on_disk(self.home, &self.record.id);
+            let found = store::load(self.home, &self.record.id);
+            let is_over = found.as_ref().is_ok_and(|found| !found.is_live());
+            match (taken, found) {
+                (Ok(()), Ok(found)) => return self.record = found,
+                // Somebody has ended the loop meanwhile: there was nothing to record.
+                (Err(_), _) if is_over && self.record.is_live() => return,
+                (Ok(()), Err(error)) => self.remember(error.into()),
+                (Err(error), _) => self.remember(error),
+            }
+        }
+        in_memory(self.home, &mut self.record);
+    }
+
+    /// Opens the boundary; `None` when somebody ended the loop meanwhile.
+    pub fn open(&mut self) -> Option<Open> {
+        let opened = match &self.behind {
+            None => boundary::open_counting(self.home, &self.record.id),
+            Some(known) => boundary::reopen(self.home, known, &self.record),
+        };
+        match opened {
+            Ok(open) => {
+                self.behind = None;
+                open
+            }
+            Err(error) => {
+                self.remember(error);
+                Some(boundary::open_remembered(self.home, self.record.clone()))
+            }
+        }
+    }
+
+    /// Records a boundary. `None` when the record is another's to write by now.
+    pub fn boundary(&mut self, open: Open, facts: &Facts, closing: Closing) -> Option<Boundary> {
+        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
+        if let Some(error) = error {
+            self.remember(error);
+        }
+        Some(boundary)
+    }
+
+    /// From now on the memory of this process is what counts; said once. A newer crew's record ends the run
+    /// instead: what it means is not known here.
+    fn remember(&mut self, why: Error) {
+        if self.behind.is_none() {
+            self.behind = Some(Box::new(self.record.clone()));
+        }
+        if matches!(why.downcast_ref(), Some(StoreError::Newer { .. })) {
+            self.refused = Some(why);
+        } else if !std::mem::replace(&mut self.was_said, true) {
+            self.listener.borrow_mut().hear(&News::Unsaved { why: &format!("{why:#}") });
+        }
+    }
+
+    /// Records what only memory has, if the disk takes it by now: the last chance before this process goes. True
+    /// when the record is another than it was.
+    pub fn save(&mut self) -> bool {
+        let Some(known) = &self.behind else { return false };
+        match boundary::recover(self.home, known, &self.record) {
+            Ok(record) => {
+                self.behind = None;
+                self.record = record;
+                end::complete(self.home, &self.record);
+                true
+            }
+            // What is given up may be what the last word needs.
+            Err(_) if room::give_up(self.home, &self.record.id) => self.save(),
+            Err(error) => {
+                self.remember(error);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Checks whose program is not there: what the start says of them, and what a check's own end says. Looks at
+//! files and runs nothing.
+
+use anyhow::{Result, bail};
+
+use crate::engine::record::Loop;
+use crate::engine::record::contract::{Check, Place};
+use crate::parse::not_found::not_found;
+use crate::parse::program::{Named, named};
+use crate::world::files::disk;
+use crate::world::{client, env};
+
+/// Refuses a check that names a program which is nowhere on `PATH`; says which files are not there yet.
+pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
+    let mut absent: Vec<&str> = Vec::new();
+    for check in checks {
+        let Some(Named { program, file }) = named(&check.run) else { continue };
+        if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
+            if !may_come_to_be(place) {
+                bail!(
+                    "{name} is not on PATH: `{}` ({}) cannot run\n\
+                     hint: install it, or name another command",
+                    check.run,
+                    check.role.label()
+                );
+            }
+            absent.push(name);
+        }
+        absent.extend(file.filter(|path| !disk::exists(&place.folder.join(path))));
+    }
+    absent.dedup();
+    Ok((!absent.is_empty()).then(|| {
+        let (is, it) = if absent.len() == 1 { ("is", "it") } else { ("are", "them") };
+        format!("{} {is} not there yet: the agent may make {it}", absent.join(", "))
+    }))
+}
+
+/// Whether a folder of `PATH` lies in the checkout: then the agent can bring a program there.
+fn may_come_to_be(place: &Place) -> bool {
+    let folders = env::search_path();
+    folders.iter().any(|folder| folder.is_relative() || folder.starts_with(&place.checkout))
+}
+
+/// Why no agent can make a check pass that found no program: what is missing lies outside the checkout. A
+/// path in it may come to be, and so may what a package of the project or a folder of `PATH` in it brings.
+pub fn at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String> {
+    let Place { checkout, folder, .. } = &subject.place;
+    let run = &check.run;
+    let words: Vec<&str> = run.split_whitespace().collect();
+    let name = not_found(output).or(words.first().copied())?;
+    let is_missing_path = |word: &&str| {
+        let path = folder.join(word);
+        word.contains('/') && path.starts_with(checkout) && !disk::exists(&path)
+    };
+    let is_of_a_package = !words.contains(&name) && disk::exists(&folder.join("package.json"));
+    let program = words.first().copied().unwrap_or_default();
+    let is_for_the_agent = is_of_a_package
+        || (!name.contains('/') && may_come_to_be(&subject.place))
+        || [name, program].iter().any(is_missing_path);
+    (!is_for_the_agent).then(|| {
+        format!(
+            "`{run}` finds no program `{name}` (exit 127); install it, or start with another check"
+        )
+    })
+}

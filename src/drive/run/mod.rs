@@ -1,0 +1,166 @@
+//! The process driver: every iteration is a fresh process of the agent's command line, so its context is
+//! always clean, and crew is what lasts. It goes round and round until the record says that the loop is over
+//! or paused; what a round came to is the boundary's to say, as in a session.
+
+pub mod adapt;
+mod attempt;
+pub mod baseline;
+pub mod handover;
+pub mod ledger;
+pub mod missing;
+pub mod prompt;
+pub mod reactions;
+pub mod repository;
+mod round;
+pub mod steps;
+mod waits;
+pub mod watch;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Error;
+
+use self::ledger::Ledger;
+use super::end::{Ended, is};
+use super::resume::myself;
+use crate::engine::events::{Listener, News};
+use crate::engine::git::Trusted;
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::run::{On, Run};
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::world::git;
+use crate::world::process::unix::Signals;
+use crate::world::process::{awake, descendants};
+use crate::world::store::home::Home;
+use crate::world::store::view;
+
+/// What became of a loop in this process.
+#[derive(Debug)]
+pub enum End {
+    Finished(Box<Ended>),
+    Paused,
+    /// Another owner has it.
+    Taken(LoopId),
+    /// A newer crew has written its record, which is left as it is.
+    Refused(Error),
+}
+
+/// Drives a loop that this process owns until it is over or paused. Nothing that fails on the way loses it: what
+/// cannot be recorded is remembered.
+pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Listener) -> End {
+    // Before orphans are adopted: what keeps the machine awake is to be none of theirs.
+    let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
+    let awake = is_wanted.then(awake::keep).flatten();
+    if let Some(awake) = &awake {
+        let by = awake.by;
+        let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
+        listener.hear(&News::Noted(&told));
+    }
+    // Without it an agent's orphans outlive their iteration; only a system without the call has none.
+    let _ = descendants::adopt();
+    let trusted = record.trusted.clone();
+    let listener = RefCell::new(&mut *listener as &mut dyn Listener);
+    let mut runner = Runner {
+        home,
+        ledger: Ledger::new(home, record, &listener),
+        signals,
+        listener: &listener,
+        trusted,
+        handoff: None,
+        is_rested: true,
+        nested: BTreeSet::new(),
+        missed: BTreeSet::new(),
+        elsewhere: None,
+    };
+    runner.go()
+}
+
+/// Whether this process owns a loop.
+fn is_ours(record: &Loop) -> bool {
+    myself().is_ok_and(|me| is(&record.state.owner, &me.process))
+}
+
+/// A run in progress.
+struct Runner<'a> {
+    home: &'a Home,
+    ledger: Ledger<'a>,
+    signals: &'a Signals,
+    listener: &'a RefCell<&'a mut dyn Listener>,
+    /// As it was recorded when this process took the loop: an agent can write the record too.
+    trusted: Option<Trusted>,
+    /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
+    handoff: Option<PathBuf>,
+    /// Whether the next iteration waits for no delay: the first here, and one that a wait stood before.
+    is_rested: bool,
+    /// The repositories in the working tree that were told of.
+    nested: BTreeSet<PathBuf>,
+    /// What the user had not committed and was told to be gone, or to be ignored no more.
+    missed: BTreeSet<PathBuf>,
+    /// The branch, not the loop's, that was told of; empty for none.
+    elsewhere: Option<String>,
+}
+
+impl Runner<'_> {
+    fn go(&mut self) -> End {
+        self.handoff = view::newest_handoff(&self.ledger.record);
+        loop {
+            if !self.ledger.look() {
+                return End::Taken(self.ledger.record.id.clone());
+            }
+            let rests =
+                matches!(self.ledger.record.state.status, Status::Finished | Status::Paused);
+            if rests && self.ledger.save() {
+                continue;
+            }
+            if let Some(error) = self.ledger.refused.take() {
+                return End::Refused(error);
+            }
+            match self.ledger.record.state.status {
+                Status::Finished => return End::Finished(Box::new(self.finished())),
+                Status::Paused => {
+                    self.tell(&News::Paused(&self.ledger.record));
+                    return End::Paused;
+                }
+                Status::Waiting => self.wait(),
+                Status::Running => self.round(),
+            }
+        }
+    }
+
+    fn run(&self) -> Run {
+        self.ledger.record.contract.run.clone().unwrap_or_default()
+    }
+
+    fn tell(&self, news: &News<'_>) {
+        self.listener.borrow_mut().hear(news);
+    }
+
+    /// Time goes by; whether a person asked for the end.
+    fn tick(&self) -> bool {
+        self.listener.borrow_mut().tick();
+        self.signals.times() > 0
+    }
+
+    /// The end as it is recorded: a boundary of this run wound it up, or whoever ended it from outside did.
+    fn finished(&self) -> Ended {
+        let since = git::since(&self.ledger.record);
+        let is_done = self.ledger.record.outcome() == Some(Outcome::Completed);
+        let handoff = if is_done { None } else { view::newest_handoff(&self.ledger.record) };
+        self.react(On::Finish);
+        let ended = Ended { record: self.ledger.record.clone(), since, handoff };
+        self.tell(&News::Finished {
+            record: &ended.record,
+            since: &ended.since,
+            handoff: ended.handoff.as_deref(),
+            saved: !self.ledger.is_behind(),
+        });
+        ended
+    }
+
+    /// The reason a signal ends the loop with.
+    fn signal_why(&self) -> &'static str {
+        self.signals.why()
+    }
+}

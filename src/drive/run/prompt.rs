@@ -1,0 +1,80 @@
+//! The prompt of one iteration: reads what its fragments and variables want, and no more, and has it put
+//! together. Files are read anew each time, so that a person can change them while the loop runs.
+
+use std::path::Path;
+
+use crate::engine::evidence::size::Size;
+use crate::engine::record::Loop;
+use crate::prompts::assembly;
+use crate::prompts::parts::{self, Files};
+use crate::prompts::values::{Handoff, Known};
+use crate::prompts::variables::Variable;
+use crate::world::files::{disk, tree};
+use crate::world::git;
+use crate::world::store::home::Home;
+use crate::world::store::journal;
+
+/// The largest fragment that is read, in bytes.
+const FRAGMENT_BYTES: u64 = 16 << 20;
+/// The largest handoff that is read, in bytes.
+const HANDOFF_BYTES: u64 = 1 << 20;
+
+/// A prompt, ready to be sent.
+#[derive(Debug)]
+pub struct Prompt {
+    pub text: String,
+    pub size: Size,
+}
+
+/// Puts the prompt of the loop's next iteration together. The error names the file and the cause.
+pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<Prompt, String> {
+    let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
+    let files = OnDisk { checkout: &subject.place.checkout };
+    let parts = parts::read(&recipe.unwrap_or_default(), &files)?;
+    let wants = |variable| parts.wanted().contains(&variable);
+    let checkout = &subject.place.checkout;
+    let status = wants(Variable::GitStatus).then(|| git::status_text(checkout)).flatten();
+    let diff = wants(Variable::GitDiff).then(|| git::diff_text(checkout)).flatten();
+    let log = wants(Variable::GitLog).then(|| git::log_text(checkout)).flatten();
+    let journal = home.loop_file(&subject.id, "journal.jsonl");
+    // Without its story a prompt still has its task and what was seen last.
+    let accounts = journal::accounts(&journal).unwrap_or_default();
+    let page = handoff.and_then(|path| {
+        let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;
+        Some((path, text))
+    });
+    let known = Known {
+        accounts: &accounts,
+        handoff: page.as_ref().map(|(path, text)| Handoff { path, text }),
+        git_status: status.as_deref(),
+        git_diff: diff.as_deref(),
+        git_log: log.as_deref(),
+    };
+    let text = assembly::prompt(subject, &parts, &known)?;
+    let budget = subject.contract.run.as_ref().map_or(0, |run| run.token_budget);
+    let size = Size::of(&text, budget);
+    Ok(Prompt { text, size })
+}
+
+/// The files of fragments, read for one working tree.
+struct OnDisk<'place> {
+    checkout: &'place Path,
+}
+
+impl Files for OnDisk<'_> {
+    fn read(&self, path: &Path, named_by: &Path) -> Result<String, String> {
+        if let Some(real) = tree::leads_out(self.checkout, path, named_by) {
+            return Err(format!(
+                "{} leads out of the checkout, to {}: put the text there, or name the file in your own \
+                 settings",
+                path.display(),
+                real.display()
+            ));
+        }
+        match disk::read_text(path, FRAGMENT_BYTES) {
+            Ok(Some(text)) => Ok(text),
+            Ok(None) => Err(format!("{}: there is no such file", path.display())),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+}

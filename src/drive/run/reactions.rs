@@ -1,0 +1,84 @@
+//! Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the agent
+//! writes adds one. Says how each ended; what that means is for whoever asked.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::evidence::TAIL_CHARS;
+use crate::engine::record::Loop;
+use crate::engine::record::run::{On, Reaction};
+use crate::engine::text::{plain, tail_of};
+use crate::engine::words::reaction::{ReactionEnd, document, variables};
+use crate::world::process::groups::{self, Note};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
+use crate::world::store::home::Home;
+
+/// Runs every reaction to a moment, in the order given, whether or not the ones before failed. `extra` is
+/// told beside what the loop itself says. `stop` ends the running one and leaves the rest out.
+pub fn react(
+    home: &Home,
+    subject: &Loop,
+    on: On,
+    extra: &Map<String, Value>,
+    stop: &dyn Fn() -> bool,
+) -> Vec<ReactionEnd> {
+    let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
+    let mut ends = Vec::new();
+    for reaction in reactions.filter(|reaction| reaction.on == on) {
+        if stop() {
+            break;
+        }
+        ends.push(run(home, subject, reaction, extra, stop));
+    }
+    ends
+}
+
+fn run(
+    home: &Home,
+    subject: &Loop,
+    reaction: &Reaction,
+    extra: &Map<String, Value>,
+    stop: &dyn Fn() -> bool,
+) -> ReactionEnd {
+    let on = reaction.on;
+    let mut variables = variables(subject, on);
+    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    let input = document(subject, on, extra).to_string() + "\n";
+    let spec = ProcessSpec {
+        program: "sh",
+        arguments: &["-c", &reaction.run],
+        folder: &subject.place.folder,
+        without: &[],
+        variables: &variables,
+        input: Some(input.as_bytes()),
+        within: Some(Duration::from_secs(reaction.timeout_s)),
+    };
+    let note = groups::note(home, &subject.id).ok();
+    let ended = process::run(&spec, Capture::ForReading, note.as_ref().map(Note::file), stop);
+    let result = |verdict, exit, elapsed_ms, output: &str| ReactionEnd {
+        on,
+        run: reaction.run.clone(),
+        verdict,
+        exit,
+        elapsed_ms,
+        tail: tail_of(output, TAIL_CHARS),
+    };
+    match ended {
+        Err(error) => result(Verdict::Failed, None, 0, &error.to_string()),
+        Ok(ended) => {
+            let (verdict, exit) = match ended.cause {
+                ExitCause::Exit(0) => (Verdict::Passed, Some(0)),
+                ExitCause::Exit(code) => (Verdict::Failed, Some(code)),
+                ExitCause::TimedOut => (Verdict::TimedOut, None),
+                _ => (Verdict::Unknown, None),
+            };
+            result(verdict, exit, ended.elapsed_ms, &plain(&String::from_utf8_lossy(&ended.output)))
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "reactions_tests.rs"]
+mod tests;

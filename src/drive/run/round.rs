@@ -1,0 +1,167 @@
+//! One round: an iteration, then its boundary, then what follows from that. A boundary that cannot be
+//! recorded is remembered, said once, and its limits hold all the same.
+
+use serde_json::Map;
+
+use super::Runner;
+use super::attempt::Attempt;
+use super::reactions::react;
+use super::watch::Cancels;
+use crate::drive::boundary::{Boundary, Closing, Open};
+use crate::drive::end;
+use crate::drive::start::place;
+use crate::engine::boundary::decide::{Decision, spent_at_rest};
+use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
+use crate::engine::events::News;
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::run::On;
+use crate::engine::record::{Loop, Status};
+use crate::engine::usage::Usage;
+use crate::world::env;
+use crate::world::files::fingerprint::fingerprint;
+use crate::world::store::view;
+
+impl Runner<'_> {
+    /// Tries once, judges, and does what was decided.
+    pub(super) fn round(&mut self) {
+        if !self.delay() || self.signals.times() > 0 || self.is_asked() {
+            return self.obey();
+        }
+        if let Some(gone) = place::gone(&self.ledger.record.place) {
+            return self.end(Outcome::Blocked, gone.lines().next().unwrap_or_default());
+        }
+        if let Some(ending) = spent_at_rest(&self.ledger.record) {
+            return self.ledger.end(&ending);
+        }
+        let Some(attempt) = self.attempt() else { return };
+        self.is_rested = false;
+        let usage = attempt.usage.clone();
+        let judged = self.ledger.open().and_then(|open| self.judge(open, attempt));
+        match judged {
+            Some((boundary, facts)) => self.follow(boundary, &facts),
+            None => self.count_late(usage),
+        }
+    }
+
+    /// Somebody ended the loop while the agent was at work: what it used was used all the same.
+    fn count_late(&self, usage: Option<Usage>) {
+        let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
+        if let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage) {
+            let why = format!("what the last iteration used could not be counted: {error:#}");
+            self.tell(&News::Noted(&why));
+        }
+    }
+
+    /// Judges and records. `None` when the record is another's to write by now.
+    fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
+        let signalled = self.signals.times() > 0;
+        // A pause for now has said that this iteration is repeated, however it ended since.
+        if signalled || open.before.state.status == Status::Paused {
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
+        }
+        let seen = |attempt: &Attempt| Seen {
+            order: open.order(),
+            claim: attempt.claim.clone(),
+            agent: attempt.agent.clone(),
+            jitter: u16::try_from(env::random() % 1000).unwrap_or(0),
+        };
+        let id = self.ledger.record.id.clone();
+        let cancels = Cancels::new(self.home, &id);
+        let stop = || (self.tick() && !signalled) || cancels.any();
+        let usage = attempt.usage.clone();
+        let gather = |seen, stop: &dyn Fn() -> bool| {
+            open.gather(seen, usage.clone(), stop, &|news| self.tell(news))
+        };
+        let facts = gather(seen(&attempt), &stop).or_else(|| {
+            // A signal or an order ended a check: nothing is known of the iteration but that it was broken off.
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
+            gather(seen(&attempt), &|| false)
+        })?;
+        let closing = Closing { lost: self.loss(), ..Closing::default() };
+        let boundary = self.ledger.boundary(open, &facts, closing)?;
+        Some((boundary, facts))
+    }
+
+    /// Tells what the boundary came to, and does what stands around it.
+    fn follow(&mut self, boundary: Boundary, facts: &Facts) {
+        let Boundary { after, decision, note } = boundary;
+        if let Some(note) = note {
+            self.tell(&News::Noted(&note));
+        }
+        let counted = after.state.completed > self.ledger.record.state.completed;
+        let began = std::mem::replace(&mut self.ledger.record, after);
+        let _ = view::write(&self.ledger.record);
+        if counted {
+            self.handoff = None;
+            let exit = match facts.seen.agent.process {
+                Some(ProcessEnd::Exit(code)) => Some(code),
+                _ => None,
+            };
+            let ends = match &decision {
+                Decision::Finish(ending) => Some(ending.outcome),
+                _ => None,
+            };
+            match &facts.seen.agent.process {
+                Some(ProcessEnd::Skipped(why)) => {
+                    self.tell(&News::Skipped { record: &began, why });
+                }
+                _ => self.tell(&News::IterationEnded { after: &self.ledger.record, exit, ends }),
+            }
+            if let Some(fault) = self.keep_work() {
+                self.end_without_a_repository(&fault);
+            }
+        }
+        if self.stalls_by_half(&began) {
+            self.react(On::Stall);
+        }
+        match decision {
+            Decision::Wait { .. } => {
+                self.react(On::Wait);
+            }
+            Decision::Finish(_) if !self.ledger.is_behind() => {
+                end::wind_up(self.home, self.ledger.record.clone());
+            }
+            Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
+        }
+    }
+
+    /// Whether this boundary is the first of a row without progress that reaches half of its limit.
+    fn stalls_by_half(&self, before: &Loop) -> bool {
+        let stall = self.ledger.record.contract.limits.stall;
+        let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
+        reaches(self.ledger.record.state.still) && !reaches(before.state.still)
+    }
+
+    /// Runs the user's commands for a moment, tells those that failed, and gives the first such.
+    pub(super) fn react(&self, on: On) -> Option<String> {
+        let stop = || self.signals.times() > 1;
+        let mut first = None;
+        for end in react(self.home, &self.ledger.record, on, &Map::new(), &stop) {
+            if end.failed() {
+                let why = end.line();
+                self.tell(&News::ReactionFailed { on, run: &end.run, why: &why });
+                first.get_or_insert(why);
+            }
+        }
+        first
+    }
+
+    /// What crew itself did to the working tree is no progress of the agent's.
+    pub(super) fn look_at_the_tree(&mut self, what: &str) {
+        let is_watched = self.ledger.record.watches_the_tree();
+        let tree = is_watched.then(|| fingerprint(&self.ledger.record)).flatten().map(|it| it.hash);
+        let protected = self.ledger.record.protected.clone();
+        self.ledger.change(what, |record| {
+            record.state.tree.clone_from(&tree);
+            record.protected.clone_from(&protected);
+        });
+    }
+
+    /// The user's words that wait are in the prompt of the iteration that begins.
+    pub(super) fn mark_as_told(&mut self) {
+        let told = self.ledger.record.state.words.len();
+        if told != self.ledger.record.state.told {
+            self.ledger.change("told the agent", |record| record.state.told = told);
+        }
+    }
+}

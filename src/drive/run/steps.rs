@@ -1,0 +1,382 @@
+//! The steps of git around an iteration: the rebase before it, the commit and the push after it. They are taken in
+//! the repository that the loop began in or not at all. One that does not work is told; only what a person must
+//! settle ends the loop.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use super::Runner;
+use super::watch::Cancels;
+use crate::engine::boundary::protect;
+use crate::engine::events::News;
+use crate::engine::git::{GitFault, Pushed, Rebased, Step, Trouble, commit_message, named};
+use crate::engine::record::Loop;
+use crate::engine::record::git_memory::{Failures, GitMemory, Sent};
+use crate::engine::record::outcome::{Ending, Outcome};
+use crate::world::files::protected;
+use crate::world::git::commit::Kept;
+use crate::world::git::drafts::{self, Drafts, Left};
+use crate::world::git::pin;
+use crate::world::git::steps::{Steps, following};
+use crate::world::store::home::Home;
+
+impl Runner<'_> {
+    /// How a loop ends whose repository is lost: before its end is recorded, so that no page of a finished loop
+    /// passes over it.
+    pub(super) fn loss(&self) -> Option<Ending> {
+        let (git, place) = (self.run().git, &self.ledger.record.place);
+        let is_unlooked = !git.commit && !git.push && pin::seems_there(place);
+        if is_unlooked || place.repository.is_none() {
+            return None;
+        }
+        let fault = pin::stand(place, Step::Commit).err();
+        let fault = fault.filter(|fault| fault.trouble == Trouble::Repository)?;
+        Some(Ending { outcome: Outcome::Blocked, proof: None, why: reason(&fault) })
+    }
+
+    /// Commits and pushes what an iteration changed. Gives the fault of a repository that is lost.
+    pub(super) fn keep_work(&mut self) -> Option<GitFault> {
+        let run = self.run().git;
+        let fault = if run.commit { self.commit() } else { None };
+        let pushes = run.push && fault.is_none() && self.signals.times() == 0;
+        let fault = if pushes { self.push() } else { fault };
+        fault.filter(|fault| fault.trouble == Trouble::Repository)
+    }
+
+    /// Without its repository a loop cannot go on. Where it ends anyway, its last work is in no commit.
+    pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
+        let why = self.ledger.record.state.ending.as_ref().map(|ending| ending.why.clone());
+        if self.ledger.record.is_live() {
+            self.end(Outcome::Blocked, &reason(fault));
+        } else if self.run().git.commit && why != Some(reason(fault)) {
+            self.tell(&News::CommitFailed { why: &fault.line() });
+            self.remember_of_git(|git| git.commits.add(reason(fault)));
+        }
+    }
+
+    /// Commits what the iteration changed. The commit is no progress of the next one.
+    fn commit(&mut self) -> Option<GitFault> {
+        self.ledger.record.place.repository.as_ref()?;
+        let message = commit_message(&self.ledger.record);
+        let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
+        let kept = drafts.and_then(|drafts| {
+            let stop = self.second_wish("commit");
+            let kept = self.steps_until(&stop, |steps| steps.commit(&message, drafts.as_ref()));
+            kept.unwrap_or_else(|| Err(unlisted(Step::Commit))).map(|kept| (kept, drafts))
+        });
+        match kept {
+            Ok((kept, drafts)) => {
+                self.committed(&message, kept, drafts);
+                None
+            }
+            Err(fault) => {
+                if fault.trouble != Trouble::Repository {
+                    self.tell(&News::CommitFailed { why: &fault.line() });
+                    self.remember_of_git(|git| git.commits.add(reason(&fault)));
+                }
+                Some(fault)
+            }
+        }
+    }
+
+    /// Tells of a commit, and of what is not in it.
+    fn committed(&mut self, message: &str, kept: Kept, mut drafts: Option<Drafts>) {
+        let Kept { commit, branch, taken, ignored, left, nested } = kept;
+        let ignored: Vec<_> =
+            ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
+        if !ignored.is_empty() {
+            self.tell(&News::Noted(&format!(
+                "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
+                drafts::told(&ignored)
+            )));
+        }
+        for path in nested {
+            if self.nested.insert(path.clone()) {
+                self.tell(&News::Noted(&format!(
+                    "{} is a repository of its own: what is in it is in no commit of this loop (git submodule \
+                     add takes it in, or remove the .git in it)",
+                    path.display()
+                )));
+            }
+        }
+        if self.ledger.record.state.git.commits != Failures::default() {
+            self.remember_of_git(|git| git.commits = Failures::default());
+        }
+        if let Some(drafts) = &mut drafts {
+            self.tell_of_drafts_that_left(drafts, &left);
+        }
+        let Some(commit) = commit else { return };
+        let subject = message.lines().next().unwrap_or_default();
+        let branch = branch.as_deref();
+        self.tell(&News::Committed { commit: &commit, branch, subject });
+        if let (Some(drafts), false) = (&mut drafts, taken.is_empty()) {
+            self.tell(&News::Noted(&format!(
+                "the agent changed what you had not committed, so it is in {commit} whole: {} (crew show --before \
+                 FILE prints yours)",
+                drafts::told(&taken)
+            )));
+            let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
+        }
+        self.tell_of_another_branch(branch);
+        self.look_at_the_tree(&format!("committed {commit}"));
+    }
+
+    /// Says once which of the user's files do not stand any more as they left them, though no commit of crew's has
+    /// them.
+    fn tell_of_drafts_that_left(&mut self, drafts: &mut Drafts, left: &Left) {
+        let Left { committed, gone } = left;
+        let new = |path: &&PathBuf| !self.missed.contains(*path);
+        let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
+        for (paths, what) in [
+            (committed, "what you had not committed is in a commit that is not crew's"),
+            (&gone, "what you had not committed is gone, or is as it is committed"),
+        ] {
+            if paths.is_empty() {
+                continue;
+            }
+            let kept = |path: &PathBuf| drafts::is_kept(self.home, &self.ledger.record.id, path);
+            let way_out = match paths.iter().filter(|path| kept(path)).count() {
+                0 => "no copy is kept",
+                count if count == paths.len() => "crew show --before FILE prints yours",
+                _ => "crew show --before FILE prints yours, where a copy is kept",
+            };
+            self.tell(&News::Noted(&format!("{what}: {} ({way_out})", drafts::told(paths))));
+        }
+        self.missed.extend(gone);
+        if !committed.is_empty() {
+            let _ = drafts.forget(self.home, &self.ledger.record.id, committed);
+        }
+    }
+
+    /// Says once that the commits go to another branch than the loop's.
+    fn tell_of_another_branch(&mut self, branch: Option<&str>) {
+        let own = self.ledger.record.branch();
+        if branch == own {
+            self.elsewhere = None;
+        } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
+            self.tell(&News::Noted(&on_another_branch(own, branch)));
+            self.elsewhere = Some(branch.unwrap_or_default().to_owned());
+        }
+    }
+
+    fn drafts(&self) -> Result<Drafts, GitFault> {
+        let cause = match Drafts::read(self.home, &self.ledger.record.id) {
+            Ok(Some(drafts)) => return Ok(drafts),
+            Ok(None) => "the list of what was yours at the start is gone".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let cure = "crew resume --commit=all takes everything in".to_owned();
+        Err(GitFault { step: Step::Commit, trouble: Trouble::Other, cause, cure })
+    }
+
+    /// The first Ctrl-C lets a step end, which is said once; a second or a cancel ends it.
+    fn second_wish(&self, step: &str) -> impl Fn() -> bool {
+        let is_told = Cell::new(false);
+        let cancels = Cancels::new(self.home, &self.ledger.record.id);
+        move || {
+            if self.tick() && !is_told.replace(true) {
+                let most = if step == "push" { "two" } else { "five" };
+                self.tell(&News::Noted(&format!(
+                    "a {step} is under way and is let end, {most} minutes at most; Ctrl-C again ends it at once"
+                )));
+            }
+            self.signals.times() > 1 || cancels.any()
+        }
+    }
+
+    fn push(&mut self) -> Option<GitFault> {
+        let pushed = {
+            let stop = self.second_wish("push");
+            let sent = self.ledger.record.state.git.pushed.as_ref();
+            let rebases = self.run().git.rebase.is_some();
+            self.steps_until(&stop, |steps| steps.push(self.ledger.record.branch(), sent, rebases))
+        };
+        let is_here = self.ledger.record.place.repository.is_some();
+        let pushed = pushed
+            .unwrap_or_else(|| Err(if is_here { unlisted(Step::Push) } else { without_git() }));
+        match pushed {
+            Ok(pushed) => {
+                self.pushed(&pushed);
+                None
+            }
+            Err(fault) => {
+                self.tell(&News::PushFailed { why: &fault.line() });
+                self.remember_of_git(|git| git.pushes.add(reason(&fault)));
+                Some(fault)
+            }
+        }
+    }
+
+    fn pushed(&mut self, pushed: &Pushed) {
+        let Pushed { branch, remote, commit, .. } = pushed;
+        if !pushed.was_up_to_date {
+            self.tell(&News::Pushed { branch, remote });
+        }
+        if pushed.upstream_was_set {
+            self.trusted = self.trusted.take().map(|before| following(&before, branch, remote));
+        }
+        let trusted = self.trusted.clone();
+        let sent = Sent {
+            remote: remote.clone(),
+            branch: branch.clone(),
+            commit: commit.clone(),
+            rebased: None,
+        };
+        let known = &self.ledger.record.state.git;
+        if pushed.upstream_was_set
+            || known.pushed.as_ref() != Some(&sent)
+            || known.pushes != Failures::default()
+        {
+            self.ledger.change(&format!("pushed {branch} to {remote}"), |record| {
+                record.trusted.clone_from(&trusted);
+                record.state.git.pushed = Some(sent.clone());
+                record.state.git.pushes = Failures::default();
+            });
+        }
+    }
+
+    fn remember_of_git(&mut self, change: impl Fn(&mut GitMemory)) {
+        self.ledger.change("a step of git", |record| change(&mut record.state.git));
+    }
+
+    /// Takes steps of git; `None` outside git.
+    fn steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
+        self.steps_until(&|| self.signals.times() > 1, take)
+    }
+
+    fn steps_until<T>(
+        &self,
+        stop: &dyn Fn() -> bool,
+        take: impl FnOnce(Steps<'_>) -> T,
+    ) -> Option<T> {
+        Some(take(Steps::new(&self.ledger.record.place, self.trusted.as_ref()?, stop)))
+    }
+
+    /// What stands at the protected paths; `None` where nothing is protected.
+    fn protected(&self) -> Option<protect::Marks> {
+        self.ledger.record.protected.as_ref()?;
+        protected::look(&self.ledger.record).ok()
+    }
+
+    /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
+    pub(super) fn rebase(&mut self, onto: &str) -> bool {
+        let before = self.protected();
+        let checkout = self.ledger.record.place.checkout.clone();
+        let drafts = self.drafts().ok().filter(|_| self.run().git.commit);
+        let drafts = drafts.map(|drafts| (drafts.untouched(&checkout), drafts));
+        let carried = self.sent_commit_below();
+        match self.steps(|steps| steps.rebase(self.ledger.record.branch(), onto)) {
+            None | Some(Ok(Rebased::NothingNew)) => true,
+            Some(Err(fault)) if fault.trouble == Trouble::Branch => {
+                self.tell(&News::Noted(&fault.line()));
+                true
+            }
+            Some(Ok(Rebased::Onto(_))) => {
+                self.tell(&News::Rebased { onto });
+                let after = self.protected();
+                if let (Some(began), Some(before), Some(after)) =
+                    (&mut self.ledger.record.protected, before, after)
+                {
+                    began.marks = protect::moved(&began.marks, &before, after);
+                }
+                if let Some((untouched, mut drafts)) = drafts {
+                    let _ =
+                        drafts.mark_again(self.home, &self.ledger.record.id, &checkout, untouched);
+                }
+                self.carry(carried);
+                self.look_at_the_tree(&format!("rebased onto {onto}"));
+                true
+            }
+            Some(Err(fault)) => {
+                self.end(Outcome::Blocked, &fault.line());
+                false
+            }
+        }
+    }
+
+    /// What crew pushed last, or what was pushed before the loop, if it is below what is checked out: a rebase then
+    /// makes another commit of it.
+    fn sent_commit_below(&self) -> Option<Sent> {
+        let seen = || self.steps(|steps| steps.seen()).flatten().filter(|_| self.run().git.push);
+        let sent = self.ledger.record.state.git.pushed.clone().or_else(seen)?;
+        let head = pin::stand(&self.ledger.record.place, Step::Rebase).ok()?.head?;
+        let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
+        self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
+    }
+
+    /// Remembers what a rebase made of it.
+    fn carry(&mut self, sent: Option<Sent>) {
+        let Some(sent) = sent else { return };
+        let head =
+            pin::stand(&self.ledger.record.place, Step::Rebase).ok().and_then(|stand| stand.head);
+        let sent = Sent { rebased: head, ..sent };
+        self.remember_of_git(|git| git.pushed = Some(sent.clone()));
+    }
+}
+
+/// Cause and way out.
+fn reason(fault: &GitFault) -> String {
+    format!("{}; {}", fault.cause, fault.cure)
+}
+
+/// Nothing is done where it cannot be told which programs the user's own settings name.
+fn unlisted(step: Step) -> GitFault {
+    let cause = "git's settings could not be listed when the loop began".to_owned();
+    GitFault { step, trouble: Trouble::Other, cause, cure: "crew resume looks again".to_owned() }
+}
+
+fn without_git() -> GitFault {
+    GitFault {
+        step: Step::Push,
+        trouble: Trouble::NoRemote,
+        cause: "this is no git repository".to_owned(),
+        cure: "git init".to_owned(),
+    }
+}
+
+/// What is said where another branch than the loop's is checked out.
+pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
+    match (own, branch) {
+        (Some(own), Some(branch)) => format!(
+            "{branch} is checked out, and the loop's branch is {own}: commits go to {branch}, and nothing is pushed \
+             from it (git switch {own}, or crew resume --push goes on with {branch})"
+        ),
+        (Some(own), None) => format!(
+            "no branch is checked out, and the loop's is {own}: no branch holds the commits (git switch {own})"
+        ),
+        (None, Some(branch)) => {
+            format!("the loop began on no branch, and {branch} is checked out: commits go to it")
+        }
+        (None, None) => NO_BRANCH.to_owned(),
+    }
+}
+
+/// What is said where commits would be on no branch.
+pub const NO_BRANCH: &str =
+    "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
+
+/// Lists what is the user's, if nobody has yet; gives what to say of it.
+pub fn drafts_of(
+    home: &Home,
+    record: &Loop,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<String>, GitFault> {
+    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
+    else {
+        return Ok(Vec::new());
+    };
+    let steps = Steps::new(&record.place, trusted, stop);
+    let listed = drafts::list(home, &record.id, &steps)?;
+    let one = |files: &[String], before: &str, after: &str| {
+        (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
+    };
+    let left_out = one(
+        &listed.drafts,
+        "not committed here, and left out of crew's commits until the agent changes it: ",
+        " (--commit=all takes it in)",
+    );
+    let nested = one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
+    let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
+    let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
+    Ok(left_out.into_iter().chain(nested).chain(not_kept).collect())
+}

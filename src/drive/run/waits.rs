@@ -1,0 +1,117 @@
+//! Between two iterations: the delay, and the wait for the model's service or after a crash. They look at the wall clock in
+//! short steps, so that a lid that opens after a reset goes on at once, and end as soon as a person asks.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Runner;
+use crate::engine::boundary::facts::Order;
+use crate::engine::boundary::limits::time_left_ms;
+use crate::engine::events::News;
+use crate::engine::record::Status;
+use crate::engine::record::outcome::{Ending, Outcome};
+use crate::world::clock::{self, Stopwatch};
+use crate::world::{store, terminal};
+
+/// Between two looks at signals and the clock.
+const STEP: Duration = Duration::from_millis(100);
+/// Milliseconds between two looks for an order, which read the record.
+const ORDERS_MS: u64 = 500;
+
+impl Runner<'_> {
+    /// Sleeps until the wait is over, or a person cuts it short by Enter, then has the iteration begin.
+    pub(super) fn wait(&mut self) {
+        self.tell(&News::Waiting(&self.ledger.record));
+        self.is_rested = true;
+        // What was typed before asks for nothing.
+        terminal::enter_was_pressed();
+        let due = self.ledger.record.state.due.unwrap_or_else(|| clock::now().wall);
+        if !self.sleep_until(due, &terminal::enter_was_pressed) {
+            return self.obey();
+        }
+        self.ledger.begin("the wait is over");
+    }
+
+    /// Lets the delay between two iterations pass, as long as the loop has time; false when somebody asked for
+    /// something meanwhile.
+    pub(super) fn delay(&mut self) -> bool {
+        let delay = self.run().pace.delay_s.saturating_mul(1000);
+        if self.is_rested {
+            return true;
+        }
+        if delay == 0 {
+            let git = self.run().git;
+            if git.commit || git.push {
+                self.ledger.begin("the last iteration's work is kept");
+            }
+            return true;
+        }
+        let left = time_left_ms(&self.ledger.record, clock::now().awake_ms).unwrap_or(u64::MAX);
+        let most = i64::MAX / 1_000_000;
+        let rest =
+            TimeDelta::milliseconds(i64::try_from(delay.min(left)).unwrap_or(most).min(most));
+        let until = clock::now().wall + rest;
+        self.tell(&News::Delayed { record: &self.ledger.record, until });
+        let is_over = self.sleep_until(until, &|| false);
+        if is_over {
+            self.ledger.begin("the delay is over");
+        }
+        is_over
+    }
+
+    /// Sleeps, or until `is_cut_short` says so; false when a signal came, an order was left, or the record was
+    /// changed by another.
+    fn sleep_until(&self, due: DateTime<Utc>, is_cut_short: &dyn Fn() -> bool) -> bool {
+        let mut looked: Option<Stopwatch> = None;
+        while clock::now().wall < due && !is_cut_short() {
+            if self.tick() {
+                return false;
+            }
+            if looked.is_none_or(|looked| looked.elapsed_ms() >= ORDERS_MS) {
+                if self.is_asked() {
+                    return false;
+                }
+                looked = Some(Stopwatch::start());
+            }
+            let left = (due - clock::now().wall).to_std().unwrap_or_default();
+            clock::sleep(STEP.min(left));
+        }
+        true
+    }
+
+    /// Ends the loop between two iterations.
+    pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
+        self.ledger.end(&Ending { outcome, proof: None, why: why.to_owned() });
+    }
+
+    /// Whether an order waits, or the record is another than the one that is known.
+    pub(super) fn is_asked(&self) -> bool {
+        let id = &self.ledger.record.id;
+        let ordered = store::order(self.home, id).is_some();
+        let changed = || {
+            let found = store::load(self.home, id);
+            found.is_ok_and(|found| {
+                !found.is_live() || found.state.status != self.ledger.record.state.status
+            })
+        };
+        ordered || (!self.ledger.is_behind() && changed())
+    }
+
+    /// Does what was asked for between two iterations: a signal interrupts, a cancel ends, a pause pauses.
+    pub(super) fn obey(&mut self) {
+        if self.signals.times() > 0 {
+            self.tell(&News::Stopping);
+            return self.end(Outcome::Interrupted, self.signal_why());
+        }
+        match store::order(self.home, &self.ledger.record.id) {
+            Some(Order::Cancel { by, reason }) => {
+                self.ledger.end(&Ending::cancelled(&by, reason.as_deref()));
+            }
+            Some(Order::Pause) if self.ledger.record.state.status != Status::Paused => {
+                self.ledger.pause();
+            }
+            Some(Order::Pause) | None => {}
+        }
+    }
+}

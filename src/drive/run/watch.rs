@@ -1,0 +1,102 @@
+//! What crew hears of an agent at work, and when it has it end: a signal of the person at the keyboard, a
+//! cancel, or a pause that is to take hold at once.
+
+use std::cell::Cell;
+
+use super::Runner;
+use crate::agents::OutputReader;
+use crate::engine::events::News;
+use crate::engine::record::LoopId;
+use crate::engine::text::plain;
+use crate::world::clock::Stopwatch;
+use crate::world::process::{StopRequest, Watch};
+use crate::world::store;
+use crate::world::store::home::Home;
+
+/// Milliseconds between two looks for an order, which is a look at the disk.
+const ORDERS_MS: u64 = 200;
+
+/// One agent, watched.
+pub struct Watcher<'a, 'runner> {
+    runner: &'a Runner<'runner>,
+    reader: Box<dyn OutputReader>,
+    looked: Stopwatch,
+    is_ordered: bool,
+    was_told: bool,
+}
+
+/// Looks now and then for an order that breaks the iteration off, for whoever asks all the time.
+pub struct Cancels<'a> {
+    home: &'a Home,
+    id: &'a LoopId,
+    looked: Cell<Stopwatch>,
+    found: Cell<bool>,
+}
+
+impl<'a> Cancels<'a> {
+    pub fn new(home: &'a Home, id: &'a LoopId) -> Self {
+        Self { home, id, looked: Cell::new(Stopwatch::start()), found: Cell::new(false) }
+    }
+
+    /// Whether one was there at the last look.
+    pub fn any(&self) -> bool {
+        if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
+            self.looked.set(Stopwatch::start());
+            self.found.set(store::breaks_off(self.home, self.id));
+        }
+        self.found.get()
+    }
+}
+
+impl<'a, 'runner> Watcher<'a, 'runner> {
+    pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn OutputReader>) -> Self {
+        Self { runner, reader, looked: Stopwatch::start(), is_ordered: false, was_told: false }
+    }
+
+    /// What the agent's output came to.
+    pub(super) fn into_reader(self) -> Box<dyn OutputReader> {
+        self.reader
+    }
+
+    /// Whether an order waits that does not leave the agent its iteration.
+    fn orders(&mut self) -> bool {
+        if self.is_ordered || self.looked.elapsed_ms() < ORDERS_MS {
+            return self.is_ordered;
+        }
+        self.looked = Stopwatch::start();
+        self.is_ordered = store::breaks_off(self.runner.home, &self.runner.ledger.record.id);
+        self.is_ordered
+    }
+}
+
+impl Watch for Watcher<'_, '_> {
+    fn line(&mut self, line: &str) {
+        if let Some(words) = self.reader.line(line) {
+            self.runner.tell(&News::Said(&words));
+        }
+    }
+
+    fn error_line(&mut self, line: &str) {
+        self.runner.tell(&News::Said(&plain(line)));
+    }
+
+    fn tool_is_open(&self) -> bool {
+        self.reader.tool_is_open()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.reader.is_closed()
+    }
+
+    fn stop(&mut self) -> Option<StopRequest> {
+        let is_signalled = self.runner.tick();
+        if !is_signalled && !self.orders() {
+            return None;
+        }
+        if !self.was_told {
+            self.was_told = true;
+            self.runner.tell(&News::Stopping);
+        }
+        Some(if self.runner.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })
+    }
+}

@@ -1,0 +1,158 @@
+//! The companion: a process the client runs beside the session, whose exit status 2 starts a turn that the
+//! client's cap does not count. It never guesses; it waits until the boundary takes its file away or turns
+//! it into a ticket, and only a ticket that is still valid wakes the agent.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::stop::{is_ours, ticket};
+use super::undelivered;
+use crate::engine::journal::Event;
+use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::words::prompt;
+use crate::parse::payload::Payload;
+use crate::world::clock;
+use crate::world::files::disk;
+use crate::world::process::unix;
+use crate::world::store::home::{Home, read_pointer};
+use crate::world::store::wakes::{self, Post};
+use crate::world::store::{self, LOCK_WAIT, StoreError, view};
+
+/// The first step of a sleep, and the longest one: a boundary waits for the companion's answer, a reset is
+/// hours away.
+const STEP: Duration = Duration::from_millis(4);
+const STEP_NEAR: Duration = Duration::from_millis(50);
+const STEP_FAR: Duration = Duration::from_secs(1);
+/// How often, in steps, a companion looks whether its loop is still there.
+const LOOK_EVERY: u32 = 10;
+
+/// Beside a stop: waits for a ticket. The words to wake the agent with, or `None` to go quietly.
+pub fn companion(home: &Home, payload: &Payload) -> Result<Option<String>> {
+    let Some((session_id, id)) = owned(home, payload)? else { return Ok(None) };
+    let Some(me) = unix::myself() else { return Ok(None) };
+    let file = wakes::register(home, session_id, &me)?;
+    serve(home, &id, session_id, &file)
+}
+
+/// The net: the session has been idle for a while. When its loop is due some time and nobody that lives has
+/// the ticket, this process takes it over.
+pub fn net(home: &Home, payload: &Payload) -> Result<Option<String>> {
+    if payload.notification.as_deref() != Some("idle_prompt") {
+        return Ok(None);
+    }
+    let Some((session_id, id)) = owned(home, payload)? else { return Ok(None) };
+    let Some(me) = unix::myself() else { return Ok(None) };
+    let held = store::hold(home, &id, LOCK_WAIT)?;
+    let record = held.load()?;
+    if record.state.due.is_none() || wakes::is_held(home, session_id) {
+        return Ok(None);
+    }
+    wakes::clear(home, session_id, None);
+    let file = wakes::register(home, session_id, &me)?;
+    wakes::hand_over(&file, &ticket(&record))?;
+    drop(held);
+    serve(home, &id, session_id, &file)
+}
+
+/// The session and its loop, if it owns one that goes on.
+fn owned<'a>(home: &Home, payload: &'a Payload) -> Result<Option<(&'a str, LoopId)>> {
+    let Some(session_id) = payload.session_id.as_deref().filter(|_| payload.agent_id.is_none())
+    else {
+        return Ok(None);
+    };
+    let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
+    Ok(goes_on(home, &id, session_id).then_some((session_id, id)))
+}
+
+fn goes_on(home: &Home, id: &LoopId, session_id: &str) -> bool {
+    store::load(home, id).is_ok_and(|record| is_live_here(&record, session_id))
+}
+
+fn is_live_here(record: &Loop, session_id: &str) -> bool {
+    matches!(record.state.status, Status::Running | Status::Waiting) && is_ours(record, session_id)
+}
+
+/// Waits on a companion's file until it is taken away, or its ticket is due.
+pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
+    let ended = unix::end_requested()?;
+    let (mut step, mut looks) = (STEP, 0_u32);
+    loop {
+        let longest = match wakes::read(file)? {
+            Post::Gone => return Ok(None),
+            Post::Waiting => STEP_NEAR,
+            Post::Ticket(ticket) => {
+                let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
+                if left.is_zero() {
+                    match redeem(home, id, session_id, file) {
+                        Err(error) if is_busy(&error) => STEP_FAR,
+                        redeemed => return redeemed,
+                    }
+                } else {
+                    left.min(STEP_FAR)
+                }
+            }
+        };
+        // Left as it is, so that the net can take a ticket over.
+        if ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        looks += 1;
+        if looks.is_multiple_of(LOOK_EVERY) && !goes_on(home, id, session_id) {
+            disk::remove(file)?;
+            return Ok(None);
+        }
+        clock::sleep(step.min(longest));
+        step = (step * 2).min(longest);
+    }
+}
+
+/// A lock that somebody keeps a little longer than usual is no reason to lose a wake.
+fn is_busy(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
+}
+
+/// Uses the ticket, under the loop's lock, if it is still good.
+fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let Post::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
+    let mut record = held.load()?;
+    // The ticket is left to the boundary, which sees by it that nobody was woken.
+    if store::order(home, id).is_some() {
+        return Ok(None);
+    }
+    disk::remove(file)?;
+    // Words to the agent and new limits change the record, but not what is waited for.
+    let valid = is_live_here(&record, session_id)
+        && record.state.boundaries == ticket.boundaries
+        && record.state.due.is_none_or(|due| due == ticket.due);
+    if !valid {
+        return Ok(None);
+    }
+    let what = format!("woken for iteration {}", ticket.iteration);
+    if record.state.due.is_none() {
+        held.note(&record, clock::now(), what)?;
+        return Ok(Some(prompt::next(&record)));
+    }
+    let now = clock::now();
+    // A hold is due, too, while its loop runs.
+    let waited = (now.wall - record.state.began.wall).to_std().unwrap_or_default();
+    let is_refused = record.state.status == Status::Waiting;
+    record.state.status = Status::Running;
+    record.state.due = None;
+    record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
+    record.state.began = now;
+    undelivered::take_back(home, &mut record)?;
+    // What the user said during the wait goes with this prompt, which stands in for the boundary's.
+    if let Some(evidence) = &mut record.state.evidence
+        && !record.state.words.is_empty()
+    {
+        evidence.words = std::mem::take(&mut record.state.words);
+    }
+    undelivered::mark(home, &record)?;
+    let record = held.record(record, |next| Event::changed(what, next))?;
+    let _ = view::write(&record);
+    Ok(Some(if is_refused { prompt::woken(&record, waited) } else { prompt::next(&record) }))
+}

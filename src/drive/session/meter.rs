@@ -1,0 +1,177 @@
+//! What a session used since it was last looked at, from the transcripts the client writes: the session's
+//! own and those of its agents. Each is read on from where the last look ended, a few megabytes at a time
+//! and a line at a time; what is left over is read at the next look, and till then the sum says so.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::cap::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
+use crate::engine::record::Loop;
+use crate::engine::record::owner::{Mark, Metered, SessionMemory};
+use crate::engine::usage::Usage;
+use crate::parse::payload::Payload;
+use crate::parse::{transcript, usage};
+use crate::world::clock::{self, Deadline};
+use crate::world::files::disk;
+
+/// The most that is read between two iterations.
+const BYTES: u64 = 4 << 20;
+/// The most where the sum decides something, or is the last.
+const BYTES_WHEN_IT_COUNTS: u64 = 32 << 20;
+/// How many messages of a transcript are remembered, and how many transcripts of agents.
+const MESSAGES: usize = 3;
+const AGENTS: usize = 64;
+/// The most agents' transcripts of one session that are looked through.
+const AGENTS_LISTED: usize = 2000;
+/// An agent that has written nothing for so long has told its last message whole.
+const QUIET: TimeDelta = TimeDelta::seconds(60);
+/// The client writes a line this much later than it dates it, at most.
+const LATE: TimeDelta = TimeDelta::seconds(1);
+
+/// What a look found, and how far it came.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// `None` where there is no transcript to tell.
+    pub usage: Option<Usage>,
+    pub metered: Metered,
+}
+
+/// The memory of a session whose loop begins now: what was used before is not the loop's.
+pub fn begin(prompt_id: Option<String>, transcript: Option<PathBuf>) -> SessionMemory {
+    let transcript_bytes = transcript.as_deref().map_or(0, disk::size);
+    let main = Mark { bytes: transcript_bytes, ..Mark::default() };
+    SessionMemory {
+        prompt_id,
+        transcript_bytes,
+        transcript,
+        metered: Metered { since: Some(clock::now().wall), main, ..Metered::default() },
+        ..SessionMemory::default()
+    }
+}
+
+/// Looks. `it_counts` says that the sum decides something or is the last: then the final message, which the
+/// client writes up to 200 ms after it has told of it, is waited for.
+pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> Reading {
+    let memory = &before.state.session;
+    let file = payload.transcript.as_deref().or(memory.transcript.as_deref());
+    if it_counts && let (Some(file), Some(words)) = (file, &payload.last_message) {
+        await_words(file, memory.transcript_bytes, words);
+    }
+    let unread = file.map_or(0, disk::size).saturating_sub(memory.metered.main.bytes);
+    let budget = if it_counts {
+        BYTES_WHEN_IT_COUNTS
+    } else if unread > BYTES_WHEN_IT_COUNTS {
+        // More than even the end would read stays a lower bound, and no stop waits for a part of it.
+        0
+    } else {
+        BYTES
+    };
+    look(file, &memory.metered, budget)
+}
+
+/// Counts into a record what its session used since the last boundary, when something else than a boundary
+/// stops the loop.
+pub fn catch_up(record: &mut Loop) {
+    let state = &mut record.state;
+    let file = state.session.transcript.as_deref();
+    let Reading { usage, metered } = look(file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
+    if let Some(usage) = usage {
+        state.usage.add(&usage);
+        state.session.metered = metered;
+    }
+}
+
+fn await_words(file: &Path, from: u64, words: &str) {
+    if !disk::exists(file) {
+        return;
+    }
+    let _ = Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(10), || {
+        let (tail, _) = disk::read_end(file, from, TRANSCRIPT_BYTES).ok()?;
+        transcript::ends_with(&tail, words).then_some(())
+    });
+}
+
+fn look(file: Option<&Path>, before: &Metered, budget: u64) -> Reading {
+    let mut metered = before.clone();
+    // A session that began before usage was measured has no beginning to count from.
+    let told = file.filter(|_| before.since.is_some()).and_then(|file| {
+        let now = clock::now().wall;
+        let mut look = Look { usage: Usage::default(), left: budget };
+        look.file(file, &mut metered.main, before.since, before.last)?;
+        look.agents(&file.with_extension("").join("subagents"), &mut metered, now);
+        metered.last = Some(now);
+        Some(look.usage)
+    });
+    Reading { usage: told, metered }
+}
+
+fn is_a_transcript(name: &str) -> bool {
+    name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
+}
+
+struct Look {
+    usage: Usage,
+    /// Bytes that may still be read.
+    left: u64,
+}
+
+impl Look {
+    /// Reads on in one transcript, past lines from before `since`. One that was written anew is read from
+    /// its beginning, past what was counted at the time of the `last` look.
+    fn file(
+        &mut self,
+        file: &Path,
+        mark: &mut Mark,
+        since: Option<DateTime<Utc>>,
+        last: Option<DateTime<Utc>>,
+    ) -> Option<()> {
+        let is_new = disk::size(file) < mark.bytes;
+        let since = if is_new { since.max(last) } else { since };
+        let from = if is_new { 0 } else { mark.bytes };
+        let Self { usage, left } = self;
+        let read = disk::read_lines(file, from, *left, |line, cut| {
+            if cut {
+                usage.lost |= usage::may_hold_one(line);
+                return;
+            }
+            let Some((message, at)) = usage::message(line) else { return };
+            if at.is_none_or(|at| Some(at) >= since) {
+                usage.count(&message, &mut mark.recent, MESSAGES);
+            }
+        });
+        let (end, more) = read.ok()?;
+        usage.behind |= more;
+        *left = left.saturating_sub(end.saturating_sub(from));
+        mark.bytes = end;
+        Some(())
+    }
+
+    /// The transcripts of the session's agents. Only of those written to lately a mark is kept: a record that
+    /// remembered every agent would grow without end. One without a mark began, or began again, after the
+    /// last look.
+    fn agents(&mut self, folder: &Path, metered: &mut Metered, now: DateTime<Utc>) {
+        let names = disk::names(folder, AGENTS_LISTED);
+        self.usage.lost |= names.len() == AGENTS_LISTED;
+        let began = metered.last.map(|last| last - LATE).max(metered.since);
+        let mut marks = std::mem::take(&mut metered.agents);
+        for name in names.into_iter().filter(|name| is_a_transcript(name)) {
+            let file = folder.join(&name);
+            let Some((bytes, changed)) = disk::stamp(&file) else { continue };
+            let known = marks.remove(&name);
+            let since = if known.is_some() { metered.since } else { began };
+            let changed = DateTime::from_timestamp_nanos(i64::try_from(changed).unwrap_or(0));
+            let mut mark = known.unwrap_or_default();
+            if mark.bytes != bytes && Some(changed) >= since {
+                let _ = self.file(&file, &mut mark, since, metered.last);
+            }
+            if changed + QUIET >= now || mark.bytes != bytes && Some(changed) >= since {
+                metered.agents.insert(name, mark);
+            }
+        }
+        while metered.agents.len() > AGENTS {
+            metered.agents.pop_first();
+        }
+    }
+}

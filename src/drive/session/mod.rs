@@ -1,0 +1,361 @@
+//! The session driver's door: one event of the client in, one answer out. Events that are not ours are
+//! answered with nothing at all.
+
+pub mod background;
+pub mod cap;
+pub mod companion;
+pub mod failure;
+pub mod meter;
+pub mod notice;
+pub mod queued;
+pub mod refused;
+pub mod skew;
+pub mod stop;
+pub mod undelivered;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use self::companion::net;
+use self::failure::failure;
+use self::queued::Aside;
+use self::refused::told;
+use self::stop::{Stop, is_ours, stop};
+use super::control::{self, By, Paused};
+use super::end::{self, Attempt, handoff};
+use super::find::{self, Found};
+use super::resume::{Resumed, Taker, resume};
+use super::start::session::{Request, Started, start};
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::owner::Obeyed;
+use crate::engine::record::{Loop, Status};
+use crate::parse::payload::{Payload, pasted_command};
+use crate::parse::queue::split;
+use crate::parse::typed::{Typed, is_the_clients, typed, without_old_orders};
+use crate::parse::{arguments, handoff_words, transcript};
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::home::{Home, read_pointer};
+use crate::world::store::{self, LOCK_WAIT};
+use crate::world::{clock, env};
+
+/// The client gives all of a session's end 1.5 s.
+const END_WAIT: Duration = Duration::from_millis(300);
+/// How far from the transcript's end the mark of an interruption is looked for, in bytes.
+const MARK_WITHIN: u64 = 64 << 10;
+
+/// What crew has to say to an event.
+#[derive(Debug)]
+pub enum Answer {
+    Silent,
+    /// With what is said of commands that the user had queued.
+    Stopped(Stop, Vec<Aside>),
+    Started(Box<Started>),
+    /// The command was understood and could not be obeyed; it costs no model turn.
+    Refused(String),
+    Help,
+    /// `/crew:status`: the loop of this session or working tree.
+    Status(Option<Box<Loop>>),
+    Cancelled(Attempt),
+    Paused(Paused),
+    Resumed(Box<Resumed>),
+    HandedOff(PathBuf),
+    /// The client delivers a queued command that a boundary has obeyed.
+    Already(Obeyed, Box<Loop>),
+    /// An order typed as a message, obeyed and not sent on; whether the loop was over before.
+    Typed(Typed, Box<Loop>, bool),
+    /// The user broke the agent off and says something else: the loop is paused.
+    BrokenOff(Box<Loop>),
+    /// The context was compacted: the task, the rules and the evidence again.
+    Reminded(Box<Loop>),
+    /// A loop of this working tree was interrupted; told once.
+    Interrupted(Box<Loop>),
+    /// The loop waits for the model's service: a notice for the terminal.
+    Waits(Box<Loop>),
+    /// Starts a turn with these words.
+    Wake(String),
+}
+
+impl Answer {
+    /// Whether it carries a prompt, and so what the user wants the agent to be told.
+    pub fn prompts_the_agent(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped(Stop::Continue(_), _)
+                | Self::Resumed(_)
+                | Self::Reminded(_)
+                | Self::Wake(_)
+        )
+    }
+}
+
+/// The prompt of an answer is out.
+pub fn delivered(home: &Home, payload: &Payload) -> Result<()> {
+    let Some(session_id) = &payload.session_id else { return Ok(()) };
+    let id = read_pointer(&home.session_pointer(session_id))?;
+    Ok(id.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
+}
+
+/// Answers one event. An error means: let everything through.
+pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
+    if payload.agent_id.is_some() {
+        return Ok(Answer::Silent);
+    }
+    match payload.event.as_str() {
+        "Stop" => stop(home, payload).map(|(stop, asides)| Answer::Stopped(stop, asides)),
+        "StopFailure" => Ok(failure(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
+        "Notification" => Ok(net(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
+        "UserPromptExpansion" => {
+            let name = payload.command_name.as_deref().and_then(|name| name.strip_prefix("crew:"));
+            let raw = payload.command_args.as_deref().unwrap_or_default();
+            name.map_or(Ok(Answer::Silent), |name| Ok(command(home, payload, name, raw)))
+        }
+        "UserPromptSubmit" => match payload.prompt.as_deref().and_then(pasted_command) {
+            Some(_) if payload.is_another_authors() => Ok(Answer::Silent),
+            Some((name, raw)) => Ok(command(home, payload, &name, &raw)),
+            None => prompt_submitted(home, payload),
+        },
+        "SessionStart" => session_start(home, payload),
+        "SessionEnd" => session_end(home, payload),
+        _ => Ok(Answer::Silent),
+    }
+}
+
+/// Journals what went wrong with an event, if the loop of its session can be told and written.
+pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
+    let Some(session_id) = &payload.session_id else { return };
+    if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id))
+        && let Ok(held) = store::hold(home, &id, END_WAIT)
+        && let Ok(record) = held.load()
+    {
+        let _ = held.note(&record, clock::now(), what);
+    }
+}
+
+/// A slash command. Whatever goes wrong is told to the user, who has just typed it.
+fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
+    let already = had(home, payload).and_then(|record| {
+        let Some(record) = record else { return Ok(None) };
+        let obeyed = queued::was_obeyed(home, &record, payload, name, raw)?;
+        Ok(obeyed.map(|obeyed| Answer::Already(obeyed, Box::new(record))))
+    });
+    if let Ok(Some(already)) = already {
+        return already;
+    }
+    let answer = match name {
+        "loop" => start_loop(home, payload, raw),
+        "cancel-loop" => cancel_loop(home, payload, raw),
+        "status" => status(home, payload),
+        "help" => Ok(Answer::Help),
+        "pause" => pause_loop(home, payload),
+        "resume" => resume_loop(home, payload, raw),
+        "handoff" => hand_off(home, payload, raw),
+        _ => Ok(Answer::Silent),
+    };
+    answer.unwrap_or_else(|error| Answer::Refused(told(&error)))
+}
+
+fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
+        return Ok(Answer::Help);
+    };
+    let session_id = payload.session_id.as_deref().context("the client names no session")?;
+    let request = Request {
+        arguments,
+        session_id,
+        prompt_id: payload.prompt_id.clone(),
+        cwd: payload.cwd.as_deref().context("the client names no folder")?,
+        project: env::path("CLAUDE_PROJECT_DIR"),
+        transcript: payload.transcript.clone(),
+    };
+    let started = start(home, request)?;
+    Ok(started.map_or(Answer::Silent, |started| Answer::Started(Box::new(started))))
+}
+
+fn status(home: &Home, payload: &Payload) -> Result<Answer> {
+    let found = of_session(home, payload)?;
+    if let Some(record) = &found {
+        end::complete(home, record);
+    }
+    Ok(Answer::Status(found.map(Box::new)))
+}
+
+fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+    let reason = queued::reason(raw);
+    Ok(Answer::Cancelled(end::cancel(home, &record.id, "user", reason)?))
+}
+
+fn pause_loop(home: &Home, payload: &Payload) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+    Ok(Answer::Paused(control::pause(home, &record.id, By::User, false)?))
+}
+
+fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let typed = arguments::resume(raw)?;
+    let folder = payload.cwd.as_deref().context("the client names no folder")?;
+    let record = match (&typed.name, of_session(home, payload)?) {
+        (None, Some(record)) => record,
+        (name, _) => match find::find(home, name.as_deref(), folder)? {
+            Found::One(record) => *record,
+            Found::None => bail!("there is no loop to resume\nhint: crew status --all lists them"),
+            Found::Many(_) => bail!("more than one loop could be meant\nhint: crew status --all"),
+        },
+    };
+    let session_id = payload.session_id.as_deref().context("the client names no session")?;
+    let taker = Taker::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
+    let changes = typed.limits.changes();
+    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
+}
+
+/// A procedure is a recipe for the prompts of fresh processes: a session could not be told what to do.
+fn has_a_task(record: &mut Loop) -> Result<()> {
+    if record.contract.task.is_empty() {
+        let id = &record.id;
+        bail!(
+            "loop {id} runs a procedure, which only fresh processes can be told\n\
+             hint: crew resume {id}, in a terminal"
+        );
+    }
+    Ok(())
+}
+
+fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+    let (kind, told) = handoff_words::split(raw);
+    Ok(Answer::HandedOff(handoff::write(home, &record, kind, told, By::User)?))
+}
+
+/// A prompt that is no command: an order typed to crew, or the user's own words. Words typed while the
+/// agent works are steering and left alone.
+fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
+    let prompt = payload.prompt.as_deref().unwrap_or_default();
+    if prompt.trim_start().starts_with("/crew:") {
+        return Ok(Answer::Silent);
+    }
+    let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
+    let words = without_old_orders(prompt);
+    if let Some(order) = typed(words) {
+        return obey(home, payload, order);
+    }
+    if let (true, Some((name, raw))) = (words != prompt, split(words)) {
+        let had = had(home, payload)?;
+        return Ok(had.map_or(Answer::Silent, |_| command(home, payload, name, raw)));
+    }
+    let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
+    if !record.is_live() || !is_ours(&record, session_id) {
+        return Ok(Answer::Silent);
+    }
+    let id = record.id.clone();
+    if is_the_clients(prompt) {
+        // A wake has used its ticket up, so this is the end of a task: the hold is over with it.
+        if record.state.due.is_some() {
+            control::take_up(home, &id, "taken up by the end of a task")?;
+        }
+        return Ok(Answer::Silent);
+    }
+    if record.state.status == Status::Paused {
+        return Ok(Answer::Silent);
+    }
+    let broken_off = payload.transcript.as_deref().is_some_and(|file| {
+        let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
+        tail.is_ok_and(|(tail, _)| transcript::interrupted(&tail))
+    });
+    if broken_off {
+        let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
+        return Ok(Answer::BrokenOff(Box::new(paused)));
+    }
+    if record.state.due.is_some() {
+        control::take_up(home, &id, "taken up by the user's own prompt")?;
+    }
+    Ok(Answer::Silent)
+}
+
+/// Obeys an order that was typed as a message. In a session that never had a loop it is the user's own text.
+fn obey(home: &Home, payload: &Payload, order: Typed) -> Result<Answer> {
+    let Some(record) = had(home, payload)? else { return Ok(Answer::Silent) };
+    let id = &record.id;
+    match &order {
+        Typed::Pause => drop(control::pause(home, id, By::User, false)?),
+        Typed::Cancel { reason } => {
+            drop(end::cancel(home, id, By::User.label(), reason.as_deref())?);
+        }
+        Typed::Status => end::complete(home, &record),
+    }
+    Ok(Answer::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
+}
+
+/// The loop of a session. A start that was cut off leaves a pointer to nothing, which means nothing.
+fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
+    let id = read_pointer(&home.session_pointer(session_id))?;
+    let id = id.filter(|id| store::is_there(home, id));
+    Ok(id.map(|id| store::load(home, &id)).transpose()?)
+}
+
+/// The loop of a session, else the one it had last.
+fn had(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
+    let Some(session_id) = &payload.session_id else { return Ok(None) };
+    if let Some(record) = owned(home, session_id)? {
+        return Ok(Some(record));
+    }
+    let id = read_pointer(&home.last_pointer(session_id))?;
+    let id = id.filter(|id| store::is_there(home, id));
+    Ok(id.map(|id| store::load(home, &id)).transpose()?)
+}
+
+/// The loop this session owns, else the one of its working tree.
+fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
+    if let Some(session_id) = &payload.session_id
+        && let Some(record) = owned(home, session_id)?
+    {
+        return Ok(Some(record));
+    }
+    match &payload.cwd {
+        Some(cwd) => find::of_working_tree(home, cwd),
+        None => Ok(None),
+    }
+}
+
+/// After a compaction reminds the agent; otherwise tells of a loop that lost its owner, and never goes on
+/// with it unasked.
+fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
+    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Silent) };
+    end::complete(home, &record);
+    if payload.source.as_deref() == Some("compact") {
+        let session_id = payload.session_id.as_deref().unwrap_or_default();
+        let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)
+            && is_ours(&record, session_id);
+        return Ok(if goes_on { Answer::Reminded(Box::new(record)) } else { Answer::Silent });
+    }
+    let record = if end::owner_is_gone(home, &record) {
+        match end::interrupt(home, &record.id, end::gone_why(&record), LOCK_WAIT)? {
+            Attempt::Ended(ended) => ended.record,
+            Attempt::Over(record) => *record,
+            Attempt::LeftToTheBoundary => return Ok(Answer::Silent),
+        }
+    } else {
+        record
+    };
+    let told = home.loop_file(&record.id, "told");
+    if record.outcome() != Some(Outcome::Interrupted) || disk::exists(&told) {
+        return Ok(Answer::Silent);
+    }
+    disk::write(&told, b"", Durability::Process)?;
+    Ok(Answer::Interrupted(Box::new(record)))
+}
+
+/// The session is over, and so is its loop's turn to run; a lock that cannot be had in time is answered
+/// with a mark that the next reader honours.
+fn session_end(home: &Home, payload: &Payload) -> Result<Answer> {
+    let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
+    let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
+    if record.is_live() && is_ours(&record, session_id) {
+        let reason = payload.reason.as_deref().unwrap_or("other");
+        let why = format!("its session ended ({reason})");
+        if let Attempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, END_WAIT)? {
+            disk::write(&end::end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
+        }
+    }
+    Ok(Answer::Silent)
+}

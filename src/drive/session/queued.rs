@@ -1,0 +1,137 @@
+//! Commands that the user typed while the agent worked. The client keeps them until its turn ends, which a loop
+//! puts off to its own end; so the boundary obeys them, as its transcript tells of them, and what the client
+//! delivers later is answered in one line. What was typed before the loop, or is not crew's, is left alone.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::refused::told;
+use crate::drive::control::By;
+use crate::drive::end::{self, handoff};
+use crate::engine::boundary::facts::Order;
+use crate::engine::record::owner::{Obeyed, Queue};
+use crate::engine::record::{Loop, LoopId};
+use crate::parse::handoff_words;
+use crate::parse::payload::Payload;
+use crate::parse::queue::{Queued, command, follow, split};
+use crate::world::files::disk;
+use crate::world::store::home::Home;
+use crate::world::{env, store};
+
+/// The most that is read of the transcript at one look.
+const BYTES: u64 = 32 << 20;
+
+/// What a boundary has to say of a queued command, besides its own line.
+#[derive(Debug)]
+pub enum Aside {
+    Status(Box<Loop>),
+    HandedOff(PathBuf),
+    Refused(String),
+}
+
+/// Reads on in the transcript, and leaves the orders that wait there where every order is found. In `claude -p`
+/// prompts come from a program, in the order it wants them in.
+pub fn look(home: &Home, before: &Loop, payload: &Payload, queue: &mut Queue) -> Result<()> {
+    if !read_on(before, payload, queue) {
+        return Ok(());
+    }
+    let (id, by) = (&before.id, By::User.label());
+    for text in &queue.waiting {
+        match (command(text), store::order(home, id)) {
+            (Some(Queued::Cancel(raw)), None | Some(Order::Pause)) => {
+                store::order_cancel(home, id, by, reason(raw))?;
+            }
+            (Some(Queued::Pause), None) => store::order_pause(home, id, by, false)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Brings the queue up to date with the transcript, if a person types there and it can be told.
+fn read_on(before: &Loop, payload: &Payload, queue: &mut Queue) -> bool {
+    let (Some(file), Some(session_id)) = (&payload.transcript, &payload.session_id) else {
+        return false;
+    };
+    if !env::is_attended() {
+        return false;
+    }
+    let from = match queue.bytes {
+        0 => before.state.session.transcript_bytes,
+        bytes => bytes,
+    };
+    if disk::size(file) < from {
+        // It was written anew: what waits cannot be told.
+        *queue = Queue { bytes: disk::size(file), ..Queue::default() };
+        return false;
+    }
+    let each = |line: &str, cut: bool| {
+        if !cut {
+            follow(queue, line, session_id);
+        }
+    };
+    if let Ok((end, _)) = disk::read_lines(file, from, BYTES, each) {
+        queue.bytes = end;
+    }
+    true
+}
+
+/// Takes the commands that wait, for the boundary after `iteration` to remember.
+pub fn take(queue: &mut Queue, iteration: u32) -> Vec<String> {
+    let waiting = queue.waiting.iter_mut().filter(|text| command(text).is_some());
+    let taken: Vec<String> = waiting.map(std::mem::take).collect();
+    let obeyed = taken.iter().cloned().map(|command| Obeyed { command, iteration });
+    queue.obeyed.extend(obeyed);
+    taken
+}
+
+/// Does what is left to do of the commands that were taken, after the boundary is recorded.
+pub fn answer(home: &Home, id: &LoopId, taken: &[String]) -> Vec<Aside> {
+    let asides = taken.iter().filter_map(|text| match command(text)? {
+        Queued::Pause | Queued::Cancel(_) => None,
+        Queued::Status => store::load(home, id).ok().map(|record| Aside::Status(Box::new(record))),
+        Queued::HandOff(raw) => Some(hand_off(home, id, raw)),
+    });
+    asides.collect()
+}
+
+fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
+    let (kind, words) = handoff_words::split(raw);
+    let written = store::load(home, id)
+        .map_err(anyhow::Error::from)
+        .and_then(|record| handoff::write(home, &record, kind, words, By::User));
+    written.map_or_else(|error| Aside::Refused(told(&error)), Aside::HandedOff)
+}
+
+/// What `/crew:cancel-loop` was given as its reason.
+pub fn reason(raw: &str) -> Option<&str> {
+    let raw = raw.trim();
+    let quoted = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    Some(quoted.unwrap_or(raw).trim()).filter(|reason| !reason.is_empty())
+}
+
+/// Whether a command that the client delivers now was obeyed before, and not taken back since; then it is no
+/// longer expected.
+pub fn was_obeyed(
+    home: &Home,
+    record: &Loop,
+    payload: &Payload,
+    name: &str,
+    raw: &str,
+) -> Result<Option<Obeyed>> {
+    let is_it = |obeyed: &Obeyed| split(&obeyed.command) == Some((name, raw.trim()));
+    let mut queue = record.state.session.queue.clone();
+    if !queue.obeyed.is_empty() {
+        read_on(record, payload, &mut queue);
+    }
+    if !queue.obeyed.iter().any(is_it) {
+        return Ok(None);
+    }
+    let mut found = None;
+    end::amend(home, &record.id, "a queued command came that was obeyed", |record| {
+        let obeyed = &mut record.state.session.queue.obeyed;
+        found = obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,29 @@
+//! An error in words: its causes on one line, and on the next the way out. What the system refuses to do with
+//! a file has no way out of its own, and gets one here.
+
+use std::io::{self, ErrorKind};
+
+use crate::world::files::disk::Refused;
+use crate::world::store::StoreError;
+
+/// The words for an error.
+pub fn told(error: &anyhow::Error) -> String {
+    let told = format!("{error:#}");
+    match way_out(error).filter(|_| !told.contains("\nhint: ")) {
+        Some(hint) => format!("{told}\nhint: {hint}"),
+        None => told,
+    }
+}
+
+fn way_out(error: &anyhow::Error) -> Option<&'static str> {
+    let refused = error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(StoreError::Io(error)) => Some(error),
+        _ => cause.downcast_ref::<io::Error>(),
+    })?;
+    refused.get_ref()?.is::<Refused>().then_some(())?;
+    Some(match refused.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space on its disk",
+        ErrorKind::NotFound => "look whether the path is right",
+        _ => "make it yours to read and write, or move aside what stands in its place",
+    })
+}

@@ -1,0 +1,271 @@
+//! The session driver's boundary: the client says that the agent is about to stop. Either the loop goes
+//! on in this very turn, or the stop is let through; when in doubt it is let through.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::TimeDelta;
+
+use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
+use super::queued::{self, Aside};
+use super::{background, meter};
+use crate::drive::boundary::{Boundary, Closing, Open, Recorded, open};
+use crate::drive::control;
+use crate::drive::end::{self, Attempt, Ended, is, wind_up};
+use crate::engine::boundary::decide::{Decision, Hold};
+use crate::engine::boundary::facts::{AgentEnd, Facts, Order, Seen};
+use crate::engine::claim::{self, Claim};
+use crate::engine::record::owner::StopMark;
+use crate::engine::record::{Loop, Status};
+use crate::engine::usage::Usage;
+use crate::parse::payload::Payload;
+use crate::parse::transcript;
+use crate::world::clock::{self, Deadline};
+use crate::world::env;
+use crate::world::files::disk;
+use crate::world::process::unix;
+use crate::world::store::home::{Home, hash, read_pointer};
+use crate::world::store::wakes::{self, Post, Ticket};
+use crate::world::store::{self, Held, LOCK_WAIT, view};
+
+/// What a client under load needs, from the end of a companion, to take its wake: where our answer is there at
+/// the same time, 2.1.197 takes the answer first and ends its session (3 of 14 beside a busy machine).
+const WAKE_TAKEN: Duration = Duration::from_millis(20);
+
+/// What a stop came to.
+#[derive(Debug)]
+pub enum Stop {
+    /// No loop is ours, or this stop is not a boundary of it: nothing is said.
+    NotOurs,
+    /// The loop goes on in this turn, with its next prompt.
+    Continue(Box<Boundary>),
+    /// The loop goes on in a turn of its own that a companion has started.
+    Woken(Box<Boundary>),
+    /// The stop is let through and the loop stays where it is.
+    Held(Box<Boundary>),
+    Finished(Box<Ended>),
+}
+
+/// Opens the boundary of this event, if it is one of a loop that this session and client own.
+pub fn open_ours(home: &Home, payload: &Payload) -> Result<Option<Open>> {
+    let Some(session_id) = payload.session_id.as_deref() else { return Ok(None) };
+    let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
+    let Some(open) = open(home, &id)? else { return Ok(None) };
+    let is_cancelled = matches!(open.order(), Some(Order::Cancel { .. }));
+    let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
+    Ok((!is_paused && is_ours(&open.before, session_id)).then_some(open))
+}
+
+/// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
+pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
+    let not_ours = || Ok((Stop::NotOurs, Vec::new()));
+    let Some(open) = open_ours(home, payload)? else { return not_ours() };
+    let digest = digest(payload);
+    if is_same_stop(&open.before, &digest) {
+        return not_ours();
+    }
+    let mut memory = open.before.state.session.clone();
+    queued::look(home, &open.before, payload, &mut memory.queue)?;
+    let (row, used_a_tool) = cap::row(&open.before, payload);
+    let awaited = background::awaited(&payload.background, used_a_tool, &mut memory);
+    let work = awaited.as_ref().map(|awaited| awaited.work.clone());
+    let decides = open.before.contract.limits.bound_usage();
+    let reading = meter::read(&open.before, payload, decides);
+    let seen = look(&open, payload, work);
+    let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
+        return not_ours();
+    };
+    // The checks may have taken minutes.
+    queued::look(home, &open.before, payload, &mut memory.queue)?;
+    let foreseen = open.foresee(&facts);
+    memory.metered = if decides || goes_on(&foreseen) {
+        reading.metered
+    } else {
+        // The last sum for a while: only now the final message is waited for. Nothing is decided by it.
+        let reading = meter::read(&open.before, payload, true);
+        facts.usage = reading.usage;
+        reading.metered
+    };
+    let session_id = payload.session_id.clone().unwrap_or_default();
+    let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
+    let counts = !matches!(foreseen, Decision::Hold(_));
+    let road = match foreseen {
+        Decision::Continue => Road::choose(home, &session_id, row),
+        Decision::Hold(Hold::Background(_)) if env::is_attended() => {
+            Road::wake(home, &session_id).unwrap_or(Road::Context)
+        }
+        _ => Road::Context,
+    };
+    memory.prompt_id.clone_from(&payload.prompt_id);
+    memory.without_tools = row + 1;
+    memory.transcript.clone_from(&payload.transcript);
+    memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
+    memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
+    if counts {
+        memory.worked_holds = 0;
+    }
+    background::remember(&mut memory, awaited.as_ref().filter(|_| holds));
+    let hold_until = awaited
+        .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
+    let veto = matches!(road, Road::None).then(cap::met);
+    let taken = queued::take(&mut memory.queue, open.before.iteration());
+    let closing = Closing { memory, veto, hold_until, lost: None };
+    let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
+    let Recorded { boundary, held, lock } = recorded;
+    let id = boundary.after.id.clone();
+    let stop = answer(home, &session_id, boundary, held, road)?;
+    drop(lock);
+    Ok((stop, queued::answer(home, &id, &taken)))
+}
+
+/// Hands out the ticket of what was recorded, lets the other companions go, and speaks.
+fn answer(
+    home: &Home,
+    session_id: &str,
+    boundary: Boundary,
+    held: Held,
+    road: Road,
+) -> Result<Stop> {
+    let chosen = match (&boundary.decision, road) {
+        (Decision::Continue | Decision::Hold(Hold::Background(_)), Road::Wake { file, pid }) => {
+            Some((file, pid))
+        }
+        _ => None,
+    };
+    let chosen =
+        chosen.filter(|(file, _)| wakes::hand_over(file, &ticket(&boundary.after)).is_ok());
+    wakes::clear(home, session_id, chosen.as_ref().map(|(file, _)| file.as_path()));
+    let _ = view::write(&boundary.after);
+    drop(held);
+    let cancel = home.loop_file(&boundary.after.id, "cancel");
+    Ok(match (&boundary.decision, chosen) {
+        (Decision::Finish(_), _) => Stop::Finished(Box::new(wind_up(home, boundary.after))),
+        (Decision::Wait { .. } | Decision::Hold(_), _) => Stop::Held(Box::new(boundary)),
+        (Decision::Continue, Some((file, pid))) => await_wake(home, boundary, &file, pid)?,
+        // A cancel that came after the record has ended the loop; the agent must not begin another turn.
+        (Decision::Continue, None) if disk::exists(&cancel) => Stop::NotOurs,
+        (Decision::Continue, None) => Stop::Continue(Box::new(boundary)),
+    })
+}
+
+/// Runs what is worth running. `None` when the client has ended this hook: then nothing is known, and
+/// nothing is recorded.
+pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Result<Option<Facts>> {
+    let ended = unix::end_requested()?;
+    let cancel = home.loop_file(&open.before.id, "cancel");
+    let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
+    let gather =
+        |seen: Seen, stop: &dyn Fn() -> bool| open.gather(seen, usage.cloned(), stop, &|_| ());
+    let facts = match gather(seen.clone(), &give_up) {
+        // A cancel ended a check: the order alone decides.
+        None if !ended.load(Ordering::Relaxed) => {
+            gather(Seen { order: open.order(), ..seen }, &|| ended.load(Ordering::Relaxed))
+        }
+        facts => facts,
+    };
+    Ok(facts.filter(|_| !ended.load(Ordering::Relaxed)))
+}
+
+/// Whether the loop goes on by itself. Then nothing is held up for the last of what was used: the next boundary
+/// counts it.
+fn goes_on(foreseen: &Decision) -> bool {
+    matches!(
+        foreseen,
+        Decision::Continue | Decision::Wait { .. } | Decision::Hold(Hold::Background(_))
+    )
+}
+
+/// A stop is ours when it comes from the session and the very client process that own the loop.
+pub fn is_ours(record: &Loop, session_id: &str) -> bool {
+    let owner = &record.state.owner;
+    owner.session_id.as_deref() == Some(session_id)
+        && unix::client().is_some_and(|client| is(owner, &client))
+}
+
+/// The same words under the same prompt, told by a process that was already running when the last boundary
+/// was recorded, are that boundary's own stop: the plugin may be loaded twice, and the client starts all
+/// hooks of a stop together. A later stop comes at least one answer of the model later.
+fn is_same_stop(record: &Loop, digest: &str) -> bool {
+    let Some(mark) = &record.state.session.last_stop else { return false };
+    mark.digest == digest && unix::started_ms().is_some_and(|started| started <= mark.recorded_ms)
+}
+
+fn digest(payload: &Payload) -> String {
+    let prompt = payload.prompt_id.as_deref().unwrap_or_default();
+    let words = payload.last_message.as_deref().unwrap_or_default();
+    hash(format!("{prompt}\0{words}").as_bytes())
+}
+
+/// The cheap look.
+fn look(open: &Open, payload: &Payload, background: Option<String>) -> Seen {
+    let words = match (&payload.last_message, &payload.transcript) {
+        (Some(words), _) => Some(words.clone()),
+        (None, Some(file)) => {
+            let start = open.before.state.session.transcript_bytes;
+            Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
+                let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
+                transcript::final_text(&tail)
+            })
+        }
+        (None, None) => None,
+    };
+    let contract = &open.before.contract;
+    let read =
+        |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
+    Seen {
+        order: open.order(),
+        claim: words.map_or(Claim::None, read),
+        agent: AgentEnd { background, ..AgentEnd::default() },
+        jitter: 0,
+    }
+}
+
+/// The ticket for the loop as it was just recorded.
+pub fn ticket(after: &Loop) -> Ticket {
+    Ticket {
+        boundaries: after.state.boundaries,
+        iteration: after.iteration(),
+        due: after.state.due.unwrap_or_else(|| clock::now().wall),
+    }
+}
+
+fn paused(after: Loop) -> Boundary {
+    Boundary { after, decision: Decision::Hold(Hold::Paused), note: None }
+}
+
+/// Waits until the client has seen the end of the companion that has the ticket, because its wake counts only
+/// when it comes before our answer. A ticket it did not use is taken back; an order that came since is obeyed,
+/// because nobody else will look at it before the next turn.
+fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<Stop> {
+    if let Some(companion) = unix::identity(pid) {
+        let reaped = || unix::is_reaped(&companion).then_some(());
+        if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
+            clock::sleep(WAKE_TAKEN);
+        }
+    }
+    let id = &boundary.after.id;
+    let held = store::hold(home, id, LOCK_WAIT)?;
+    let is_used = !matches!(wakes::read(file), Ok(Post::Ticket(_)));
+    disk::remove(file)?;
+    let record = held.load()?;
+    drop(held);
+    match (record.state.status, store::order(home, id)) {
+        (Status::Finished, _) | (_, Some(Order::Cancel { .. })) => return Ok(Stop::NotOurs),
+        (Status::Paused, _) => return Ok(Stop::Held(Box::new(paused(record)))),
+        _ if is_used => return Ok(Stop::Woken(Box::new(boundary))),
+        (_, Some(Order::Pause)) => {
+            let record = control::pause_now(home, id, "paused")?;
+            return Ok(Stop::Held(Box::new(paused(record))));
+        }
+        _ => {}
+    }
+    if cap::allows(boundary.after.state.session.without_tools - 1) {
+        return Ok(Stop::Continue(Box::new(boundary)));
+    }
+    Ok(match end::end(home, id, cap::met(), LOCK_WAIT)? {
+        Attempt::Ended(ended) => Stop::Finished(ended),
+        Attempt::Over(_) | Attempt::LeftToTheBoundary => Stop::NotOurs,
+    })
+}

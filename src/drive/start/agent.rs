@@ -1,0 +1,202 @@
+//! From the name of an agent to what is started: one that crew knows, one of the settings', or one that is like
+//! another. The contract keeps the result.
+
+use std::path::Path;
+
+use anyhow::{Error, Result, bail};
+
+use crate::agents::catalogue::{find, unknown};
+use crate::agents::command::command;
+use crate::engine::record::agent::{Agent, Dialect, PromptDoor};
+use crate::engine::settings::merge::Settings;
+use crate::engine::settings::{AgentEntry, DEFAULT_AGENT, Key, Origin, Sourced, Value};
+use crate::world::client;
+use crate::world::files::disk;
+
+/// The agent in force; a typed `--agent-cmd` goes before every name.
+pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
+    if let Some(text) = typed_command {
+        return command(text).map_err(Error::msg);
+    }
+    let origin = settings.layer.values.get(&Key::Agent).map(|agent| &agent.origin);
+    let name = settings.layer.word(Key::Agent).unwrap_or(DEFAULT_AGENT);
+    let mut agent = by_name(settings, name, origin.unwrap_or(&Origin::BuiltIn), &[])?;
+    if let Some(Value::Words(arguments)) = settings.layer.value(Key::Arguments) {
+        agent.command.extend_from_slice(arguments);
+    }
+    Ok(agent)
+}
+
+/// Refuses an agent whose program is not there, seen from `folder`.
+pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
+    let program = agent.command.first().map_or("", String::as_str);
+    let is_path = program.contains('/');
+    let is_there = if is_path {
+        disk::exists(&folder.join(program))
+    } else {
+        !client::on_path(program).is_empty()
+    };
+    if !is_there {
+        let what = if is_path {
+            format!("there is no file `{program}`")
+        } else {
+            format!("there is no program `{program}` on PATH")
+        };
+        bail!(
+            "agent {}: {what}\n\
+             hint: install it, or name another: --agent NAME, or --agent-cmd \"COMMAND\"",
+            agent.name
+        );
+    }
+    Ok(())
+}
+
+/// `above` are the entries that led here, so that entries that are like each other come to an end.
+fn by_name(settings: &Settings, name: &str, named_at: &Origin, above: &[&str]) -> Result<Agent> {
+    let known = find(name);
+    let agents = &settings.layer.agents;
+    let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
+        let own: Vec<&str> = agents.keys().map(String::as_str).collect();
+        return known.ok_or_else(|| Error::msg(at(named_at, &unknown(name, &own))));
+    };
+    if above.contains(&name.as_str()) {
+        return known
+            .ok_or_else(|| Error::msg(at(origin, &format!("agents.{name} is like itself"))));
+    }
+    let base = match &entry.like {
+        Some(like) => by_name(settings, like, origin, &[above, &[name]].concat())?,
+        None => match known {
+            Some(known) => known,
+            None if entry.command.is_some() => blank(),
+            None => bail!(at(
+                origin,
+                &format!(
+                    "agents.{name} has no command: command = [\"my-agent\"], or like = \"claude\""
+                )
+            )),
+        },
+    };
+    Ok(changed(base, name, entry))
+}
+
+fn blank() -> Agent {
+    Agent {
+        name: String::new(),
+        command: Vec::new(),
+        prompt: PromptDoor::default(),
+        dialect: Dialect::default(),
+        permissions: [].into(),
+        max_turns: None,
+        model: None,
+        allow: None,
+    }
+}
+
+fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
+    let mut command = entry.command.clone().unwrap_or(base.command);
+    command.extend_from_slice(&entry.arguments);
+    let mut permissions = base.permissions;
+    permissions.extend(entry.permissions.clone());
+    Agent {
+        name: name.to_owned(),
+        command,
+        prompt: entry.prompt.unwrap_or(base.prompt),
+        dialect: entry.output.unwrap_or(base.dialect),
+        permissions,
+        max_turns: entry.max_turns.clone().or(base.max_turns),
+        model: entry.model.clone().or(base.model),
+        allow: base.allow,
+    }
+}
+
+/// What is wrong, after the line of the file that says so.
+fn at(origin: &Origin, what: &str) -> String {
+    match origin {
+        Origin::BuiltIn | Origin::Typed => what.to_owned(),
+        origin => format!("{origin}: {what}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::settings::merge::{Environment, Layers, merge};
+    use crate::parse::settings::{Whose, parse};
+
+    fn resolved(file: &str) -> String {
+        let user = parse(file, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let layers = Layers { user, ..Layers::default() };
+        match resolve(&merge(&layers, Environment::IsTheUsers, None), None) {
+            Ok(agent) => {
+                let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
+                let (prompt, dialect) = (prompt.label(), dialect.label());
+                let kinds: Vec<&str> = permissions.keys().map(|kind| kind.label()).collect();
+                let turns = max_turns.unwrap_or_default();
+                format!("{name}: {command:?} {prompt} {dialect} {kinds:?} {turns}")
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn an_agent_is_known_or_written_or_like_another() {
+        let claude = find("claude").unwrap();
+        let begins = |file: &str, start: &str| {
+            let found = resolved(file);
+            assert!(found.starts_with(start), "{file}: {found}");
+        };
+        let words = format!("{:?}", claude.command);
+        let words = words.trim_end_matches(']');
+        begins("", &format!("claude: {words}] stdin claude"));
+        begins("[agent]\nargs = [\"--x\"]", &format!("claude: {words}, \"--x\"] stdin"));
+        begins(
+            "[agent]\nname = \"fast\"\nargs = [\"--y\"]\n[agents.fast]\nlike = \"claude\"\nargs = [\"--x\"]",
+            &format!("fast: {words}, \"--x\", \"--y\"] stdin claude"),
+        );
+        begins(
+            "[agents.claude]\nlike = \"claude\"\nargs = [\"--x\"]",
+            &format!("claude: {words}, \"--x\"] stdin claude"),
+        );
+        begins("[agents.claude]\ncommand = [\"/opt/c\"]", "claude: [\"/opt/c\"] stdin claude");
+        let mine = "[agent]\nname = \"mine\"\n[agents.mine]\ncommand = [\"m\", \"-p\"]\nprompt = \"argument\"\n\
+            max_turns = \"--turns\"\npermissions.bypass = [\"--yolo\"]";
+        assert_eq!(resolved(mine), r#"mine: ["m", "-p"] argument text ["bypass"] --turns"#);
+    }
+
+    #[test]
+    fn what_cannot_be_resolved_names_its_line_and_a_way_out() {
+        let table = [
+            (
+                "[agent]\nname = \"claud\"",
+                "config.toml:2: there is no agent claud: did you mean claude?",
+            ),
+            (
+                "[loop]\nagent = \"mine\"\n[agents.mine]\nprompt = \"stdin\"",
+                "config.toml:3: agents.mine has no command: command = [\"my-agent\"], or like = \"claude\"",
+            ),
+            (
+                "[loop]\nagent = \"a\"\n[agents.a]\nlike = \"b\"\n[agents.b]\nlike = \"a\"",
+                "config.toml:3: agents.a is like itself",
+            ),
+            (
+                "[loop]\nagent = \"a\"\n[agents.a]\nlike = \"codx\"",
+                "config.toml:3: there is no agent codx: did you mean codex?",
+            ),
+        ];
+        for (file, expected) in table {
+            assert_eq!(resolved(file), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
+        let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
+        let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let settings = merge(&Layers { user, ..Layers::default() }, Environment::IsTheUsers, None);
+        let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
+        assert_eq!(
+            (agent.name.as_str(), agent.command),
+            ("my-agent", vec!["my-agent".to_owned(), "a b".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! Looks at a folder for the commands that test it: the one detection behind `crew init`,
+//! `--verify auto` and the suggestion of a start without checks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::parse::project::{Detection, LOOKED_FOR, READ, detect};
+use crate::world::files::disk;
+
+/// The largest file that is looked into; what is larger is not there.
+const FILE_BYTES: u64 = 1 << 20;
+
+/// Finds the checks that fit what lies in the folder.
+pub fn checks(folder: &Path) -> Detection {
+    let mut files = BTreeMap::new();
+    for name in READ {
+        if let Ok(Some(text)) = disk::read_text(&folder.join(name), FILE_BYTES) {
+            files.insert(name, text);
+        }
+    }
+    for name in LOOKED_FOR {
+        if disk::exists(&folder.join(name)) {
+            files.insert(name, String::new());
+        }
+    }
+    detect(&files)
+}

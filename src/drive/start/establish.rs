@@ -1,0 +1,240 @@
+//! Makes a loop, whoever drives it: one loop per working tree, and the files in an order that a crash cannot
+//! turn into half a loop (the record comes last; pointers to nothing mean nothing).
+
+use anyhow::{Context, Result, bail};
+
+use crate::drive::end::{self, Attempt};
+use crate::engine::boundary::limits::{Limits, going_on, overtime_ms};
+use crate::engine::boundary::protect;
+use crate::engine::journal::Event;
+use crate::engine::record::contract::{Contract, Place};
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::owner::{Driver, Owner, SessionMemory};
+use crate::engine::record::{Loop, LoopId, State, Status, VERSION};
+use crate::engine::text::count;
+use crate::engine::usage::times::Earlier;
+use crate::world::files::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
+use crate::world::files::{disk, protected, room};
+use crate::world::store::home::{Home, read_pointer, write_pointer};
+use crate::world::store::{self, Held, LOCK_WAIT, view};
+use crate::world::{clock, env, environment, git};
+
+/// What a loop begins with.
+#[derive(Debug)]
+pub struct Beginning {
+    pub place: Place,
+    pub contract: Contract,
+    pub owner: Owner,
+    pub memory: SessionMemory,
+    /// Whether a loop that is in the way is ended first.
+    pub replace: bool,
+}
+
+/// Makes the loop and records its start; its lock is still held in what comes back, with a note for each loop
+/// that had to go. `None` when `is_same` knows the loop that is here as this very command's.
+pub fn establish(
+    home: &Home,
+    beginning: Beginning,
+    is_same: impl Fn(&Loop) -> bool,
+) -> Result<Option<(Held, Loop, Vec<String>)>> {
+    home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
+    home.settle()?;
+    let pointer = home.checkout_pointer(&beginning.place.checkout);
+    let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
+    let _lock = lock.context("another loop is being started in this working tree")?;
+    let session_id = beginning.owner.session_id.clone();
+    let session_pointer = session_id.as_deref().map(|session_id| home.session_pointer(session_id));
+    let mut notes = Vec::new();
+    for occupied in std::iter::once(&pointer).chain(&session_pointer) {
+        let Some(id) = read_pointer(occupied)? else { continue };
+        match vacate(home, &id, &beginning, &is_same)? {
+            Vacancy::SameCommand => return Ok(None),
+            Vacancy::Free(told) => notes.extend(told),
+        }
+    }
+    let id = LoopId::from_random(env::random());
+    let now = clock::now();
+    disk::make_private_folder(&home.loop_folder(&id))?;
+    let checkout = &beginning.place.checkout;
+    let (trusted, repository) = match beginning.owner.driver {
+        Driver::Process => (git::steps::trusted(checkout), git::pin::repository(checkout)),
+        Driver::Session => (None, None),
+    };
+    let environment = match beginning.owner.driver {
+        Driver::Session => Some(environment::of_session(&beginning.place)),
+        Driver::Process => None,
+    };
+    let mut record = Loop {
+        version: VERSION,
+        id,
+        made_by: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: now.wall,
+        contract: beginning.contract,
+        place: Place { repository, ..beginning.place },
+        elapsed_ms: Vec::new(),
+        earlier: Earlier::default(),
+        trusted,
+        environment,
+        protected: None,
+        state: State::begin(beginning.owner, now),
+    };
+    record.state.session = beginning.memory;
+    notes.extend(look(&mut record));
+    write_pointer(&pointer, &record.id)?;
+    if let Some(session_pointer) = &session_pointer {
+        write_pointer(session_pointer, &record.id)?;
+    }
+    view::place_task(home, &mut record)?;
+    let held = store::hold(home, &record.id, LOCK_WAIT)?;
+    let record = begin(home, &held, record)?;
+    room::keep(home, &record.id);
+    Ok(Some((held, record, notes)))
+}
+
+/// Looks at what progress and protected paths are held to, and gives what the user should know of it.
+fn look(record: &mut Loop) -> Vec<String> {
+    let mut notes: Vec<String> = overtime(record).into_iter().collect();
+    if record.watches_the_tree() {
+        let tree = fingerprint(record);
+        notes.extend(match &tree {
+            _ if record.contract.limits.stall == 0 => None,
+            Some(Fingerprint { watched: Some(files), .. }) => {
+                let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
+                Some(format!("{git}: watching {}", count(*files as u64, "file")))
+            }
+            Some(_) => None,
+            None => Some(NO_STALL_RULE.to_owned()),
+        });
+        record.state.tree = tree.map(|tree| tree.hash);
+    }
+    if !record.contract.protect.is_empty() {
+        match protected::begin(record) {
+            Ok((protected, left_out)) => {
+                notes.extend(protect::left_out(&left_out));
+                record.protected = Some(protected);
+            }
+            Err(unseen) => notes.push(unseen.at_the_start().to_owned()),
+        }
+    }
+    notes
+}
+
+/// How far a check may outlast the time limit; `None` where that is the usual one, or there is no check.
+fn overtime(record: &Loop) -> Option<String> {
+    let limits = &record.contract.limits;
+    let is_unusual = limits.max_duration_s != Limits::default().max_duration_s;
+    let times = [limits.max_duration_s.saturating_mul(1000), overtime_ms(limits)];
+    let [limit, over] =
+        times.map(|ms| humantime::format_duration(std::time::Duration::from_millis(ms)));
+    (is_unusual && times[1] > 0 && !record.contract.checks.is_empty())
+        .then(|| format!("a check may outlast the time limit of {limit} by {over}"))
+}
+
+/// Records the start. When that fails the user is told that nothing was started, so nothing may be there.
+fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
+    let file = home.loop_file(&record.id, "loop.json");
+    let started = |next: &Loop| Event::Started { record: Box::new(next.clone()) };
+    let recorded = held.record(record, started);
+    if recorded.is_err() {
+        disk::remove(&file)?;
+    }
+    Ok(recorded?)
+}
+
+enum Vacancy {
+    /// Nothing stands in the way, or no longer: with a note where a loop had to go, or could be resumed.
+    Free(Vec<String>),
+    SameCommand,
+}
+
+/// Sees to it that the loop a pointer names is no obstacle, or says who is in the way.
+fn vacate(
+    home: &Home,
+    id: &LoopId,
+    beginning: &Beginning,
+    is_same: impl Fn(&Loop) -> bool,
+) -> Result<Vacancy> {
+    let record = match store::load(home, id) {
+        Ok(record) => record,
+        Err(
+            store::StoreError::Absent(_)
+            | store::StoreError::Corrupt { .. }
+            | store::StoreError::Newer { is_over: true, .. },
+        ) => {
+            return Ok(Vacancy::Free(Vec::new()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !record.is_live() {
+        end::let_end(&record)?;
+        end::complete(home, &record);
+        let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
+            let (was, resume) = (after(&record), going_on(&record));
+            format!("loop {id} was interrupted {was}: {resume} resumes it; this is a new one")
+        });
+        return Ok(Vacancy::Free(offer.into_iter().collect()));
+    }
+    let same_command =
+        record.state.boundaries == 0 && record.contract == beginning.contract && is_same(&record);
+    if same_command {
+        return Ok(Vacancy::SameCommand);
+    }
+    let attempt = if let Some(attempt) = end::obey_view(home, &record)? {
+        attempt
+    } else if end::owner_is_gone(home, &record) {
+        end::interrupt(home, id, end::gone_why(&record), LOCK_WAIT)?
+    } else if beginning.replace {
+        end::cancel_under(home, id, "user", Some("replaced by a new loop"))?
+    } else {
+        let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
+        bail!(end::elsewhere(&record).unwrap_or_else(occupied));
+    };
+    match attempt {
+        Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
+        Attempt::Over(record) => end::let_end(&record).map(|()| Vacancy::Free(Vec::new())),
+        Attempt::Ended(ended) => {
+            // The new loop's agent must not begin beside the old one's, whatever grace that one has.
+            end::end_groups(home, &record);
+            end::let_end(&ended.record)?;
+            let ended = ended.record;
+            let is_now = format!("loop {id} is now {} {}", ended.standing(), after(&ended));
+            if ended.outcome() != Some(Outcome::Interrupted) {
+                return Ok(Vacancy::Free(vec![is_now]));
+            }
+            let note = format!("{is_now}: {} resumes it; this is a new one", going_on(&ended));
+            let left = end::unproved(&record);
+            Ok(Vacancy::Free(std::iter::once(note).chain(left).collect()))
+        }
+    }
+}
+
+fn after(record: &Loop) -> String {
+    format!("after {}", count(record.state.completed, "iteration"))
+}
+
+fn occupied(record: &Loop, session_id: Option<&str>) -> String {
+    let owner = &record.state.owner;
+    let id = &record.id;
+    if owner.driver == Driver::Process && record.state.status == Status::Paused {
+        return format!(
+            "loop {id} is paused here before iteration {}; crew resume {id} goes on with it\n\
+             hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
+            record.iteration(),
+        );
+    }
+    let who = match (owner.driver, owner.session_id.as_deref()) {
+        (Driver::Session, owning) if owning.is_some() && owning == session_id => {
+            "this session".to_owned()
+        }
+        (Driver::Session, owning) => {
+            format!("session {}, process {}", owning.unwrap_or("none"), owner.process.pid)
+        }
+        (Driver::Process, _) => format!("crew run, process {}", owner.process.pid),
+    };
+    format!(
+        "loop {id} is {} here at iteration {}, owned by {who}\n\
+         hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
+        record.standing(),
+        record.iteration(),
+    )
+}

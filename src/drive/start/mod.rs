@@ -1,0 +1,12 @@
+//! How a loop comes to be: the folder, the settings and terms it starts with, and the record written last.
+//! A start that fails leaves nothing behind.
+
+pub mod agent;
+pub mod detect;
+pub mod establish;
+pub mod place;
+pub mod procedures;
+pub mod run;
+pub mod session;
+pub mod settings;
+pub mod terms;

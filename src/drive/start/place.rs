@@ -1,0 +1,78 @@
+//! Where a loop will live: the working tree, the folder of its checks, and the folder of its branch.
+
+use std::path::Path;
+
+use crate::engine::doctor::shell_word;
+use crate::engine::record::contract::Place;
+use crate::engine::text::start;
+use crate::world::files::disk;
+use crate::world::git;
+use crate::world::store::home::hash;
+use crate::world::store::view;
+
+/// The longest name of a branch folder, in bytes.
+const NAME_BYTES: usize = 100;
+
+/// Finds the place. `cwd` is where the agent is now; `project` is where its client was started, which is
+/// where checks belong as long as both are in the same working tree.
+pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
+    let cwd = disk::real_path(cwd)?;
+    let project = project.and_then(|folder| disk::real_path(folder).ok());
+    let Some(checkout) = git::top(&cwd) else {
+        let folder = project.unwrap_or(cwd);
+        return Ok(Place {
+            checkout: folder.clone(),
+            folder,
+            branch: None,
+            branch_dir: "no-branch".to_owned(),
+            repository: None,
+            head: None,
+            apart: None,
+        });
+    };
+    let folder = match project {
+        Some(project) if git::top(&project).as_ref() == Some(&checkout) => project,
+        _ => cwd,
+    };
+    let (branch, head) = git::head(&checkout);
+    let branch_dir = match (&branch, &head) {
+        (Some(branch), _) => branch_dir(&checkout, branch),
+        (None, Some(head)) => start(head, 12).to_owned(),
+        (None, None) => "no-branch".to_owned(),
+    };
+    Ok(Place { checkout, folder, branch, branch_dir, repository: None, head, apart: None })
+}
+
+/// What of a loop's place is no longer there, with the way out; no agent can work in it then. Nothing is made
+/// again unasked: a person who removed a working tree may have meant it.
+pub fn gone(place: &Place) -> Option<String> {
+    let Place { checkout, folder, branch, .. } = place;
+    if disk::is_folder(folder) {
+        return None;
+    }
+    let (checkout, folder) = (checkout.display().to_string(), folder.display().to_string());
+    let main = checkout.split_once(".worktrees/").map(|(main, _)| main);
+    let way_out = match (main, branch) {
+        _ if disk::is_folder(&place.checkout) => format!("mkdir -p {}", shell_word(&folder)),
+        (Some(main), Some(branch)) if disk::is_folder(Path::new(main)) => {
+            let words = [main, &checkout, branch].map(shell_word);
+            format!("git -C {} worktree add --force {} {}", words[0], words[1], words[2])
+        }
+        _ => "put it back, or start a new loop elsewhere".to_owned(),
+    };
+    Some(format!("its folder {folder} is gone\nhint: {way_out}"))
+}
+
+/// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.
+fn branch_dir(checkout: &Path, branch: &str) -> String {
+    let digits = &hash(branch.as_bytes())[..8];
+    let name = branch.replace('/', "-");
+    if name.len() > NAME_BYTES {
+        return format!("{}-{digits}", start(&name, NAME_BYTES / 4));
+    }
+    let folder = checkout.join(".claude/branches").join(&name);
+    match view::branch_of(&folder) {
+        Some(owner) if owner != branch => format!("{name}-{digits}"),
+        _ => name,
+    }
+}

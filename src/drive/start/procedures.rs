@@ -1,0 +1,103 @@
+//! The procedures of a working tree: crew's own as the lowest tier of settings, and all of them as they are
+//! listed.
+
+use crate::engine::settings::merge::Settings;
+use crate::engine::settings::{Key, Layer, Origin, Procedure, Sourced, Value};
+use crate::prompts::procedures::{self, find, names};
+
+/// crew's own procedures.
+pub fn built_in() -> Layer {
+    let procedures = names().into_iter().filter_map(find).map(|found| {
+        let mut terms = Layer::default();
+        let iterations = found.iterations.map(|number| Value::Number(number.into()));
+        let promise = (!found.claims).then_some(Value::Off);
+        let values = [(Key::MaxIterations, iterations), (Key::Promise, promise)];
+        let values = values.into_iter().filter_map(|(key, it)| Some((key, Sourced::built_in(it?))));
+        terms.values = values.collect();
+        let description = Some(found.about);
+        let procedure = Procedure { description, recipe: found.recipe, terms };
+        (found.name, Sourced::built_in(procedure))
+    });
+    Layer { procedures: procedures.collect(), ..Layer::default() }
+}
+
+/// The procedure of this name, all tiers in one; `None` where no tier has it.
+pub fn of(settings: &Settings, name: &str) -> Option<procedures::Procedure> {
+    let procedure = &settings.layer.procedures.get(name)?.value;
+    let terms = &procedure.terms;
+    Some(procedures::Procedure {
+        name: name.to_owned(),
+        about: procedure.description.clone().unwrap_or_default(),
+        recipe: procedure.recipe.clone(),
+        iterations: terms
+            .number(Key::MaxIterations)
+            .map(|it| u32::try_from(it).unwrap_or(u32::MAX)),
+        claims: terms.value(Key::Promise) != Some(&Value::Off),
+    })
+}
+
+/// Those that a settings file adds or changes.
+pub fn own(settings: &Settings) -> Vec<procedures::Procedure> {
+    let own = settings.layer.procedures.iter().filter(|(_, it)| it.origin != Origin::BuiltIn);
+    own.filter_map(|(name, _)| of(settings, name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::engine::record::run::Fragment;
+    use crate::engine::settings::merge::{Environment, Layers, merge};
+    use crate::parse::settings::{Whose, parse};
+
+    fn settings(procedure: &str, user: &str, project: &str) -> Settings {
+        let user =
+            parse(user, Path::new("/home/config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let path = Path::new("/repo/.claude/crew.toml");
+        let project = parse(project, path, Whose::Projects, &|_| true).unwrap().layer;
+        let layers = Layers { built_in: built_in(), user, project, ..Layers::default() };
+        merge(&layers, Environment::IsTheUsers, Some(procedure))
+    }
+
+    #[test]
+    fn a_procedures_own_value_goes_before_the_loops_of_its_tier_and_no_further() {
+        let (loops, build) = ("[loop]\nmax_iterations = ", "[procedures.build]\nmax_iterations = ");
+        let table = [
+            (String::new(), String::new(), 5),
+            (format!("{loops}20"), String::new(), 20),
+            (format!("{loops}20\n{build}8"), String::new(), 8),
+            (format!("{loops}20\n{build}8"), format!("{loops}7"), 7),
+            (format!("{build}8"), format!("{loops}7\n{build}6"), 6),
+        ];
+        for (user, project, expected) in table {
+            let settings = settings("build", &user, &project);
+            assert_eq!(settings.number(Key::MaxIterations), expected, "{user} {project}");
+        }
+    }
+
+    #[test]
+    fn a_phase_that_a_file_gives_takes_the_place_of_crews_own_and_the_rest_stays() {
+        let project = "[procedures.build]\nact = [\"prompts/act.md\", \"Be brief\"]";
+        let changed = settings("build", "", project);
+        let act = [
+            Fragment::File("/repo/.claude/prompts/act.md".into()),
+            Fragment::Text("Be brief".to_owned()),
+        ];
+        assert_eq!(changed.recipe.act, act);
+        assert_eq!(changed.recipe.observe, [Fragment::BuiltIn("build/observe".to_owned())]);
+        let listed = of(&changed, "build").unwrap();
+        assert_eq!(listed.about, find("build").unwrap().about);
+        assert_eq!(own(&changed), [listed]);
+        assert_eq!(own(&settings("build", "", "")), []);
+    }
+
+    #[test]
+    fn a_procedure_can_ask_for_no_claim() {
+        let promise = |user: &str| settings("bootstrap", user, "").promise();
+        assert_eq!(promise(""), None);
+        let asked = promise("[procedures.bootstrap]\ncompletion_promise = \"DONE\"").unwrap();
+        assert_eq!(asked.as_str(), "DONE");
+        assert!(!of(&settings("bootstrap", "", ""), "bootstrap").unwrap().claims);
+    }
+}

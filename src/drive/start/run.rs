@@ -1,0 +1,346 @@
+//! Starts a loop of fresh processes: what was typed and what the settings say become its contract, the agent
+//! is looked for before anything is written, and the checks are run once before the first iteration, so that
+//! what they prove at the end can be told from what they said before.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Error, Result, bail};
+
+use super::establish::{Beginning, establish};
+use super::{agent, place, procedures, session, settings, terms};
+use crate::agents::catalogue::is_tried;
+use crate::agents::{self, Ask, Launch};
+use crate::drive::end;
+use crate::drive::resume::myself;
+use crate::drive::run::baseline::baseline;
+use crate::drive::run::missing;
+use crate::drive::run::prompt::{self, Prompt};
+use crate::drive::run::repository::{some_commit, some_settings, unlisted, without_git};
+use crate::drive::run::steps::{NO_BRANCH, drafts_of};
+use crate::drive::run::watch::Cancels;
+use crate::engine::events::{Listener, News};
+use crate::engine::record::agent::Agent;
+use crate::engine::record::contract::{Contract, Place};
+use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::owner::SessionMemory;
+use crate::engine::record::run::{Fragment, GitSteps, Recipe, Run};
+use crate::engine::record::{Loop, LoopId, State, VERSION};
+use crate::engine::settings::merge::{Settings, merge};
+use crate::engine::settings::run::Keep;
+use crate::engine::settings::{Key, Layer, Origin, Value};
+use crate::engine::text::clip;
+use crate::engine::usage::times::Earlier;
+use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
+use crate::parse::duration::whole_seconds;
+use crate::parse::fragment::fragment as read_fragment;
+use crate::prompts::procedures::meant;
+use crate::world::files::disk;
+use crate::world::process::unix::Signals;
+use crate::world::store::home::Home;
+use crate::world::store::{self, view};
+use crate::world::{clock, env, git};
+
+/// The most of a command that a sentence names, in characters.
+const COMMAND_CHARS: usize = 80;
+
+/// A loop that could begin: nothing is written yet.
+#[derive(Debug)]
+pub struct Prepared {
+    pub place: Place,
+    pub contract: Contract,
+    /// What the user should know: one sentence each.
+    pub notes: Vec<String>,
+    pub keep: Keep,
+    pub replace: bool,
+}
+
+/// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree, unless
+/// nothing may be written.
+pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Prepared> {
+    let (folder, made) = worktree(&arguments, folder)?;
+    let folder = folder.as_path();
+    let place = place::place(folder, None)?;
+    let RunArgs { start, recipe, options, .. } = &mut arguments;
+    let known = settings::look(home, &place.checkout, !start.project.no_project)?;
+    let procedure = procedure(start, &known)?;
+    let mut typed = terms::typed(start, &place.folder)?;
+    type_run(&mut typed, options);
+    let (settings, notes) = settings::for_run(home, known, typed, procedure.as_deref())?;
+    let run = run(options, recipe, &settings, procedure, folder)?;
+    some_phase(&run)?;
+    let without_git = without_git(options, &run.git, folder)?;
+    some_commit(&run.git, folder)?;
+    some_settings(&run.git, &place.checkout)?;
+    let contract = terms::contract(start, &settings, folder, Some(run))?;
+    let of_the_agent = of_the_agent(&contract);
+    let absent = missing::at_the_start(&place, &contract.checks)?;
+    Ok(Prepared {
+        place,
+        contract,
+        notes: made
+            .into_iter()
+            .chain(notes)
+            .chain(of_the_agent)
+            .chain(absent)
+            .chain(without_git)
+            .collect(),
+        keep: settings.keep(),
+        replace: start.replace,
+    })
+}
+
+/// The working tree the loop gets for itself, and what is said of it.
+fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
+    let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
+    if arguments.dry_run {
+        bail!("--dry-run writes nothing, and --worktree would make one: leave one of them out");
+    }
+    let top =
+        git::top(folder).context("--worktree needs a git repository, and there is none here")?;
+    let made = git::worktree::worktree(&top, name)?;
+    let verb = if made.is_new { "made" } else { "found" };
+    let note = format!("working tree {verb}: {}", made.path.display());
+    Ok((made.path, Some(note)))
+}
+
+/// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.
+fn procedure(arguments: &mut LoopArgs, known: &settings::Known) -> Result<Option<String>> {
+    let Some(word) = arguments.task.clone() else { return Ok(None) };
+    if word.contains(char::is_whitespace) {
+        return Ok(None);
+    }
+    if known.has_procedure(&word) {
+        arguments.task = None;
+        return Ok(Some(word));
+    }
+    let own = procedures::own(&merge(&known.layers, settings::environment(), None));
+    bail!(UsageError::no_procedure(&word, meant(&word, &own).as_deref()))
+}
+
+/// Adds what only a run has to what was typed.
+pub fn type_run(layer: &mut Layer, options: &RunOptions) {
+    let seconds = |time: Option<_>| time.map(whole_seconds).map(Value::Number);
+    layer.type_in([
+        (Key::Timeout, seconds(options.timeout)),
+        (Key::IdleTimeout, seconds(options.idle_timeout)),
+        (Key::Delay, seconds(options.delay)),
+        (Key::MaxTurns, options.max_turns.map(|turns| Value::Number(turns.into()))),
+        (Key::Agent, options.agent.clone().map(Value::Text)),
+        (Key::Model, options.model.clone().map(Value::Text)),
+        (Key::Permissions, options.permissions.map(Value::Permissions)),
+        (Key::Commit, options.commit.is_some().then_some(Value::Switch(true))),
+        (Key::Push, options.push.then_some(Value::Switch(true))),
+        (Key::Rebase, options.rebase.clone().map(Value::Text)),
+        (Key::Awake, options.no_awake.then_some(Value::Switch(false))),
+    ]);
+}
+
+pub fn run(
+    options: &RunOptions,
+    typed: &RecipeArgs,
+    settings: &Settings,
+    procedure: Option<String>,
+    folder: &Path,
+) -> Result<Run> {
+    Ok(Run {
+        procedure,
+        agent: the_agent(options, settings, folder)?,
+        permissions: settings.permissions(),
+        model: model(options, settings),
+        words: options.words.clone().unwrap_or_default(),
+        recipe: recipe(typed, settings.recipe.clone(), folder)?,
+        pace: settings.pace(),
+        max_turns: settings.count(Key::MaxTurns),
+        token_budget: settings.number(Key::TokenBudget),
+        git: GitSteps { all: options.commits_all(), ..settings.git() },
+        reactions: settings.contract_reactions(),
+        may_sleep: !settings.is_on(Key::Awake),
+    })
+}
+
+/// The model in force. That of the settings is none for a typed command, of which they know nothing.
+pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
+    let model = settings.layer.values.get(&Key::Model)?;
+    let is_in_force = options.agent_cmd.is_none() || model.origin == Origin::Typed;
+    model.value.word().filter(|_| is_in_force).map(str::to_owned)
+}
+
+/// What is said of the agent that a contract names.
+pub fn of_the_agent(contract: &Contract) -> Vec<String> {
+    let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
+    untried.into_iter().chain(not_allowed(contract)).collect()
+}
+
+/// What is said of checks that the agent may not run though crew does.
+fn not_allowed(contract: &Contract) -> Option<String> {
+    let run = contract.run.as_ref()?;
+    let commands = agents::not_allowed(&run.agent, run.permissions, &contract.checks);
+    (!commands.is_empty()).then(|| {
+        format!(
+            "{} may not run {} unless its own settings allow it: no rule can name exactly that; crew runs \
+             it all the same. A script would do",
+            run.agent.name,
+            listed(&commands)
+        )
+    })
+}
+
+/// Commands, as a sentence names them.
+fn listed(commands: &[&str]) -> String {
+    let quoted: Vec<String> =
+        commands.iter().map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
+    quoted.join(", ")
+}
+
+/// What is said of an agent that crew knows by its documentation only.
+fn untried(agent: &Agent) -> Option<String> {
+    let name = &agent.name;
+    (!is_tried(name)).then(|| {
+        format!("how crew works with {name} is made from its documentation and was not tried with the real tool")
+    })
+}
+
+/// The agent in force, whose program must be there.
+pub fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
+    let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
+    agent::has_program(&agent, folder)?;
+    Ok(agent)
+}
+
+/// What is typed of a phase stands in the place of the procedure's; context is added to it.
+fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
+    let read = |texts: &[String]| -> Result<Vec<Fragment>> {
+        texts.iter().map(|text| fragment(text, folder)).collect()
+    };
+    recipe.context.extend(read(&typed.context)?);
+    for (texts, phase) in [
+        (&typed.observe, &mut recipe.observe),
+        (&typed.orient, &mut recipe.orient),
+        (&typed.decide, &mut recipe.decide),
+        (&typed.act, &mut recipe.act),
+    ] {
+        if !texts.is_empty() {
+            *phase = read(texts)?;
+        }
+    }
+    Ok(recipe)
+}
+
+/// A typed fragment. A link that a person types is followed, wherever it leads.
+fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
+    match read_fragment(text, folder, &disk::is_file) {
+        Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
+        Ok(other) => Ok(other),
+        Err(wanted) => bail!("`{text}` names no file\nhint: write {wanted}"),
+    }
+}
+
+/// Refuses a procedure that would ask nothing of its agent.
+fn some_phase(run: &Run) -> Result<()> {
+    let Recipe { observe, orient, decide, act, .. } = &run.recipe;
+    let is_empty = [observe, orient, decide, act].iter().all(|phase| phase.is_empty());
+    if let (Some(name), true) = (&run.procedure, is_empty) {
+        bail!(
+            "procedure `{name}` has no phase: nothing would be asked of the agent\n\
+             hint: give it observe, orient, decide or act in the settings, or type --act \"…\""
+        );
+    }
+    Ok(())
+}
+
+/// The first prompt and the command line that would carry it: what `--dry-run` shows, and what is tried
+/// before anything is written.
+pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Launch)> {
+    let subject = Loop {
+        version: VERSION,
+        id: LoopId::from_random(env::random()),
+        made_by: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: clock::now().wall,
+        contract: prepared.contract.clone(),
+        place: prepared.place.clone(),
+        elapsed_ms: Vec::new(),
+        earlier: Earlier::default(),
+        trusted: None,
+        environment: None,
+        protected: None,
+        state: State::begin(myself()?, clock::now()),
+    };
+    let (prompt, launch) = try_launch(home, &subject)?;
+    Ok((subject, prompt, launch))
+}
+
+/// The loop's next prompt, and the command line that would carry it.
+pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
+    let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
+    let run = subject.contract.run.clone().unwrap_or_default();
+    let ask = Ask::of(&run, &prompt.text, &subject.contract.checks);
+    let launch = agents::launch(&run.agent, &ask).map_err(Error::msg)?;
+    Ok((prompt, launch))
+}
+
+/// Begins the loop in this process.
+pub fn begin(
+    home: &Home,
+    prepared: Prepared,
+    signals: &Signals,
+    listener: &mut dyn Listener,
+) -> Result<Loop> {
+    first_prompt(home, &prepared)?;
+    let Prepared { place, contract, mut notes, replace, .. } = prepared;
+    let beginning =
+        Beginning { place, contract, owner: myself()?, memory: SessionMemory::default(), replace };
+    let begun = establish(home, beginning, |_| false)?.context("the loop was started already")?;
+    let (held, record, vacated) = begun;
+    drop(held);
+    notes.extend(vacated);
+    if let Err(error) = view::write(&record) {
+        let folder = record.place.reading_folder();
+        notes.push(format!(
+            "the checkout's files could not be written ({error}); task and handoffs are in {}",
+            folder.display()
+        ));
+    }
+    if record.contract.checks.is_empty() {
+        let what = match record.contract.promise {
+            Some(_) => "nothing is checked: a claim is the agent's word",
+            None => "nothing is checked, and no claim ends it: it runs to its limit",
+        };
+        let way_out = session::suggestion(&record)
+            .map_or_else(String::new, |check| format!("; --verify \"{check}\" would prove it"));
+        notes.push(format!("{what}{way_out}"));
+    }
+    notes.extend(before_commits(home, &record, signals)?);
+    listener.hear(&News::Started(&record));
+    for note in &notes {
+        listener.hear(&News::Noted(note));
+    }
+    baseline(home, record, signals, listener)
+}
+
+/// Lists what is the user's before the first commit, and gives what to say. Where that cannot be listed the loop
+/// ends: later nobody could tell it from the agent's work.
+fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<String>> {
+    let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
+    if !git.commit || record.place.repository.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut notes: Vec<String> =
+        record.place.branch.is_none().then(|| NO_BRANCH.to_owned()).into_iter().collect();
+    if git.all {
+        return Ok(notes);
+    }
+    let cancels = Cancels::new(home, &record.id);
+    let stop = || signals.times() > 0 || cancels.any();
+    match drafts_of(home, record, &stop) {
+        Ok(told) => notes.extend(told),
+        // Whoever asked for the end gets it before the first iteration.
+        Err(_) if stop() => {}
+        Err(fault) => {
+            let ending =
+                Ending { outcome: Outcome::Error, proof: None, why: unlisted(&fault).to_string() };
+            let _ = end::end(home, &record.id, ending, store::LOCK_WAIT);
+            return Err(unlisted(&fault));
+        }
+    }
+    Ok(notes)
+}

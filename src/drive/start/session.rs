@@ -1,0 +1,96 @@
+//! Starts a loop for a session: the contract from the user's words and the settings in force here.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::establish::{Beginning, establish};
+use super::terms::{contract, typed};
+use super::{detect, place, settings};
+use crate::drive::run::missing;
+use crate::drive::session::meter;
+use crate::engine::record::Loop;
+use crate::engine::record::owner::{Driver, Owner};
+use crate::parse::arguments::LoopArgs;
+use crate::world::process::unix;
+use crate::world::store::home::Home;
+use crate::world::store::view;
+use crate::world::{env, host};
+
+/// Who wants a loop, and where.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub arguments: LoopArgs,
+    pub session_id: &'a str,
+    pub prompt_id: Option<String>,
+    /// Where the agent is now.
+    pub cwd: &'a Path,
+    /// Where its client was started.
+    pub project: Option<PathBuf>,
+    pub transcript: Option<PathBuf>,
+}
+
+/// A loop that has begun.
+#[derive(Debug)]
+pub struct Started {
+    pub record: Loop,
+    /// A check that would fit this working tree, when the loop has none.
+    pub suggestion: Option<String>,
+    /// What the user should know: one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Starts a loop for a session. `None` when this very command has started it already: the plugin may be
+/// loaded twice. Any error means that nothing was started, and says why.
+pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
+    let process = unix::client().context("cannot tell which client this session belongs to")?;
+    let place = place::place(request.cwd, request.project.as_deref())?;
+    let known = settings::look(home, &place.checkout, !request.arguments.project.no_project)?;
+    let typed = typed(&request.arguments, &place.folder)?;
+    let (settings, mut notes) = settings::for_start(home, known, typed)?;
+    let contract = contract(&request.arguments, &settings, request.cwd, None)?;
+    notes.extend(missing::at_the_start(&place, &contract.checks)?);
+    let owner = Owner {
+        driver: Driver::Session,
+        session_id: Some(request.session_id.to_owned()),
+        process,
+        search_path: env::text("PATH"),
+        host: host::host(),
+    };
+    let same_command = |record: &Loop| {
+        record.state.owner.session_id.as_deref() == Some(request.session_id)
+            && record.state.session.prompt_id == request.prompt_id
+    };
+    let memory = meter::begin(request.prompt_id.clone(), request.transcript);
+    let beginning =
+        Beginning { place, contract, owner, memory, replace: request.arguments.replace };
+    let Some((held, record, vacated)) = establish(home, beginning, same_command)? else {
+        return Ok(None);
+    };
+    notes.extend(vacated);
+    if let Err(error) = view::write(&record) {
+        let folder = record.place.reading_folder();
+        notes.push(format!(
+            "the checkout's files could not be written ({error}); task and handoffs are in {}",
+            folder.display()
+        ));
+    }
+    if let Some(theirs) = &home.overridden {
+        let ours = home.root().display();
+        let note =
+            format!("CREW_HOME is {}, but this client's loops are in {ours}", theirs.display());
+        let _ = held.note_once(&record, "overridden", || note.clone());
+        notes.push(note);
+    }
+    let suggestion = suggestion(&record);
+    Ok(Some(Started { record, suggestion, notes }))
+}
+
+/// A check that would fit the working tree of a loop that has none.
+pub fn suggestion(record: &Loop) -> Option<String> {
+    if !record.contract.checks.is_empty() {
+        return None;
+    }
+    let mut found = detect::checks(&record.place.folder).checks.into_iter();
+    found.next().map(|detected| detected.run)
+}

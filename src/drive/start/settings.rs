@@ -1,0 +1,173 @@
+//! The settings of a working tree: reads every tier, says what of the project's file is not trusted, and
+//! refuses a start that would rest on it. Read once, at the start; the contract holds a copy.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Error, Result, bail};
+
+use super::procedures;
+use crate::engine::record::run::{Fragment, Recipe};
+use crate::engine::settings::Layer;
+use crate::engine::settings::merge::{Environment, Layers, Settings, merge};
+use crate::engine::settings::trust::{Need, needs};
+use crate::parse::settings::{Read, Whose};
+use crate::world::env;
+use crate::world::files::{disk, tree};
+use crate::world::store::home::Home;
+use crate::world::store::{settings, trust};
+
+/// The variable that trusts a project's file without a person, for a driver outside Claude Code.
+const TRUST_VARIABLE: &str = "CREW_TRUST";
+
+/// What the tiers say about one working tree.
+#[derive(Debug)]
+pub struct Known {
+    /// Nothing is typed in these.
+    pub layers: Layers,
+    /// The working tree.
+    pub checkout: PathBuf,
+    /// The user's own file, whether it is there or not; `None` for a user without a home.
+    pub user_file: Option<PathBuf>,
+    /// The project's file, whether it is there or not.
+    pub project_file: PathBuf,
+    /// All in the project's file that needs trust, trusted or not.
+    pub needs: Vec<Need>,
+    /// The part of it that nobody has trusted.
+    pub untrusted: Vec<Need>,
+    /// Keys that were passed over: one sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl Known {
+    /// Whether a tier has a procedure of this name.
+    pub fn has_procedure(&self, name: &str) -> bool {
+        let Layers { built_in, user, project, .. } = &self.layers;
+        [built_in, user, project].iter().any(|layer| layer.procedures.contains_key(name))
+    }
+}
+
+/// Reads every tier. Without `with_project` the project's file is not even opened.
+pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<Known> {
+    let user_file = settings::user_file();
+    let user = user_file.as_deref().map_or(Ok(None), |file| settings::read(file, Whose::Users));
+    let user = user.map_err(Error::msg)?.unwrap_or_default();
+    let project_file = settings::project_file(checkout);
+    let project = if with_project { read_project(&project_file)? } else { Read::default() };
+    let environment = settings::environment().map_err(Error::msg)?;
+    let needs = needs(&project.layer, &user.layer);
+    let untrusted = trust::untrusted(home, checkout, needs.clone())?;
+    Ok(Known {
+        layers: Layers {
+            user: user.layer,
+            project: project.layer,
+            environment,
+            built_in: procedures::built_in(),
+            typed: Layer::default(),
+        },
+        checkout: checkout.to_owned(),
+        user_file,
+        project_file,
+        needs,
+        untrusted,
+        warnings: [user.warnings, project.warnings].concat(),
+    })
+}
+
+fn read_project(file: &Path) -> Result<Read> {
+    match settings::read(file, Whose::Projects) {
+        Ok(read) => Ok(read.unwrap_or_default()),
+        Err(faults) => bail!("{faults}\nhint: mend the file, or start with --no-project"),
+    }
+}
+
+/// Whose the variables are that this process sees, where no client stands between it and its user.
+pub fn environment() -> Environment {
+    if env::inside_an_agent() { Environment::OnlyNarrows } else { Environment::IsTheUsers }
+}
+
+/// The settings of a session's loop that starts with `typed`, and what its user should know about them. The
+/// project can set variables for its client.
+pub fn for_start(home: &Home, known: Known, typed: Layer) -> Result<(Settings, Vec<String>)> {
+    if !known.untrusted.is_empty() {
+        bail!(refusal(home, &known.untrusted));
+    }
+    Ok(laid(known, typed, Environment::OnlyNarrows, None))
+}
+
+/// The settings of a run of fresh processes that starts with `typed`, perhaps by a procedure of the files, and
+/// what its user should know about them.
+pub fn for_run(
+    home: &Home,
+    known: Known,
+    typed: Layer,
+    procedure: Option<&str>,
+) -> Result<(Settings, Vec<String>)> {
+    let environment = environment();
+    let is_trusted =
+        environment == Environment::IsTheUsers && env::text(TRUST_VARIABLE).as_deref() == Some("1");
+    if !known.untrusted.is_empty() && !is_trusted {
+        bail!(refusal(home, &known.untrusted));
+    }
+    let checkout = known.checkout.clone();
+    let trusted = (!known.untrusted.is_empty())
+        .then(|| format!("{TRUST_VARIABLE}=1: what the project's settings want is trusted unread"));
+    let (settings, notes) = laid(known, typed, environment, procedure);
+    look_at_files(&checkout, &settings.recipe)?;
+    Ok((settings, trusted.into_iter().chain(notes).collect()))
+}
+
+fn laid(
+    known: Known,
+    typed: Layer,
+    environment: Environment,
+    procedure: Option<&str>,
+) -> (Settings, Vec<String>) {
+    let mut notes = known.warnings;
+    if !known.layers.project.is_empty() {
+        notes.push(format!(
+            "settings of {} apply; crew config shows them",
+            known.project_file.display()
+        ));
+    }
+    let settings = merge(&Layers { typed, ..known.layers }, environment, procedure);
+    notes.extend(settings.notes.iter().cloned());
+    (settings, notes)
+}
+
+/// Every file of a recipe must be there, and one that is named in the checkout must lie in it: a link would
+/// send to the model what the project has no business with.
+fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
+    for fragment in recipe.phases().into_iter().flatten() {
+        let Fragment::File(file) = fragment else { continue };
+        disk::real_path(file).context("a piece of the prompt")?;
+        if let Some(real) = tree::leads_out(checkout, file, file) {
+            bail!(
+                "{} leads out of the checkout, to {}\nhint: put the text there, or name the file in \
+                 your own settings",
+                file.display(),
+                real.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn refusal(home: &Home, untrusted: &[Need]) -> String {
+    let mut lines =
+        vec!["the project's settings want what nobody on this machine has trusted:".to_owned()];
+    lines.extend(untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
+    if env::text(TRUST_VARIABLE).is_some() {
+        lines.push(format!(
+            "{TRUST_VARIABLE} does not count here: a project can set it for Claude Code"
+        ));
+    }
+    let elsewhere = home.overridden.as_ref();
+    let command = elsewhere.map_or_else(
+        || "crew trust".to_owned(),
+        |_| format!("CREW_HOME='{}' crew trust", home.root().display()),
+    );
+    lines.push(format!(
+        "hint: read them, then run `{command}` in a terminal here; or start with --no-project"
+    ));
+    lines.join("\n")
+}

@@ -1,0 +1,139 @@
+//! From the words of a command to the terms of a loop: the contract, or one clear reason why not.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::detect;
+use crate::engine::claim::promise::Promise;
+use crate::engine::record::contract::{Check, Contract, Role};
+use crate::engine::record::run::Run;
+use crate::engine::settings::merge::Settings;
+use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
+use crate::parse::arguments::LoopArgs;
+use crate::world::files::disk;
+
+/// The largest task, in bytes.
+const TASK_BYTES: u64 = 1 << 20;
+/// In place of a command of `--verify`: what `detect` finds.
+const AUTO: &str = "auto";
+
+/// What the user typed, as the highest tier of settings. `--verify auto` is looked up in `folder`.
+pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
+    let mut layer = Layer::default();
+    let promise = arguments.completion_promise.as_deref().map(Promise::new).transpose()?;
+    let limits = &arguments.limits;
+    let number = |value: Option<u64>| value.map(Value::Number);
+    layer.type_in([
+        (Key::MaxIterations, number(limits.max_iterations)),
+        (Key::FailureThreshold, number(limits.failure_threshold)),
+        (Key::Stall, number(limits.stall)),
+        (Key::MaxDuration, number(limits.max_duration_s)),
+        (Key::MaxCost, number(limits.max_cost_micros)),
+        (Key::MaxTokens, number(limits.max_tokens)),
+        (Key::Require, arguments.require.map(Value::Proof)),
+        (Key::Promise, promise.map(Value::Promise)),
+    ]);
+    for (commands, role) in [
+        (&verify(arguments, folder)?, Role::Verify),
+        (&arguments.gate, Role::Gate),
+        (&arguments.until, Role::Until),
+    ] {
+        let checks = commands.iter().map(|run| NamedCheck::from(Check::new(run.as_str(), role)));
+        layer.checks.extend(checks.map(Sourced::typed));
+    }
+    Ok(layer)
+}
+
+fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
+    let mut commands = Vec::new();
+    for command in &arguments.verify {
+        if command != AUTO {
+            commands.push(command.clone());
+            continue;
+        }
+        let found = detect::checks(folder).checks;
+        if found.is_empty() {
+            bail!(
+                "--verify auto found no test command in {}\n\
+                 hint: name the command: --verify \"your test command\"",
+                folder.display()
+            );
+        }
+        commands.extend(found.into_iter().map(|detected| detected.run));
+    }
+    Ok(commands)
+}
+
+/// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
+pub fn contract(
+    arguments: &LoopArgs,
+    settings: &Settings,
+    cwd: &Path,
+    run: Option<Run>,
+) -> Result<Contract> {
+    let is_procedure = run.as_ref().is_some_and(|run| run.procedure.is_some());
+    let is_bare = arguments.task.is_none() && arguments.prompt_file.is_none();
+    let start = if run.is_some() { "crew run" } else { "/crew:loop" };
+    let task = if is_procedure && is_bare { String::new() } else { task(arguments, cwd, start)? };
+    let promise = promise(arguments, settings, &task)?;
+    let checks = settings.contract_checks();
+    let protect = settings.protected();
+    let require = settings.require();
+    if require.is_some() && checks.is_empty() {
+        bail!(
+            "--require checked needs a check: without one nothing can fail and then pass\n\
+             hint: give --verify \"your test command\", or leave it out"
+        );
+    }
+    let contract =
+        Contract { task, promise, checks, limits: settings.limits(), protect, require, run };
+    let limits = &contract.limits;
+    let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
+    if !bounded && !contract.can_complete() {
+        bail!(
+            "nothing would ever end this loop: it has no promise, no --until and no limit\n\
+             hint: give --max-iterations, --max-duration or --until"
+        );
+    }
+    Ok(contract)
+}
+
+/// The typed promise, else the one the task names, else the settings', else the built-in word. The task
+/// goes before the files: an agent that reads one promise and is held to another can never keep it.
+fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
+    if arguments.no_promise {
+        return Ok(None);
+    }
+    if arguments.completion_promise.is_some() {
+        return Ok(settings.promise());
+    }
+    Ok(Promise::in_task(task)?.or(settings.promise()))
+}
+
+/// The task; `start` is the command that has none where it is missing.
+fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
+    let task = match (&arguments.task, &arguments.prompt_file) {
+        (Some(task), _) => task.clone(),
+        (None, Some(file)) => {
+            let path = cwd.join(file);
+            let bytes = disk::read(&path, TASK_BYTES)?
+                .with_context(|| format!("there is no --prompt-file {}", path.display()))?;
+            String::from_utf8(bytes)
+                .ok()
+                .with_context(|| format!("--prompt-file {} is not UTF-8 text", path.display()))?
+        }
+        (None, None) => {
+            bail!("a loop needs a task\nhint: {start} \"task\" --verify \"command\"")
+        }
+    };
+    if task.trim().is_empty() {
+        bail!("the task is empty\nhint: {start} \"task\" --verify \"command\"");
+    }
+    if task.len() as u64 > TASK_BYTES {
+        bail!(
+            "the task is longer than 1 MiB\nhint: put the details in a file and name it in the task"
+        );
+    }
+    Ok(task)
+}

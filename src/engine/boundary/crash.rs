@@ -1,0 +1,109 @@
+//! Crashes: an agent that could not start, was ended by a signal of somebody else's, or ended by itself without the
+//! closing event its output has. Trying again at once mostly crashes again, so the next iteration waits. A plain
+//! exit status is no crash, and the failure of the model's service has a wait of its own.
+
+use super::facts::{AgentEnd, Closing, ProcessEnd};
+use crate::engine::record::Loop;
+
+/// Seconds before the next iteration, by the crashes in a row; the last for all that follow.
+const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
+/// The same for an agent that has worked in this loop: what broke is likely to last.
+const WORKED_S: [u64; 3] = [15, 120, 900];
+
+/// What crashed, in words; `None` for an end that is no crash.
+pub fn of(agent: &AgentEnd) -> Option<String> {
+    match agent.process.as_ref().filter(|_| agent.error.is_none())? {
+        ProcessEnd::Signal(signal) => Some(by_signal(*signal)),
+        ProcessEnd::NotStarted(why) => Some(not_started(why)),
+        ProcessEnd::Exit(_) if agent.closing == Closing::Missing => Some(unclosed()),
+        _ => None,
+    }
+}
+
+pub(super) fn by_signal(signal: i32) -> String {
+    format!("the agent was ended by signal {signal}")
+}
+
+pub(super) fn not_started(why: &str) -> String {
+    format!("the agent could not be started: {why}")
+}
+
+pub(super) fn unclosed() -> String {
+    "the agent ended without its closing event".to_owned()
+}
+
+/// Seconds that the next iteration waits; `subject` has counted the crash.
+pub fn wait_s(subject: &Loop) -> u64 {
+    let state = &subject.state;
+    let waits = if state.completed > state.crashes.saturating_add(state.skips) {
+        WORKED_S
+    } else {
+        NEVER_WORKED_S
+    };
+    let index = (state.crashes.max(1) as usize - 1).min(waits.len() - 1);
+    let delay = subject.contract.run.as_ref().map_or(0, |run| run.pace.delay_s);
+    waits[index].max(delay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::boundary::facts::ApiError;
+    use crate::engine::fixture::a_run;
+
+    #[test]
+    fn an_end_by_nobodys_wish_is_a_crash_and_a_plain_status_or_an_end_by_crew_is_none() {
+        let signal = Some("the agent was ended by signal 9");
+        let table = [
+            (ProcessEnd::Signal(9), false, signal),
+            (ProcessEnd::Signal(9), true, signal),
+            (
+                ProcessEnd::NotStarted("no such file".to_owned()),
+                false,
+                Some("the agent could not be started: no such file"),
+            ),
+            (ProcessEnd::Exit(0), true, Some("the agent ended without its closing event")),
+            (ProcessEnd::Exit(1), true, Some("the agent ended without its closing event")),
+            (ProcessEnd::Exit(1), false, None),
+            (ProcessEnd::Exit(0), false, None),
+            (ProcessEnd::TimedOut(1), true, None),
+            (ProcessEnd::Silent(1), true, None),
+            (ProcessEnd::OutOfTime, true, None),
+            (ProcessEnd::BrokenOff(String::new()), true, None),
+        ];
+        for (process, unclosed, expected) in table {
+            let closing = if unclosed { Closing::Missing } else { Closing::Plain };
+            let mut agent = AgentEnd { process: Some(process), closing, ..AgentEnd::default() };
+            assert_eq!(of(&agent).as_deref(), expected, "{agent:?}");
+            agent.error = Some(ApiError::Transient { message: String::new(), reset: None });
+            assert_eq!(of(&agent), None, "the service's failure has its own wait");
+        }
+        assert_eq!(of(&AgentEnd::default()), None);
+    }
+
+    #[test]
+    fn the_wait_grows_with_the_row_is_longer_once_the_agent_worked_and_never_shorter_than_the_delay()
+     {
+        let mut skipped = a_run(None);
+        (skipped.state.completed, skipped.state.skips, skipped.state.crashes) = (3, 2, 1);
+        assert_eq!(wait_s(&skipped), 5, "an agent that was never started has not worked");
+        let table = [
+            (1, 1, 0, 5),
+            (2, 2, 0, 30),
+            (3, 3, 0, 300),
+            (9, 9, 0, 300),
+            (2, 1, 0, 15),
+            (9, 2, 0, 120),
+            (9, 3, 0, 900),
+            (1, 1, 60, 60),
+            (3, 3, 60, 300),
+        ];
+        for (completed, crashes, delay_s, expected) in table {
+            let mut subject = a_run(None);
+            subject.state.completed = completed;
+            subject.state.crashes = crashes;
+            subject.contract.run.as_mut().unwrap().pace.delay_s = delay_s;
+            assert_eq!(wait_s(&subject), expected, "{completed} {crashes} {delay_s}");
+        }
+    }
+}

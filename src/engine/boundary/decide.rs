@@ -1,0 +1,250 @@
+//! The way out of a boundary: ten rules, numbered here, the first that matches wins. A refused claim is no exit; it is
+//! a fact of the next prompt. So a success on the last iteration is a success, and a third failure on
+//! it is `aborted`, not `exhausted`.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::crash;
+use super::facts::{ApiError, Facts, Order, ProcessEnd};
+use super::judge::Judged;
+use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
+use crate::engine::claim::Claim;
+use crate::engine::evidence::Progress;
+use crate::engine::record::outcome::{Ending, Outcome, Proof};
+use crate::engine::record::owner::Driver;
+use crate::engine::record::{Loop, Status};
+use crate::engine::text::count;
+
+/// What happens next.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Another iteration, with the next prompt.
+    Continue,
+    /// At `until` the same iteration again, or, after a crash, the next one.
+    Wait { until: DateTime<Utc>, why: String },
+    /// Let the agent stop, count nothing, and stay where the loop is.
+    Hold(Hold),
+    /// The loop is over.
+    Finish(Ending),
+}
+
+/// Why a loop holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hold {
+    Paused,
+    /// The named work runs in the background.
+    Background(String),
+}
+
+/// Decides. `judged` is what `judge` made of the same `facts`.
+pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
+    let subject = &judged.after;
+    ordered(judged, facts)
+        .or_else(|| broken_off(facts))
+        .or_else(|| beyond_the_agent(judged, facts))
+        .or_else(|| service_failed(subject, facts))
+        .or_else(|| said_blocked(facts))
+        .or_else(|| refused_for_good(judged))
+        // 5. proved → finish `completed` with its proof.
+        .or_else(|| {
+            judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
+        })
+        .or_else(|| too_many_failures(subject))
+        .or_else(|| spent(judged))
+        .or_else(|| unkept(judged, facts))
+        .or_else(|| stalled(judged))
+        .or_else(|| background(facts))
+        // 1. a pause that found an iteration at its end → hold before the next one.
+        .or_else(|| {
+            matches!(facts.seen.order, Some(Order::Pause)).then_some(Decision::Hold(Hold::Paused))
+        })
+        // 10. continue, after a crash with a wait before it.
+        .or_else(|| crashed(subject, facts))
+        .unwrap_or(Decision::Continue)
+}
+
+fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Decision {
+    Decision::Finish(Ending { outcome, proof, why: why.into() })
+}
+
+/// 1. cancelled → finish `cancelled`; paused → hold.
+///
+/// A pause that found an iteration at its end does not take its way out from it.
+fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    Some(match facts.seen.order.as_ref()? {
+        Order::Cancel { by, reason } => Decision::Finish(Ending::cancelled(by, reason.as_deref())),
+        Order::Pause if judged.counted => return None,
+        Order::Pause => Decision::Hold(Hold::Paused),
+    })
+}
+
+/// 1. ended by the person at its keyboard → finish `interrupted`, whatever else the iteration was.
+fn broken_off(facts: &Facts) -> Option<Decision> {
+    match (&facts.seen.agent.process, &facts.seen.order) {
+        (Some(ProcessEnd::BrokenOff(how)), None) => {
+            Some(finish(Outcome::Interrupted, None, how.as_str()))
+        }
+        _ => None,
+    }
+}
+
+/// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) → `blocked`.
+fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let agent = &facts.seen.agent;
+    if let Some(ApiError::Fatal { cause, cure }) = &agent.error {
+        return Some(finish(Outcome::Blocked, None, format!("{cause}; {cure}")));
+    }
+    let denied = !agent.denied.is_empty()
+        && judged.after.driver() == Driver::Process
+        && judged.progress == Progress::None
+        && *facts.seen.heard() != Claim::Success;
+    denied.then(|| {
+        let tools = agent.denied.join(", ");
+        let why = format!("denied: {tools}, and nothing changed; allow them with --permissions");
+        finish(Outcome::Blocked, None, why)
+    })
+}
+
+/// 3. transient API error → wait; past a limit the loop finishes now; the 12th in a row → `blocked`.
+fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
+    let Some(ApiError::Transient { message, reset }) = &facts.seen.agent.error else { return None };
+    let attempt = subject.state.transient_errors;
+    if attempt >= TRANSIENT_ERRORS_MAX {
+        let why = format!("the model's service failed {attempt} times in a row: {message}");
+        return Some(finish(Outcome::Blocked, None, why));
+    }
+    let now = facts.now.wall;
+    let until = wait_until(now, *reset, attempt, facts.seen.jitter);
+    if let Some(limit) = outlasted_by(subject, now, until) {
+        let when = until.format("%Y-%m-%d %H:%M UTC");
+        let why = format!("{message}; the wait until {when} would outlast {limit}");
+        return Some(finish(Outcome::Interrupted, None, why));
+    }
+    Some(Decision::Wait { until, why: message.clone() })
+}
+
+/// 4. claim BLOCKED → finish `blocked`.
+fn said_blocked(facts: &Facts) -> Option<Decision> {
+    let Claim::Blocked { reason } = facts.seen.heard() else { return None };
+    let why = reason.as_ref().map_or_else(
+        || "the agent said BLOCKED and gave no reason".to_owned(),
+        |reason| format!("the agent said BLOCKED: {reason}"),
+    );
+    Some(finish(Outcome::Blocked, None, why))
+}
+
+/// 4. the second refusal in a row that no agent can change → finish `blocked`.
+fn refused_for_good(judged: &Judged) -> Option<Decision> {
+    let reason = judged.incurable.as_ref()?;
+    let why = format!("refused twice for what only a person can change: {reason}");
+    Some(finish(Outcome::Blocked, None, why))
+}
+
+/// 6. consecutive failures ≥ threshold → finish `aborted`.
+fn too_many_failures(subject: &Loop) -> Option<Decision> {
+    let threshold = subject.contract.limits.failure_threshold;
+    let failures = subject.state.consecutive_failures;
+    (threshold > 0 && failures >= threshold).then(|| {
+        let last = subject.state.evidence.as_ref().and_then(|evidence| evidence.failure.clone());
+        let last = last.unwrap_or_default();
+        finish(Outcome::Aborted, None, format!("{failures} failures in a row, the last: {last}"))
+    })
+}
+
+/// 7. a limit reached → finish `exhausted`.
+///
+/// A loop that nothing else could complete is `completed` here, if every check it has passes at this boundary.
+fn spent(judged: &Judged) -> Option<Decision> {
+    at_its_limit(&judged.after, judged.sound).map(Decision::Finish)
+}
+
+/// The end of a loop whose limit is reached between two iterations, where nothing is looked at.
+pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
+    let is_unchecked = subject.contract.checks.is_empty();
+    let last = subject.state.evidence.as_ref().filter(|_| is_unchecked);
+    let is_sound = last.is_some_and(|last| last.failure.is_none() && last.skipped.is_none());
+    at_its_limit(subject, is_sound.then_some(Proof::Claimed))
+}
+
+/// `sound` is what a completion of a loop that nothing else ends would rest on.
+fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
+    let why = reached(subject)?;
+    let contract = &subject.contract;
+    let Some(proof) = sound.filter(|_| !contract.can_complete()) else {
+        return Some(Ending { outcome: Outcome::Exhausted, proof: None, why });
+    };
+    let ran = ran(subject)?;
+    let checked = if contract.checks.is_empty() {
+        "; nothing was checked"
+    } else {
+        ", and every check passes"
+    };
+    let why = format!("{ran}{checked}");
+    Some(Ending { outcome: Outcome::Completed, proof: Some(proof), why })
+}
+
+/// 7. a limit on cost or tokens that nothing tells the use of → `blocked`: it must not be passed unseen.
+fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
+    let limited = judged.after.contract.limits.bound_usage();
+    (limited && judged.counted && facts.usage.is_none()).then(|| {
+        let silent = match judged.after.driver() {
+            Driver::Session => "the client keeps no transcript to count from",
+            Driver::Process => "the agent does not tell what it used",
+        };
+        let why = format!(
+            "its limit on cost or tokens cannot be kept: {silent}; \
+             --max-cost 0 --max-tokens 0 goes on without"
+        );
+        finish(Outcome::Blocked, None, why)
+    })
+}
+
+/// 8. no progress for `stall` iterations → finish `stalled`.
+fn stalled(judged: &Judged) -> Option<Decision> {
+    let stall = judged.after.contract.limits.stall;
+    let still = judged.after.state.still;
+    (stall > 0 && still >= stall).then(|| {
+        let last = count(still, "iteration");
+        let why = format!("nothing changed in the last {last}: no file, commit or check");
+        finish(Outcome::Stalled, None, why)
+    })
+}
+
+/// 9. the client has background work pending, and no claim was made → hold.
+fn background(facts: &Facts) -> Option<Decision> {
+    facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
+}
+
+/// A crash → wait before the next iteration.
+fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
+    let why = crash::of(&facts.seen.agent)?;
+    let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);
+    let wait = crash::wait_s(subject).saturating_mul(1000).min(left);
+    let wait = TimeDelta::milliseconds(i64::try_from(wait).unwrap_or(i64::MAX / 2));
+    Some(Decision::Wait { until: facts.now.wall.checked_add_signed(wait)?, why })
+}
+
+/// The record as the decision leaves it; the generation is the store's.
+pub fn settle(judged: Judged, decision: &Decision) -> Loop {
+    let mut subject = judged.after;
+    let state = &mut subject.state;
+    match decision {
+        Decision::Continue | Decision::Hold(Hold::Background(_)) => state.status = Status::Running,
+        Decision::Hold(Hold::Paused) => state.status = Status::Paused,
+        Decision::Wait { until, why } => {
+            state.awaited = Some(why.clone());
+            state.status = Status::Waiting;
+            state.due = Some(*until);
+        }
+        Decision::Finish(ending) => {
+            state.status = Status::Finished;
+            state.ending = Some(ending.clone());
+        }
+    }
+    subject
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,314 @@
+//! What a boundary was, counted, whatever happens next: the claim and what became of it, the proof, the
+//! failure, the progress. `decide` then picks the way out from the loop as it stands after this.
+
+use std::time::Duration;
+
+use super::crash;
+use super::facts::{AgentEnd, ApiError, Closing, Facts, ProcessEnd, Verdict};
+use super::progress::progress;
+use super::protect::{changed, complaint};
+use crate::engine::claim::Claim;
+use crate::engine::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS};
+use crate::engine::record::contract::Role;
+use crate::engine::record::outcome::Proof;
+use crate::engine::record::{CheckMemory, Loop, State};
+use crate::engine::text::tail_of;
+
+/// A judged boundary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// The loop with its counters moved on; its status is still the old one.
+    pub after: Loop,
+    /// Whether this was an iteration: a hold and an error of the model's service are none.
+    pub counted: bool,
+    /// What a completion here would rest on; `None` when the loop is not proved done.
+    pub proved: Option<Proof>,
+    /// The same for a loop that nothing but its limit ends: the iteration was run and did not fail, and every
+    /// check passes at this boundary.
+    pub sound: Option<Proof>,
+    /// Why an end was refused for the second time in a row, where no agent can change that.
+    pub incurable: Option<String>,
+    pub progress: Progress,
+}
+
+/// Judges one boundary.
+pub fn judge(before: &Loop, facts: &Facts) -> Judged {
+    let mut after = before.clone();
+    let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
+    let proof = proof(before, facts).filter(|_| counted);
+    let short = proof.and_then(|proof| proof.falls_short(before.contract.require));
+    let proof = proof.filter(|_| short.is_none());
+    let is_asked = counted && asks_for_the_end(before, facts);
+    let proved = proof.filter(|_| is_asked);
+    let refusal =
+        (is_asked && proved.is_none()).then(|| short.clone().or_else(|| incurable(facts)));
+    let progress = progress(before, facts);
+    let failure = failure(before, facts, progress);
+    let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
+    let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
+    let spent = since.saturating_sub(facts.seen.agent.missed_ms);
+
+    let state = &mut after.state;
+    state.boundaries += 1;
+    state.awake_ms += spent;
+    state.began = facts.now;
+    state.due = None;
+    if let Some(usage) = &facts.usage {
+        state.usage.add(usage);
+    }
+    let again = refusal.clone().flatten().filter(|why| state.incurable.as_ref() == Some(why));
+    if let Some(refusal) = refusal {
+        state.incurable = refusal;
+    }
+    let transient = matches!(facts.seen.agent.error, Some(ApiError::Transient { .. }));
+    state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
+    if counted {
+        let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
+        if let (Standing::Refused(against), Some(short)) = (&mut evidence.claim, short) {
+            *against = short;
+        }
+        evidence.words = untold(state, facts);
+        state.completed += 1;
+        state.crashes = match crash::of(&facts.seen.agent) {
+            Some(_) => state.crashes + 1,
+            None if skipped(facts).is_some() => state.crashes,
+            None => 0,
+        };
+        state.skips += u32::from(skipped(facts).is_some());
+        state.last_iteration_at = Some(facts.now.wall);
+        state.consecutive_failures = match failure {
+            Some(_) => state.consecutive_failures + 1,
+            // What was not run to its end says nothing of the row.
+            None if skipped(facts).is_some() => state.consecutive_failures,
+            None => 0,
+        };
+        state.still = if progress == Progress::None { state.still + 1 } else { 0 };
+        state.evidence = Some(evidence);
+        remember_checks(&mut after, facts);
+        after.state.tree.clone_from(&facts.tree_checked);
+        after.took(spent);
+    }
+    Judged { after, counted, proved, sound, incurable: again, progress }
+}
+
+/// The words that are left for the next prompt: all but those that an agent was told, if one was started.
+fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
+    let mut words = std::mem::take(&mut state.words);
+    let told = std::mem::take(&mut state.told).min(words.len());
+    if !matches!(facts.seen.agent.process, Some(ProcessEnd::NotStarted(_))) {
+        words.drain(..told);
+    }
+    words
+}
+
+fn remember_checks(after: &mut Loop, facts: &Facts) {
+    // From here on the evidence has the words of what failed.
+    after.state.checks.values_mut().for_each(|memory| memory.tail.clear());
+    for result in facts.checks.iter().filter(|result| result.verdict != Verdict::Unknown) {
+        let before = after.state.checks.get(&result.run);
+        let memory = CheckMemory::of(result, after.state.completed, before);
+        after.state.checks.insert(result.run.clone(), memory);
+    }
+}
+
+/// Whether the agent says that the job is done, or every `until` does.
+fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
+    let contract = &subject.contract;
+    let reached = contract.has_until() && facts.all_pass(contract, Role::Until);
+    reached || *facts.seen.heard() == Claim::Success
+}
+
+/// What of a refusal no agent can change.
+fn incurable(facts: &Facts) -> Option<String> {
+    let why: Vec<&str> =
+        facts.checks.iter().filter_map(|result| result.incurable.as_deref()).collect();
+    (!why.is_empty()).then(|| why.join("; "))
+}
+
+/// What the checks prove when every one of them passed; `None` when one did not, or was not run.
+fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
+    let roles = [Role::Verify, Role::Gate, Role::Until];
+    let all_pass = roles.into_iter().all(|role| facts.all_pass(&subject.contract, role));
+    if !all_pass || tampered(subject, facts).is_some() {
+        return None;
+    }
+    let mut passing =
+        facts.checks.iter().filter(|result| result.verdict == Verdict::Passed).peekable();
+    if passing.peek().is_none() {
+        return Some(Proof::Claimed);
+    }
+    let once_failed =
+        |run: &str| subject.state.checks.get(run).is_some_and(|memory| memory.ever_failed);
+    let mended = passing.any(|result| once_failed(&result.run));
+    Some(if mended { Proof::Checked } else { Proof::Unbroken })
+}
+
+/// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that says error or is missing, a
+/// timeout in which nothing changed as far as is known, FAILURE, a failed gate, a protected path that is not as
+/// it was, or a request the model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
+/// exit nor the error it ended with is a failure.
+fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
+    let agent = &facts.seen.agent;
+    if let Claim::Failure { reason } = facts.seen.heard() {
+        return Some(with_reason("the agent said FAILURE", reason.as_deref()));
+    }
+    let refused = match &agent.error {
+        Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
+        _ => match &agent.closing {
+            Closing::Failed(how) => Some(how.clone()),
+            Closing::Plain | Closing::Missing => None,
+        },
+    };
+    let ended_badly = || process_failure(agent, facts.seen.heard(), progress);
+    let was_ended = matches!(agent.process, Some(ProcessEnd::TimedOut(_) | ProcessEnd::Silent(_)));
+    let is_excused = agent.cut && !was_ended;
+    let failure = if is_excused { None } else { refused.or_else(ended_badly) };
+    if let Some(failure) = failure.or_else(|| agent.failed_around.clone()) {
+        return Some(failure);
+    }
+    if let Some(complaint) = tampered(subject, facts) {
+        return Some(complaint);
+    }
+    let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
+        matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
+    })?;
+    Some(format!("gate `{}` failed", failed_gate.run))
+}
+
+/// What is wrong with the protected paths. A look that was wanted and gave nothing excuses nothing.
+fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
+    let began = subject.protected.as_ref()?;
+    match facts.protected.as_ref()? {
+        Ok(now) => complaint(&changed(&began.marks, now)),
+        Err(unseen) => Some(unseen.complaint().to_owned()),
+    }
+}
+
+fn process_failure(agent: &AgentEnd, claim: &Claim, progress: Progress) -> Option<String> {
+    let is_success = *claim == Claim::Success;
+    match agent.process.as_ref()? {
+        ProcessEnd::Signal(signal) if !is_success => Some(crash::by_signal(*signal)),
+        ProcessEnd::NotStarted(why) => Some(crash::not_started(why)),
+        ProcessEnd::Exit(_) if agent.closing == Closing::Missing && !is_success => {
+            Some(crash::unclosed())
+        }
+        ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
+        end if progress != Progress::Made => overdue(end),
+        _ => None,
+    }
+}
+
+/// Why crew ended the agent, where its time or its silence was the reason.
+fn overdue(end: &ProcessEnd) -> Option<String> {
+    let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
+    match end {
+        ProcessEnd::TimedOut(seconds) => {
+            Some(format!("the iteration ran into its timeout of {}", time(seconds)))
+        }
+        ProcessEnd::Silent(seconds) => {
+            Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
+        }
+        _ => None,
+    }
+}
+
+/// The failure of an agent whose process exited with `code`.
+pub fn exited(code: i32) -> String {
+    format!("the agent exited with status {code}")
+}
+
+fn with_reason(what: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
+}
+
+fn evidence(
+    before: &Loop,
+    facts: &Facts,
+    proved: Option<Proof>,
+    failure: Option<String>,
+    progress: Progress,
+) -> Evidence {
+    let checks: Vec<CheckEvidence> = facts
+        .checks
+        .iter()
+        .map(|result| CheckEvidence {
+            run: result.run.clone(),
+            roles: before
+                .contract
+                .checks
+                .iter()
+                .filter(|check| check.run == result.run)
+                .map(|check| check.role)
+                .collect(),
+            verdict: result.verdict,
+            exit: result.exit,
+            elapsed_ms: result.elapsed_ms,
+            tail: match result.verdict {
+                Verdict::Passed => String::new(),
+                _ => tail_of(&result.tail, TAIL_CHARS),
+            },
+        })
+        .collect();
+    let failed_before = |run: &str| {
+        before.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
+    };
+    let mended = checks
+        .iter()
+        .filter(|check| check.verdict == Verdict::Passed && failed_before(&check.run))
+        .count();
+    Evidence {
+        iteration: before.state.completed + 1,
+        claim: standing(facts, proved, tampered(before, facts)),
+        checks,
+        errors: errors(facts, failure.as_deref(), progress),
+        ended: facts.seen.agent.process.as_ref().filter(|_| failure.is_none()).and_then(overdue),
+        failure,
+        skipped: skipped(facts),
+        progress,
+        mended: u32::try_from(mended).unwrap_or(u32::MAX),
+        usage: facts.usage.clone(),
+        words: Vec::new(),
+        cut: facts.seen.agent.cut,
+    }
+}
+
+/// What the agent's process complained of, where its end was the failure.
+fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
+    let agent = &facts.seen.agent;
+    let end = process_failure(agent, facts.seen.heard(), progress);
+    let is_told = failure.is_some() && end.as_deref() == failure;
+    if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
+}
+
+fn skipped(facts: &Facts) -> Option<String> {
+    match &facts.seen.agent.process {
+        Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("a person broke it off".to_owned()),
+        _ => None,
+    }
+}
+
+fn standing(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> Standing {
+    match facts.seen.heard() {
+        Claim::None => Standing::None,
+        Claim::Success if proved.is_some() => Standing::Accepted,
+        Claim::Success => {
+            let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
+            let against: Vec<String> = failing
+                .map(|check| {
+                    let happened = check.verdict.what_happened(check.exit, check.elapsed_ms);
+                    format!("`{}` {happened}", check.run)
+                })
+                .chain(tampered)
+                .collect();
+            Standing::Refused(against.join("; "))
+        }
+        Claim::Failure { reason } => Standing::Failure(reason.clone().unwrap_or_default()),
+        Claim::Blocked { reason } => Standing::Blocked(reason.clone().unwrap_or_default()),
+        Claim::NearMiss(miss) => Standing::NearMiss(miss.to_string()),
+    }
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,293 @@
+//! The bounds of a loop and the rule that says which one is reached. 0 always means "none".
+//!
+//! The defaults are finite because a loop that runs away is the worst thing a loop can do; a user who
+//! wants no bound says 0 out loud.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::record::Loop;
+use crate::engine::record::outcome::Outcome;
+use crate::engine::record::owner::Driver;
+use crate::engine::settings::merge::built_in;
+use crate::engine::text::count;
+use crate::engine::usage::{Money, spoken_tokens};
+
+/// The limits of a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub max_iterations: u32,
+    /// Failed iterations in a row that abort the loop.
+    pub failure_threshold: u32,
+    /// Iterations in a row without progress that stall the loop.
+    pub stall: u32,
+    /// Awake seconds over all iterations.
+    pub max_duration_s: u64,
+    /// Seconds a single wait for the model's service may last.
+    pub max_wait_s: u64,
+    /// Millionths of a US dollar.
+    #[serde(default)]
+    pub max_cost_micros: u64,
+    /// Tokens of every kind.
+    #[serde(default)]
+    pub max_tokens: u64,
+}
+
+impl Limits {
+    /// Whether these allow no more than `other` in any of them; 0 allows everything.
+    pub fn are_within(&self, other: &Self) -> bool {
+        let narrower = |other: u64, own: u64| other == 0 || (own != 0 && own <= other);
+        narrower(u64::from(other.max_iterations), u64::from(self.max_iterations))
+            && narrower(u64::from(other.failure_threshold), u64::from(self.failure_threshold))
+            && narrower(u64::from(other.stall), u64::from(self.stall))
+            && narrower(other.max_duration_s, self.max_duration_s)
+            && narrower(other.max_wait_s, self.max_wait_s)
+            && narrower(other.max_cost_micros, self.max_cost_micros)
+            && narrower(other.max_tokens, self.max_tokens)
+    }
+
+    /// Whether a limit rests on what the loop used.
+    pub fn bound_usage(&self) -> bool {
+        self.max_cost_micros > 0 || self.max_tokens > 0
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        built_in().limits()
+    }
+}
+
+/// A limit's new value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    To(u64),
+    By(u64),
+}
+
+/// Changes of limits; what is `None` stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub max_iterations: Option<Change>,
+    pub failure_threshold: Option<Change>,
+    pub stall: Option<Change>,
+    pub max_duration_s: Option<Change>,
+    pub max_cost_micros: Option<Change>,
+    pub max_tokens: Option<Change>,
+}
+
+impl Changes {
+    /// The limits of `subject` after the changes. "By" on a limit that is none counts from what is done by now:
+    /// `spent_ms` are the awake milliseconds of its running iteration.
+    pub fn apply(&self, subject: &Loop, spent_ms: u64) -> Limits {
+        let (limits, state) = (&subject.contract.limits, &subject.state);
+        let moved = |limit: u64, change: Option<Change>, done: u64| match change {
+            None => limit,
+            Some(Change::To(value)) => value,
+            Some(Change::By(value)) if limit == 0 => done.saturating_add(value),
+            Some(Change::By(value)) => limit.saturating_add(value),
+        };
+        let small = |limit: u32, change, done: u32| {
+            u32::try_from(moved(limit.into(), change, done.into())).unwrap_or(u32::MAX)
+        };
+        let seconds = state.awake_ms.saturating_add(spent_ms).div_ceil(1000);
+        let micros = state.usage.cost_at_most().micros();
+        let tokens = state.usage.tokens.total();
+        Limits {
+            max_iterations: small(limits.max_iterations, self.max_iterations, state.completed),
+            failure_threshold: small(
+                limits.failure_threshold,
+                self.failure_threshold,
+                state.consecutive_failures,
+            ),
+            stall: small(limits.stall, self.stall, state.still),
+            max_duration_s: moved(limits.max_duration_s, self.max_duration_s, seconds),
+            max_wait_s: limits.max_wait_s,
+            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros, micros),
+            max_tokens: moved(limits.max_tokens, self.max_tokens, tokens),
+        }
+    }
+}
+
+/// Transient errors in a row after which a person is asked.
+pub const TRANSIENT_ERRORS_MAX: u32 = 12;
+
+/// Names the limit that is reached, if one is.
+pub fn reached(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    if iterations_are_spent(subject) {
+        return Some(format!(
+            "the limit of {} is reached",
+            count(limits.max_iterations, "iteration")
+        ));
+    }
+    if time_is_spent(subject) {
+        let time = std::time::Duration::from_secs(limits.max_duration_s);
+        let time = humantime::format_duration(time);
+        return Some(format!("the time limit of {time} is reached"));
+    }
+    let usage = &subject.state.usage;
+    if cost_is_spent(subject) {
+        let max = Money::from_micros(limits.max_cost_micros);
+        let cost = usage.spoken_cost(true).unwrap_or_default();
+        return Some(format!("the cost limit of {max} is reached: {cost}"));
+    }
+    if tokens_are_spent(subject) {
+        let [max, used] = [limits.max_tokens, usage.tokens.total()].map(spoken_tokens);
+        return Some(format!("the limit of {max} tokens is reached: {used} used"));
+    }
+    None
+}
+
+/// Says of the iteration that begins that no other will follow it: it is the last by number, or less is left of
+/// the money, the tokens or the time than an iteration took so far.
+pub fn last(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let max = limits.max_iterations;
+    if max > 0 && subject.iteration() >= max {
+        return Some("This is the last iteration.".to_owned());
+    }
+    let (state, done) = (&subject.state, u64::from(subject.state.completed));
+    // `used` is of the whole loop, `worked` of its iterations.
+    let left_of = |max: u64, used: u64, worked: u64| {
+        let left = max.saturating_sub(used);
+        (max > 0 && done > 0 && left < worked / done).then_some(left)
+    };
+    let left = |max: u64, used: u64| left_of(max, used, used);
+    let (cost, tokens) = (state.usage.cost_at_most(), state.usage.tokens.total());
+    let money = left(Money::from_micros(limits.max_cost_micros).0, cost.0)
+        .map(|left| format!("{} of {}", Money(left), Money::from_micros(limits.max_cost_micros)));
+    let tokens = || {
+        let [left, max] = [left(limits.max_tokens, tokens)?, limits.max_tokens].map(spoken_tokens);
+        Some(format!("{left} of {max} tokens"))
+    };
+    let time = || {
+        let newest = subject.elapsed_ms.iter().fold(0_u64, |sum, ms| sum.saturating_add(*ms));
+        let worked = subject.earlier.sum_ms.saturating_add(newest);
+        let seconds =
+            left_of(limits.max_duration_s.saturating_mul(1000), state.awake_ms, worked)? / 1000;
+        let (left, unit) = if seconds < 60 { (seconds, "s") } else { (seconds / 60, "min") };
+        Some(format!("{left} {unit} of the loop's time"))
+    };
+    let left = money.or_else(tokens).or_else(time)?;
+    Some(format!("About {left} is left: treat this as the last iteration."))
+}
+
+/// How a loop that nothing else could end came to its limit: "ran its 5 iterations".
+pub fn ran(subject: &Loop) -> Option<String> {
+    let max = subject.contract.limits.max_iterations;
+    iterations_are_spent(subject)
+        .then(|| format!("ran its {}", count(max, "iteration")))
+        .or(reached(subject))
+}
+
+/// Milliseconds of the loop's time that are left at `awake_ms`, in its running iteration; `None` without a limit.
+pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
+    let max = subject.contract.limits.max_duration_s;
+    let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
+    let spent = subject.state.awake_ms.saturating_add(iteration);
+    (max > 0).then(|| max.saturating_mul(1000).saturating_sub(spent))
+}
+
+/// How many milliseconds of a check may pass after the loop's time is over: a tenth of it, 10 min at most.
+pub fn overtime_ms(limits: &Limits) -> u64 {
+    limits.max_duration_s.saturating_mul(100).min(600_000)
+}
+
+fn iterations_are_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_iterations;
+    max > 0 && subject.state.completed >= max
+}
+
+fn time_is_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_duration_s;
+    max > 0 && subject.state.awake_ms >= max.saturating_mul(1000)
+}
+
+/// A model without a price is taken for the dearest: a limit that may be passed is passed.
+fn cost_is_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_cost_micros;
+    max > 0 && subject.state.usage.cost_at_most() >= Money::from_micros(max)
+}
+
+fn tokens_are_spent(subject: &Loop) -> bool {
+    let max = subject.contract.limits.max_tokens;
+    max > 0 && subject.state.usage.tokens.total() >= max
+}
+
+/// The command that goes on with a loop, in the driver it has, with what is spent raised.
+pub fn going_on(subject: &Loop) -> String {
+    let command = match subject.driver() {
+        Driver::Session => "/crew:resume",
+        Driver::Process => "crew resume",
+    };
+    format!("{command} {}{}", subject.id, raise(subject))
+}
+
+/// Whether the loop ended where nothing told what it used, so that a limit on that could not be kept.
+fn is_unkept(subject: &Loop) -> bool {
+    let state = &subject.state;
+    subject.contract.limits.bound_usage()
+        && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
+        && state
+            .evidence
+            .as_ref()
+            .is_some_and(|last| last.skipped.is_none() && last.usage.is_none())
+}
+
+/// The options that raise what is spent, and lift what cannot be kept, each with a blank before it, for the
+/// command that goes on.
+pub fn raise(subject: &Loop) -> String {
+    let limits = &subject.contract.limits;
+    let is_unkept = is_unkept(subject);
+    let iterations = if iterations_are_spent(subject) { " -n +10" } else { "" };
+    let time = if time_is_spent(subject) { " --max-duration +2h" } else { "" };
+    let cost = match () {
+        () if is_unkept && limits.max_cost_micros > 0 => " --max-cost 0",
+        () if cost_is_spent(subject) => " --max-cost +5",
+        () => "",
+    };
+    let tokens = match () {
+        () if is_unkept && limits.max_tokens > 0 => " --max-tokens 0",
+        () if tokens_are_spent(subject) => " --max-tokens +1M",
+        () => "",
+    };
+    format!("{iterations}{time}{cost}{tokens}")
+}
+
+/// Seconds to wait before try `attempt` (1-based) when the service names no reset: 60 s doubling to 30 min.
+pub fn back_off_s(attempt: u32) -> u64 {
+    (60_u64 << attempt.saturating_sub(1).min(5)).min(1800)
+}
+
+/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the wait, and
+/// at most 30 s, so that many loops with one reset do not all come back in the same second.
+pub fn wait_until(
+    now: DateTime<Utc>,
+    reset: Option<DateTime<Utc>>,
+    attempt: u32,
+    jitter: u16,
+) -> DateTime<Utc> {
+    let wait = match reset {
+        Some(reset) => (reset - now).max(TimeDelta::zero()),
+        None => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
+    };
+    let spread = (wait.num_milliseconds() / 10).min(30_000) * i64::from(jitter) / 1000;
+    now + wait + TimeDelta::milliseconds(spread)
+}
+
+/// Names the limit a wait until `due` would outlast, if there is one.
+pub fn outlasted_by(subject: &Loop, now: DateTime<Utc>, due: DateTime<Utc>) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let seconds = u64::try_from((due - now).num_seconds()).unwrap_or(0);
+    if limits.max_wait_s > 0 && seconds > limits.max_wait_s {
+        return Some("the longest wait allowed".to_owned());
+    }
+    let left =
+        limits.max_duration_s.saturating_mul(1000).saturating_sub(subject.state.awake_ms) / 1000;
+    (limits.max_duration_s > 0 && seconds > left).then(|| "the loop's time limit".to_owned())
+}
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod tests;

@@ -1,0 +1,209 @@
+use super::*;
+use crate::engine::evidence::Evidence;
+use crate::engine::fixture::{a_loop, at};
+use crate::engine::record::outcome::Ending;
+use crate::engine::usage::Usage;
+
+#[test]
+fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
+    let table = [
+        (10, 9, 0, None),
+        (10, 10, 0, Some("the limit of 10 iterations is reached")),
+        (0, 5000, 0, None),
+        (0, 1, 12 * 3_600_000, Some("the time limit of 12h is reached")),
+    ];
+    for (max, completed, awake_ms, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_iterations = max;
+        subject.state.completed = completed;
+        subject.state.awake_ms = awake_ms;
+        assert_eq!(reached(&subject).as_deref(), expected, "{completed} of {max}");
+    }
+}
+
+#[test]
+fn the_time_that_is_left_counts_the_running_iteration_and_never_falls_below_nothing() {
+    let table =
+        [(0, 5000, None), (10, 1000, Some(7000)), (10, 8000, Some(0)), (10, 60_000, Some(0))];
+    for (max, now, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_duration_s = max;
+        subject.state.awake_ms = 2000;
+        subject.state.began.awake_ms = 0;
+        assert_eq!(time_left_ms(&subject, now), expected, "{now} of {max}");
+    }
+}
+
+#[test]
+fn what_is_spent_is_raised_and_nothing_else() {
+    let mut subject = a_loop();
+    assert_eq!(raise(&subject), "");
+    subject.state.awake_ms = u64::MAX;
+    assert_eq!(raise(&subject), " --max-duration +2h");
+    subject.state.completed = 10;
+    assert_eq!(raise(&subject), " -n +10 --max-duration +2h");
+}
+
+#[test]
+fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_much() {
+    const COST: &str = " --max-cost +5";
+    let table = [
+        (0, 0, 9_000_000, 900, 0, None),
+        (5_000_000, 0, 4_999_999, 900, 0, None),
+        (
+            5_000_000,
+            0,
+            5_000_000,
+            900,
+            0,
+            Some(("the cost limit of $5.00 is reached: $5.00", COST)),
+        ),
+        (5_000_000, 0, 0, 900, 33_333, None),
+        (
+            5_000_000,
+            0,
+            0,
+            900,
+            33_334,
+            Some((
+                "the cost limit of $5.00 is reached: $5.00 (no price is known of strange-1: taken for the dearest)",
+                COST,
+            )),
+        ),
+        (0, 2_000_000, 0, 1_999_999, 0, None),
+        (
+            0,
+            2_000_000,
+            0,
+            2_100_000,
+            0,
+            Some(("the limit of 2M tokens is reached: 2.1M used", " --max-tokens +1M")),
+        ),
+    ];
+    for (max_cost_micros, max_tokens, cost, input, strange, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_cost_micros = max_cost_micros;
+        subject.contract.limits.max_tokens = max_tokens;
+        let usage = &mut subject.state.usage;
+        usage.cost = Money::from_micros(cost);
+        usage.tokens.input = input;
+        usage.unpriced.output = strange;
+        usage.unpriced_models = vec!["strange-1".to_owned(); usize::from(strange > 0)];
+        let found = reached(&subject).map(|what| (what, raise(&subject)));
+        let found = found.as_ref().map(|(what, raise)| (what.as_str(), raise.as_str()));
+        assert_eq!(found, expected, "{cost} {input} {strange}");
+    }
+}
+
+#[test]
+fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
+    let table = [
+        (5, 0, None, Outcome::Blocked, " --max-cost 0"),
+        (0, 9, None, Outcome::Blocked, " --max-tokens 0"),
+        (5, 9, None, Outcome::Blocked, " --max-cost 0 --max-tokens 0"),
+        (5, 0, Some(Usage::default()), Outcome::Blocked, ""),
+        (5, 0, None, Outcome::Stalled, ""),
+        (0, 0, None, Outcome::Blocked, ""),
+    ];
+    for (max_cost_micros, max_tokens, usage, outcome, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_cost_micros = max_cost_micros;
+        subject.contract.limits.max_tokens = max_tokens;
+        subject.state.evidence = Some(Evidence { usage, ..Evidence::default() });
+        subject.state.ending = Some(Ending { outcome, proof: None, why: String::new() });
+        assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {outcome:?}");
+    }
+}
+
+#[test]
+fn limits_written_before_usage_was_measured_still_load() {
+    let old =
+        r#"{"max_iterations":3,"failure_threshold":3,"stall":5,"max_duration_s":9,"max_wait_s":9}"#;
+    let limits: Limits = serde_json::from_str(old).unwrap();
+    assert!(limits.max_iterations == 3 && !limits.bound_usage());
+}
+
+#[test]
+fn back_off_doubles_from_a_minute_to_half_an_hour() {
+    let waits: Vec<u64> = (1..=8).map(back_off_s).collect();
+    assert_eq!(waits, [60, 120, 240, 480, 960, 1800, 1800, 1800]);
+}
+
+#[test]
+fn a_stated_reset_is_waited_for_and_one_in_the_past_is_now() {
+    let reset = Some(at(600).wall);
+    assert_eq!(wait_until(at(0).wall, reset, 1, 0), at(600).wall);
+    assert_eq!(wait_until(at(900).wall, reset, 1, 0), at(900).wall);
+    assert_eq!(wait_until(at(0).wall, None, 2, 0), at(120).wall);
+    assert_eq!(wait_until(at(0).wall, None, 2, 500), at(126).wall);
+    assert_eq!(wait_until(at(0).wall, Some(at(3600).wall), 1, 500), at(3615).wall);
+}
+
+#[test]
+fn a_wait_is_measured_against_the_longest_wait_and_the_time_left() {
+    let mut subject = a_loop();
+    assert_eq!(outlasted_by(&subject, at(0).wall, at(3600).wall), None);
+    let too_long = outlasted_by(&subject, at(0).wall, at(13 * 3600).wall);
+    assert_eq!(too_long.as_deref(), Some("the longest wait allowed"));
+    subject.state.awake_ms = 11 * 3_600_000;
+    let past_the_end = outlasted_by(&subject, at(0).wall, at(2 * 3600).wall);
+    assert_eq!(past_the_end.as_deref(), Some("the loop's time limit"));
+}
+
+#[test]
+fn more_of_what_has_no_limit_counts_from_what_is_done() {
+    let mut subject = a_loop();
+    subject.contract.limits = Limits {
+        max_iterations: 0,
+        failure_threshold: 0,
+        stall: 0,
+        max_duration_s: 0,
+        ..Limits::default()
+    };
+    subject.state.completed = 7;
+    subject.state.consecutive_failures = 2;
+    subject.state.still = 1;
+    subject.state.awake_ms = 90_500;
+    subject.state.usage.cost = Money(2_500_000_000_001);
+    subject.state.usage.tokens.input = 1_200;
+    let more = Some(Change::By(5));
+    let changes = Changes {
+        max_iterations: more,
+        failure_threshold: more,
+        stall: more,
+        max_duration_s: more,
+        max_cost_micros: more,
+        max_tokens: more,
+    };
+    let expected = Limits {
+        max_iterations: 12,
+        failure_threshold: 7,
+        stall: 6,
+        max_duration_s: 106,
+        max_cost_micros: 2_500_006,
+        max_tokens: 1_205,
+        ..subject.contract.limits.clone()
+    };
+    assert_eq!(changes.apply(&subject, 10_000), expected);
+    assert_eq!(Changes::default().apply(&subject, 10_000), subject.contract.limits);
+}
+
+#[test]
+fn what_is_left_of_the_time_is_held_against_iterations_and_not_against_waits() {
+    let table = [
+        (3_560_000, 60_000, Some("About 40 s of the loop's time")),
+        (3_300_000, 750_000, Some("About 5 min of the loop's time")),
+        (3_300_000, 60_000, None),
+    ];
+    for (awake_ms, each_ms, expected) in table {
+        let mut subject = a_loop();
+        subject.contract.limits.max_duration_s = 3600;
+        subject.state.completed = 4;
+        subject.state.awake_ms = awake_ms;
+        subject.earlier.sum_ms = 2 * each_ms;
+        subject.elapsed_ms = vec![each_ms; 2];
+        let told =
+            expected.map(|left| format!("{left} is left: treat this as the last iteration."));
+        assert_eq!(last(&subject), told, "{awake_ms} {each_ms}");
+    }
+}

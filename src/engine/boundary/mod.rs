@@ -1,0 +1,13 @@
+//! The rules of a boundary, in the order they are asked: what to look at (`wants`), what the iteration was
+//! (`judge`), what to do about it (`decide`). Each is a function of its arguments; what was not looked at
+//! is absent, never zero.
+
+pub mod crash;
+pub mod decide;
+pub mod facts;
+pub mod judge;
+pub mod limits;
+pub mod progress;
+pub mod protect;
+pub mod recovery;
+pub mod wants;

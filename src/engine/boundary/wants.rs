@@ -1,0 +1,125 @@
+//! Which checks are worth running at this boundary, from what is known of it so far: asked again after each
+//! batch until it wants no more.
+
+use super::decide::{Decision, decide};
+use super::facts::Facts;
+use super::judge::judge;
+use crate::engine::claim::Claim;
+use crate::engine::record::Loop;
+use crate::engine::record::contract::{Check, Role};
+use crate::engine::record::outcome::Outcome;
+
+/// The checks to run next, in this order, each command once a boundary: every `gate`; every `verify` if there
+/// is a success claim, or a limit ends the loop here; every `until`; and, when all of those pass, every
+/// `verify` that has not run. None at all when the iteration does not count.
+pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
+    let contract = &subject.contract;
+    if !known.seen.looks(contract).checks {
+        return Vec::new();
+    }
+    let left = |roles: &[Role]| -> Vec<Check> {
+        let mut checks: Vec<Check> = Vec::new();
+        for check in roles.iter().flat_map(|role| contract.of_role(*role)) {
+            let is_chosen = checks.iter().any(|chosen| chosen.run == check.run);
+            if known.verdict(&check.run).is_none() && !is_chosen {
+                checks.push(check.clone());
+            }
+        }
+        checks
+    };
+    let claimed = *known.seen.heard() == Claim::Success;
+    let mut next = left(if claimed { &[Role::Gate, Role::Verify] } else { &[Role::Gate] });
+    if next.is_empty() && !left(&[Role::Verify]).is_empty() && ends_at_a_limit(subject, known) {
+        next = left(&[Role::Verify]);
+    }
+    if next.is_empty() {
+        next = left(&[Role::Until]);
+    }
+    if next.is_empty() && contract.has_until() && known.all_pass(contract, Role::Until) {
+        next = left(&[Role::Verify]);
+    }
+    next
+}
+
+/// Whether a limit or a stall ends the loop here, as far as is known. Its page then has every check's last
+/// word; after a cancel, a failure too many or an error nobody would look at it.
+fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
+    match decide(&judge(subject, known), known) {
+        Decision::Finish(ending) => matches!(ending.outcome, Outcome::Exhausted | Outcome::Stalled),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::boundary::facts::{ApiError, Order, Verdict};
+    use crate::engine::fixture::{a_loop_with, facts, result};
+
+    const ALL: [(&str, Role); 3] =
+        [("test", Role::Verify), ("lint", Role::Gate), ("deploy", Role::Until)];
+
+    fn wanted_of(subject: &Loop, facts: &Facts, done: &[(&str, Verdict)]) -> Vec<String> {
+        let checks = done.iter().map(|(run, verdict)| result(run, *verdict)).collect();
+        let known = Facts { checks, ..facts.clone() };
+        wants(subject, &known).into_iter().map(|check| check.run).collect()
+    }
+
+    fn wanted(checks: &[(&str, Role)], claim: Claim, done: &[(&str, Verdict)]) -> Vec<String> {
+        wanted_of(&a_loop_with(checks), &facts(claim), done)
+    }
+
+    #[test]
+    fn gates_run_always_verify_on_a_claim_until_in_any_case() {
+        use Verdict::{Failed, Passed};
+        let success = || Claim::Success;
+        let none = || Claim::None;
+        assert_eq!(wanted(&ALL, none(), &[]), ["lint"]);
+        assert_eq!(wanted(&ALL, none(), &[("lint", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, none(), &[("lint", Passed), ("deploy", Failed)]), [""; 0]);
+        assert_eq!(wanted(&ALL, none(), &[("lint", Passed), ("deploy", Passed)]), ["test"]);
+        assert_eq!(wanted(&ALL, success(), &[]), ["lint", "test"]);
+        assert_eq!(wanted(&ALL, success(), &[("lint", Passed), ("test", Passed)]), ["deploy"]);
+        assert_eq!(wanted(&ALL, success(), &[("lint", Failed), ("test", Passed)]), ["deploy"]);
+    }
+
+    #[test]
+    fn verify_has_the_last_word_where_a_limit_or_a_stall_ends_the_loop_and_nowhere_else() {
+        use Verdict::{Failed, Passed};
+        let mut last = a_loop_with(&ALL);
+        last.state.completed = 9;
+        let none = facts(Claim::None);
+        assert_eq!(wanted_of(&last, &none, &[]), ["lint"]);
+        assert_eq!(wanted_of(&last, &none, &[("lint", Passed)]), ["test"]);
+        assert_eq!(wanted_of(&last, &none, &[("lint", Passed), ("test", Failed)]), ["deploy"]);
+        let mut still = a_loop_with(&ALL);
+        still.state.still = 4;
+        let idle = Facts { tree: still.state.tree.clone(), ..facts(Claim::None) };
+        assert_eq!(wanted_of(&still, &idle, &[("lint", Passed)]), ["test"]);
+        assert_eq!(wanted_of(&still, &none, &[("lint", Passed)]), ["deploy"]);
+        let mut failing = last.clone();
+        failing.state.consecutive_failures = 2;
+        assert_eq!(wanted_of(&failing, &none, &[("lint", Failed)]), ["deploy"]);
+        let blocked = facts(Claim::Blocked { reason: None });
+        assert_eq!(wanted_of(&last, &blocked, &[("lint", Passed)]), ["deploy"]);
+    }
+
+    #[test]
+    fn the_same_command_runs_once_a_boundary() {
+        let twice = [("test", Role::Gate), ("test", Role::Verify), ("test", Role::Gate)];
+        assert_eq!(wanted(&twice, Claim::Success, &[]), ["test"]);
+        assert_eq!(wanted(&twice, Claim::Success, &[("test", Verdict::Failed)]), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_is_looked_at_when_the_loop_is_cancelled_or_the_service_failed() {
+        let subject = a_loop_with(&ALL);
+        let mut cancelled = facts(Claim::Success);
+        cancelled.seen.order = Some(Order::Pause);
+        assert_eq!(wants(&subject, &cancelled), []);
+        let mut failed = facts(Claim::None);
+        failed.seen.agent.error =
+            Some(ApiError::Transient { message: "overloaded".to_owned(), reset: None });
+        assert_eq!(wants(&subject, &failed), []);
+    }
+}

@@ -1,0 +1,275 @@
+//! The promise: the text an agent must say inside `<promise>` to claim that the job is done.
+//!
+//! A promise that could be met by accident is refused here, once: an empty one, one over several
+//! lines, one that holds markup, and the words that mean something else. Whoever holds a `Promise`
+//! needs no second look.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::text::clean;
+
+/// The tag that opens a claim.
+pub const OPEN: &str = "<promise>";
+/// The tag that closes a claim.
+pub const CLOSE: &str = "</promise>";
+/// The word, alone or before `: reason`, by which an agent says that this try failed.
+pub const FAILURE: &str = "FAILURE";
+/// The word, alone or before `: reason`, by which an agent says that it needs a person.
+pub const BLOCKED: &str = "BLOCKED";
+/// What stands between such a word and its reason: the colon, and the wide one of Chinese and Japanese text.
+pub(super) const COLONS: [char; 2] = [':', '\u{ff1a}'];
+/// The longest promise, in characters. It is repeated in every prompt.
+pub const MAX_CHARACTERS: usize = 500;
+
+/// The text an agent must say inside `<promise>` to claim completion: not empty, one line, no `<`,
+/// no reserved word. White space is kept in its normal form: none around it, single blanks inside. What
+/// cannot be seen is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Promise(String);
+
+impl Promise {
+    /// Takes the text of a promise as a person wrote it.
+    ///
+    /// # Errors
+    /// When the text is empty, too long, has a line break or `<`, or is a reserved word.
+    pub fn new(text: &str) -> Result<Self, PromiseError> {
+        let text = text.trim();
+        if text.contains(is_line_break) {
+            return Err(PromiseError::LineBreak);
+        }
+        if text.contains('<') {
+            return Err(PromiseError::AngleBracket);
+        }
+        // The agent is told it without what is unseen in it, and could not say that.
+        let text = normal(&clean(text));
+        if text.is_empty() {
+            return Err(PromiseError::Empty);
+        }
+        if let Some(word) = reserved(&text) {
+            return Err(PromiseError::Reserved(word));
+        }
+        if text.chars().nth(MAX_CHARACTERS).is_some() {
+            return Err(PromiseError::TooLong);
+        }
+        Ok(Self(text))
+    }
+
+    /// The promise a task names by writing it as a tag, `None` when it names none. Tags that hold a
+    /// reserved word are passed over if the task also names a promise: it then tells the agent how
+    /// to give up.
+    ///
+    /// # Errors
+    /// When the task names two different promises, or one that is not valid.
+    pub fn in_task(task: &str) -> Result<Option<Self>, PromiseError> {
+        let mut found: Option<Self> = None;
+        let mut word = None;
+        for text in tag_texts(task) {
+            let promise = match Self::new(text) {
+                Ok(promise) => promise,
+                Err(PromiseError::Reserved(reserved)) => {
+                    word = Some(reserved);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match &found {
+                Some(first) if *first != promise => {
+                    return Err(PromiseError::Different {
+                        first: first.0.clone(),
+                        second: promise.0,
+                    });
+                }
+                _ => found = Some(promise),
+            }
+        }
+        match (found, word) {
+            (None, Some(word)) => Err(PromiseError::Reserved(word)),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// The text, in its normal form.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for Promise {
+    /// `COMPLETE`, the promise of a task that names none.
+    fn default() -> Self {
+        Self("COMPLETE".to_owned())
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for Promise {
+    type Error = PromiseError;
+
+    fn try_from(text: String) -> Result<Self, PromiseError> {
+        Self::new(&text)
+    }
+}
+
+impl From<Promise> for String {
+    fn from(promise: Promise) -> Self {
+        promise.0
+    }
+}
+
+/// Why a text cannot be a promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromiseError {
+    /// Nothing but white space.
+    Empty,
+    /// More than one line.
+    LineBreak,
+    /// A `<`, which could open another tag.
+    AngleBracket,
+    /// One of the words that make another claim.
+    Reserved(&'static str),
+    /// More than `MAX_CHARACTERS` characters.
+    TooLong,
+    /// The task names two promises.
+    Different {
+        /// The one that comes first in the task.
+        first: String,
+        /// The first one that is not the same.
+        second: String,
+    },
+}
+
+impl fmt::Display for PromiseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the promise is empty: give it a text, such as COMPLETE"),
+            Self::LineBreak => f.write_str("the promise has a line break: write it on one line"),
+            Self::AngleBracket => {
+                f.write_str("the promise has a `<`: write its text alone, without tags")
+            }
+            Self::Reserved(word) => write!(
+                f,
+                "the promise cannot be {word}: that word is how the agent says it is not done; \
+                 choose another, such as COMPLETE"
+            ),
+            Self::TooLong => write!(f, "the promise is longer than {MAX_CHARACTERS} characters"),
+            Self::Different { first, second } => write!(
+                f,
+                "the task names two promises, `{first}` and `{second}`: keep one of them, or name \
+                 it with --completion-promise"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PromiseError {}
+
+/// The text without white space around it and with single blanks inside: the form in which a claim
+/// and a promise are compared.
+pub(super) fn normal(text: &str) -> String {
+    let mut normal = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !normal.is_empty() {
+            normal.push(' ');
+        }
+        normal.push_str(word);
+    }
+    normal
+}
+
+/// The reserved word a claim's text consists of or begins with, before a colon.
+pub(super) fn reserved(text: &str) -> Option<&'static str> {
+    [FAILURE, BLOCKED].into_iter().find(|word| {
+        let rest = text.trim_start().strip_prefix(word).map(str::trim_start);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(COLONS))
+    })
+}
+
+/// What stands between each closing tag and the last opening one before it.
+fn tag_texts(task: &str) -> impl Iterator<Item = &str> {
+    let closed = task.split_inclusive(CLOSE).filter_map(|piece| piece.strip_suffix(CLOSE));
+    closed.filter_map(|piece| piece.rfind(OPEN).map(|start| &piece[start + OPEN.len()..]))
+}
+
+fn is_line_break(character: char) -> bool {
+    matches!(character, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_is_one_line_of_plain_text_or_an_error() {
+        for (text, expected) in [
+            ("DONE", Ok("DONE")),
+            ("BUILD  COMPLETE", Ok("BUILD COMPLETE")),
+            (" \t a\u{a0}\u{2003}b \n", Ok("a b")),
+            ("say \"it's\" $(done) .*", Ok("say \"it's\" $(done) .*")),
+            ("完了 ✔", Ok("完了 ✔")),
+            ("\u{200f}DO\u{7}NE\u{202e}", Ok("DONE")),
+            ("failure", Ok("failure")),
+            ("FAILURES: none", Ok("FAILURES: none")),
+            ("NO FAILURE", Ok("NO FAILURE")),
+            ("", Err(PromiseError::Empty)),
+            (" \u{3000}\n", Err(PromiseError::Empty)),
+            ("\u{200b}", Err(PromiseError::Empty)),
+            ("ALL\nDONE", Err(PromiseError::LineBreak)),
+            ("ALL\r\nDONE", Err(PromiseError::LineBreak)),
+            ("ALL\u{2028}DONE", Err(PromiseError::LineBreak)),
+            ("a<b", Err(PromiseError::AngleBracket)),
+            ("<promise>DONE</promise>", Err(PromiseError::AngleBracket)),
+            ("FAILURE", Err(PromiseError::Reserved(FAILURE))),
+            ("FAILURE: x", Err(PromiseError::Reserved(FAILURE))),
+            (" BLOCKED : no key", Err(PromiseError::Reserved(BLOCKED))),
+            ("BLOCKED：理由", Err(PromiseError::Reserved(BLOCKED))),
+            (&"x".repeat(501), Err(PromiseError::TooLong)),
+        ] {
+            let promise = Promise::new(text);
+            assert_eq!(promise.as_ref().map(Promise::as_str), expected.as_ref().copied(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_task_names_its_promise_by_a_tag() {
+        let named = |task: &str| Promise::in_task(task).map(|promise| promise.map(|p| p.0));
+        let promise = |text: &str| Ok(Some(text.to_owned()));
+        assert_eq!(named("Fix the login."), Ok(None));
+        assert_eq!(
+            named("Say <promise>API COMPLETE</promise> when done."),
+            promise("API COMPLETE")
+        );
+        assert_eq!(
+            named("<promise>\n A  B\n</promise>, I mean <promise>A B</promise>"),
+            promise("A B")
+        );
+        assert_eq!(named("the <promise> tag: <promise>X</promise>"), promise("X"));
+        assert_eq!(named("an open <promise> and no more"), Ok(None));
+        assert_eq!(named("a stray </promise>"), Ok(None));
+        let way_out = "<promise>X</promise>, or <promise>BLOCKED: why</promise> if you cannot";
+        assert_eq!(named(way_out), promise("X"));
+        assert_eq!(named("<promise>BLOCKED</promise>"), Err(PromiseError::Reserved(BLOCKED)));
+        assert_eq!(named("<promise> </promise>"), Err(PromiseError::Empty));
+        assert_eq!(named("<promise>a\nb</promise>"), Err(PromiseError::LineBreak));
+        assert_eq!(named("<promise>a <b></promise>"), Err(PromiseError::AngleBracket));
+        let two = PromiseError::Different { first: "X".to_owned(), second: "x".to_owned() };
+        assert_eq!(named("<promise>X</promise> or <promise>x</promise>"), Err(two));
+    }
+
+    #[test]
+    fn a_stored_promise_is_looked_at_again_when_it_is_read() {
+        let promise = Promise::new("say \"DONE\"").unwrap();
+        let json = serde_json::to_string(&promise).unwrap();
+        assert_eq!(json, r#""say \"DONE\"""#);
+        assert_eq!(serde_json::from_str::<Promise>(&json).unwrap(), promise);
+        let error = serde_json::from_str::<Promise>(r#"" ""#).unwrap_err();
+        assert!(error.to_string().starts_with("the promise is empty"), "{error}");
+    }
+}

@@ -1,0 +1,180 @@
+//! The state of crew on this machine: what was looked at (here), and what to make of it (`findings`).
+//! Values in, values out; an `Option` that is absent was not there or not told.
+
+mod findings;
+mod own;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use super::record::LoopId;
+
+pub use self::findings::{Finding, Severity, findings};
+
+/// The name of the plugin and of its marketplace.
+pub const NAME: &str = "crew";
+/// The plugin as the client names it.
+pub const PLUGIN: &str = "crew@crew";
+
+/// A word of a command to type, as a shell takes it.
+pub fn shell_word(word: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+".contains(it);
+    if word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Everything a doctor looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Of the crew that looks.
+    pub version: String,
+    pub client: Client,
+    /// The plugins the client tells of, for the folder looked from; `None` when it told nothing.
+    pub plugins: Option<Vec<Plugin>>,
+    /// The folder the client reads crew's plugin from.
+    pub folder: Option<Folder>,
+    pub settings: Vec<Settings>,
+    /// What crew's own settings files come to in the folder looked from.
+    pub own: Own,
+    /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in the environment.
+    pub cap: Option<String>,
+    pub home: Home,
+    pub git: bool,
+    /// Every different `crew` on `PATH`, in its order.
+    pub crews: Vec<PathBuf>,
+    pub loops: Vec<LoopFact>,
+    /// Records that cannot be read, with the reason.
+    pub unreadable: Vec<(LoopId, String)>,
+    /// Temporary files of writes that a crash cut off.
+    pub leftovers: Vec<PathBuf>,
+}
+
+/// The client's program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Client {
+    Absent,
+    /// It is there and does not say its version.
+    Silent(String),
+    Present {
+        program: PathBuf,
+        version: Version,
+    },
+}
+
+/// A version as three numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}.{}.{}", self.0, self.1, self.2)
+    }
+}
+
+/// A plugin that the client has installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plugin {
+    /// `name@marketplace`.
+    pub id: String,
+    /// `user`, `project` or `local`.
+    pub scope: String,
+    pub enabled: bool,
+    /// Where a `project` or `local` one belongs to.
+    pub project: Option<PathBuf>,
+    /// The client's copy.
+    pub copy: Option<PathBuf>,
+    /// What the client has against it.
+    pub errors: Vec<String>,
+}
+
+/// The folder of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folder {
+    pub path: PathBuf,
+    /// The version its `plugin.json` gives; `None` when that is missing or no crew's.
+    pub version: Option<String>,
+    pub hooks: bool,
+    pub program: PathBuf,
+    pub runs: Program,
+}
+
+/// The binary behind a plugin's hooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    Absent,
+    NotExecutable,
+    /// It runs and names no version.
+    Silent,
+    Version(String),
+}
+
+/// One settings file of the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub path: PathBuf,
+    /// Why it cannot be understood.
+    pub broken: Option<String>,
+    pub disables_hooks: bool,
+    pub managed_hooks_only: bool,
+    /// What it says of crew's plugin.
+    pub enables: Option<bool>,
+    /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in its `env`.
+    pub cap: Option<String>,
+}
+
+/// crew's own settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Own {
+    /// What cannot be read of them, each with its place.
+    pub faults: Vec<String>,
+    /// Variables of crew's that cannot be used.
+    pub variables: Vec<String>,
+    /// Keys that were passed over, each with its place.
+    pub unknown: Vec<String>,
+    /// What of the project's file nobody has trusted here.
+    pub untrusted: Vec<String>,
+    /// The agent they name for `crew run`, if it is not the built-in one and its program is there.
+    pub agent: Option<String>,
+    /// That its program is not there, where it is not the built-in one.
+    pub agent_missing: Option<String>,
+    /// That a check's program is not there.
+    pub check_missing: Option<String>,
+}
+
+/// `$CREW_HOME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    pub root: PathBuf,
+    /// Why nothing can be kept there.
+    pub unusable: Option<String>,
+    /// `None` where it is not made yet.
+    pub mode: Option<u32>,
+    /// The homes that hooks were told to use, by the file that tells them.
+    pub settled: Vec<(PathBuf, PathBuf)>,
+}
+
+/// A loop that a person should know of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoopFact {
+    pub id: LoopId,
+    pub checkout: PathBuf,
+    /// The command that goes on with it, in the driver it has.
+    pub going_on: String,
+    pub trouble: Trouble,
+}
+
+/// What is the matter with a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It is live, and its client or crew is gone.
+    OwnerGone,
+    /// It is running, and no boundary was reached for so many hours.
+    Quiet {
+        hours: i64,
+    },
+    Interrupted,
+}

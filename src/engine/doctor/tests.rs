@@ -1,0 +1,177 @@
+//! Each fault planted alone in a healthy machine is found alone, with its way out.
+
+use super::findings::{Severity, findings};
+use super::{
+    Client, Facts, Folder, Home, LoopFact, Own, PLUGIN, Plugin, Program, Settings, Trouble,
+    Version, shell_word,
+};
+use crate::engine::record::LoopId;
+
+fn healthy() -> Facts {
+    Facts {
+        version: "0.1.0".to_owned(),
+        client: Client::Present { program: "/bin/claude".into(), version: Version(2, 1, 330) },
+        plugins: Some(vec![plugin(PLUGIN)]),
+        folder: Some(Folder {
+            path: "/data/crew/plugin".into(),
+            version: Some("0.1.0".to_owned()),
+            hooks: true,
+            program: "/data/crew/plugin/bin/crew".into(),
+            runs: Program::Version("0.1.0".to_owned()),
+        }),
+        settings: vec![Settings { path: "/home/settings.json".into(), ..Settings::default() }],
+        own: Own::default(),
+        cap: None,
+        home: Home {
+            root: "/state/crew".into(),
+            unusable: None,
+            mode: Some(0o700),
+            settled: vec![("/home/data/home".into(), "/state/crew".into())],
+        },
+        git: true,
+        crews: vec!["/bin/crew".into()],
+        loops: Vec::new(),
+        unreadable: Vec::new(),
+        leftovers: Vec::new(),
+    }
+}
+
+fn plugin(id: &str) -> Plugin {
+    Plugin {
+        id: id.to_owned(),
+        scope: "user".to_owned(),
+        enabled: true,
+        project: None,
+        copy: None,
+        errors: Vec::new(),
+    }
+}
+
+fn disabled() -> Plugin {
+    Plugin { enabled: false, ..plugin(PLUGIN) }
+}
+
+fn subject(trouble: Trouble) -> LoopFact {
+    let going_on = "crew resume haaaaaaa".to_owned();
+    LoopFact { id: LoopId::from_random(7), checkout: "/repo".into(), going_on, trouble }
+}
+
+fn folder(facts: &mut Facts) -> &mut Folder {
+    facts.folder.as_mut().unwrap()
+}
+
+type Fault = (&'static str, &'static str, fn(&mut Facts));
+
+/// The finding, a part of its fix, and the fault.
+const FAULTS: [Fault; 32] = [
+    ("client-missing", "install Claude Code", |it| it.client = Client::Absent),
+    ("client-silent", "claude --version", |it| it.client = Client::Silent("exit 127".to_owned())),
+    ("client-too-old", "claude update", |it| {
+        it.client = Client::Present { program: "/c".into(), version: Version(2, 1, 162) };
+    }),
+    ("client-older", "Esc", |it| {
+        it.client = Client::Present { program: "/c".into(), version: Version(2, 1, 197) };
+    }),
+    ("plugin-missing", "crew install", |it| it.plugins = Some(vec![plugin("other@market")])),
+    ("plugin-given", "--plugin-dir", |it| {
+        it.plugins = Some(vec![plugin("other@market")]);
+        it.home.settled = vec![("/data/crew-inline/home".into(), "/state/crew".into())];
+    }),
+    ("plugin-elsewhere", "crew install", |it| it.plugins = Some(vec![disabled()])),
+    ("plugin-disabled", "out of /home/settings.json", |it| {
+        it.plugins = Some(vec![disabled()]);
+        it.settings[0].enables = Some(false);
+    }),
+    ("plugin-shadowed", "claude plugin disable crew@zed --scope user", |it| {
+        it.plugins.as_mut().unwrap().push(plugin("crew@zed"));
+    }),
+    ("plugin-not-loaded", "crew install", |it| {
+        it.plugins.as_mut().unwrap()[0].errors.push("cache-miss".to_owned());
+    }),
+    ("folder-broken", "crew install", |it| folder(it).version = None),
+    ("folder-broken", "crew install", |it| folder(it).hooks = false),
+    ("version-skew", "/reload-plugins", |it| folder(it).version = Some("0.0.9".to_owned())),
+    ("program-broken", "crew install", |it| folder(it).runs = Program::Absent),
+    ("program-broken", "crew install", |it| folder(it).runs = Program::NotExecutable),
+    ("program-broken", "crew install", |it| folder(it).runs = Program::Silent),
+    ("program-skew", "crew install", |it| {
+        folder(it).runs = Program::Version("0.2.0".to_owned());
+    }),
+    ("settings-broken", "mend", |it| it.settings[0].broken = Some("line 1".to_owned())),
+    ("hooks-disabled", "\"disableAllHooks\" out of /home", |it| {
+        it.settings[0].disables_hooks = true;
+    }),
+    ("hooks-managed", "administrator", |it| it.settings[0].managed_hooks_only = true),
+    ("cap-unreadable", "unset it", |it| it.cap = Some("many".to_owned())),
+    ("cap-small", "unset it in /home/settings.json", |it| {
+        it.settings[0].cap = Some("2".to_owned());
+    }),
+    ("cap-off", "unset it", |it| it.cap = Some("0".to_owned())),
+    ("home-unusable", "CREW_HOME", |it| it.home.unusable = Some("read-only".to_owned())),
+    ("home-open", "chmod 700 /state/crew", |it| it.home.mode = Some(0o755)),
+    ("home-differs", "export CREW_HOME=/elsewhere", |it| {
+        it.home.settled[0].1 = "/elsewhere".into();
+    }),
+    ("git-missing", "install git", |it| it.git = false),
+    ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
+    ("loop-ownerless", "crew resume haaaaaaa goes on", |it| {
+        it.loops.push(subject(Trouble::OwnerGone));
+    }),
+    ("loop-quiet", "crew cancel", |it| it.loops.push(subject(Trouble::Quiet { hours: 30 }))),
+    ("loop-interrupted", "crew resume haaaaaaa goes on", |it| {
+        it.loops.push(subject(Trouble::Interrupted));
+    }),
+    ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),
+];
+
+#[test]
+fn a_healthy_machine_has_no_finding() {
+    assert_eq!(findings(&healthy()), []);
+    // Nor has one that has never run a loop, with a cap that is large enough.
+    let mut fresh = healthy();
+    fresh.home = Home { mode: None, settled: Vec::new(), ..fresh.home };
+    fresh.cap = Some("30".to_owned());
+    assert_eq!(findings(&fresh), []);
+}
+
+#[test]
+fn each_planted_fault_is_found_alone_and_names_its_fix() {
+    for (code, fix, plant) in FAULTS {
+        let mut facts = healthy();
+        plant(&mut facts);
+        let found = findings(&facts);
+        assert_eq!(found.iter().map(|it| it.code).collect::<Vec<_>>(), [code]);
+        assert!(found[0].fix.contains(fix), "{found:#?}");
+        assert!(!found[0].what.is_empty());
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_named() {
+    let mut facts = healthy();
+    facts.unreadable.push((LoopId::from_random(7), "newer".to_owned()));
+    assert_eq!(findings(&facts)[0].code, "record-unreadable");
+}
+
+#[test]
+fn the_worst_comes_first_and_a_client_that_told_nothing_is_one_finding() {
+    let mut facts = healthy();
+    facts.home.mode = Some(0o755);
+    facts.cap = Some("0".to_owned());
+    facts.client = Client::Absent;
+    facts.plugins = None;
+    facts.folder = None;
+    let found = findings(&facts);
+    let severities: Vec<Severity> = found.iter().map(|it| it.severity).collect();
+    assert_eq!(severities, [Severity::Broken, Severity::Warning, Severity::Note]);
+}
+
+#[test]
+fn a_command_to_type_survives_blanks_and_quotes() {
+    assert_eq!(shell_word("/home/me/.local"), "/home/me/.local");
+    assert_eq!(shell_word("/a home/it's"), r"'/a home/it'\''s'");
+    let mut facts = healthy();
+    facts.home = Home { root: "/a home".into(), mode: Some(0o755), ..facts.home };
+    facts.home.settled.clear();
+    assert_eq!(findings(&facts)[0].fix, "chmod 700 '/a home'");
+}

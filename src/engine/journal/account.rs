@@ -1,0 +1,182 @@
+//! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
+//! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
+
+use super::{Entry, Event, Settled};
+use crate::engine::evidence::{Evidence, Standing};
+use crate::engine::text::one_line;
+
+/// How many iterations a prompt looks back on.
+pub const ACCOUNTS_SHOWN: usize = 5;
+/// The most of one line, in characters.
+pub const ACCOUNT_CHARS: usize = 500;
+/// The most of one failing check in such a line.
+const PART_CHARS: usize = 200;
+
+/// What is said of a claim.
+const CLAIM: [&str; 5] =
+    ["claimed done, and believed", "claimed done, refused", "said FAILURE", "said BLOCKED", ""];
+
+/// One iteration's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// 1-based.
+    pub iteration: u32,
+    /// One line of at most [`ACCOUNT_CHARS`] characters, without the iteration's number.
+    pub words: String,
+}
+
+impl Account {
+    /// What the evidence of one boundary comes to.
+    pub fn of(evidence: &Evidence) -> Self {
+        let mut parts: Vec<String> =
+            evidence.claim.worded(CLAIM, str::to_owned).into_iter().collect();
+        if matches!(evidence.claim, Standing::NearMiss(_)) {
+            parts.push("its claim was not written as one, and not heard".to_owned());
+        }
+        if evidence.cut {
+            parts.push("the answer was cut by the token limit".to_owned());
+        }
+        let said_so = matches!(evidence.claim, Standing::Failure(_));
+        if let Some(failure) = evidence.failure.as_ref().filter(|_| !said_so) {
+            parts.push(format!("failed: {failure}"));
+        }
+        parts.extend(evidence.ended.clone());
+        parts.extend(checks(evidence));
+        let progress =
+            evidence.progress.worded(["files, commits or checks changed", "nothing changed", ""]);
+        parts.extend((!progress.is_empty()).then(|| progress.to_owned()));
+        if parts.is_empty() {
+            parts.push("no claim, no check".to_owned());
+        }
+        Self { iteration: evidence.iteration, words: one_line(&parts.join("; "), ACCOUNT_CHARS) }
+    }
+}
+
+/// The last iterations that a journal tells of. Lines come one at a time, and only so much is kept.
+#[derive(Debug)]
+pub struct Accounts(Settled<Account>);
+
+impl Accounts {
+    /// None yet. More are kept than are shown, because some may be taken back.
+    pub fn new() -> Self {
+        Self(Settled::newest(2 * ACCOUNTS_SHOWN))
+    }
+
+    /// Takes the next line.
+    pub fn add(&mut self, entry: &Entry) {
+        self.0.reach(entry.reached());
+        if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
+            && let Some(evidence) = &state.evidence
+        {
+            self.0.push(entry.reached(), Account::of(evidence));
+        }
+    }
+
+    /// The last [`ACCOUNTS_SHOWN`], the oldest first.
+    pub fn told(&self) -> Vec<Account> {
+        let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
+        self.0.iter().skip(earlier).cloned().collect()
+    }
+}
+
+fn checks(evidence: &Evidence) -> Vec<String> {
+    let mut parts = Vec::new();
+    let all = evidence.checks.len();
+    let failing = evidence.failing().count();
+    if all > failing {
+        parts.push(format!("{} of {all} checks passed", all - failing));
+    }
+    if evidence.mended > 0 {
+        parts.push(format!("{} of them failed before", evidence.mended));
+    }
+    // A refusal names what stood against it, and a failed gate is named as the failure.
+    if !matches!(evidence.claim, Standing::Refused(_)) {
+        let failure = evidence.failure.as_deref().unwrap_or_default();
+        let told = |run: &str| failure.contains(&format!("`{run}`"));
+        parts.extend(evidence.failing().filter(|check| !told(&check.run)).map(|check| {
+            format!("`{}` {}", one_line(&check.run, PART_CHARS), check.what_happened())
+        }));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::boundary::facts::Verdict;
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::claim::Claim;
+    use crate::engine::fixture::{a_loop_with, at, facts, result};
+    use crate::engine::journal::SCHEMA;
+    use crate::engine::record::Loop;
+    use crate::engine::record::contract::Role;
+
+    fn line(after: &Loop) -> Entry {
+        let event = Event::Boundary {
+            decision: "continue".to_owned(),
+            why: None,
+            elapsed_ms: after.elapsed_ms.last().copied(),
+            state: Box::new(after.state.clone()),
+        };
+        Entry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation, event }
+    }
+
+    #[test]
+    fn a_journal_tells_the_last_iterations_each_in_one_line() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify), ("lint", Role::Gate)]);
+        let mut journal = Vec::new();
+        let mut step = |claim: Claim, test: Verdict, lint: Verdict, moved: bool, cut: bool| {
+            let mut facts = facts(claim);
+            facts.checks = vec![result("lint", lint), result("cargo test", test)];
+            facts.tree = Some(if moved { format!("{test:?} {lint:?}") } else { String::new() });
+            facts.tree_checked = Some(String::new());
+            facts.seen.agent.cut = cut;
+            subject = judge(&subject, &facts).after;
+            subject.state.generation += 1;
+            journal.push(line(&subject));
+        };
+        step(Claim::None, Verdict::Failed, Verdict::Failed, true, false);
+        step(Claim::Success, Verdict::Failed, Verdict::Passed, true, false);
+        let reason = Some("no network".to_owned());
+        step(Claim::Failure { reason }, Verdict::Failed, Verdict::Passed, false, false);
+        step(Claim::None, Verdict::TimedOut, Verdict::Passed, false, true);
+        step(Claim::None, Verdict::Failed, Verdict::Failed, false, false);
+        step(Claim::Success, Verdict::Passed, Verdict::Passed, true, false);
+        // The same iteration again, as after a crash between journal and record.
+        journal.push(journal[5].clone());
+        let mut lost = journal[5].clone();
+        lost.generation += 1;
+        journal.push(lost);
+        let event = Event::changed("resumed", &subject);
+        let generation = journal[6].generation + 1;
+        journal.push(Entry { schema: SCHEMA, at: at(0).wall, generation, event });
+        let mut accounts = Accounts::new();
+        for entry in &journal {
+            accounts.add(entry);
+        }
+        let told: Vec<String> = accounts
+            .told()
+            .into_iter()
+            .map(|account| format!("{}: {}", account.iteration, account.words))
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @"
+        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; files, commits or checks changed
+        3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
+        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed
+        5: failed: gate `lint` failed; `cargo test` failed (exit 1); files, commits or checks changed
+        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; files, commits or checks changed
+        ");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_was_said_an_account_is_one_short_line(because in "(\\PC|\n|\u{2028}){0,900}") {
+            let claim = Standing::Blocked(because);
+            let account = Account::of(&Evidence { claim, ..Evidence::default() });
+            prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);
+            prop_assert_eq!(account.words.lines().count(), 1);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The lines of a loop's journal and the one way to read them back: what was decided, in order, with
+//! enough in each line to rebuild the record. Written before the state, so after a crash the journal may
+//! be one line ahead; the state is what counts, and the line's generation is then written again.
+
+pub mod account;
+pub mod story;
+
+use std::collections::VecDeque;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::boundary::limits::Limits;
+use super::boundary::protect::Protected;
+use super::record::environment::Environment;
+use super::record::run::Run;
+use super::record::upgrade::upgraded;
+use super::record::{Loop, State};
+
+/// The version of the lines' shape.
+pub const SCHEMA: u32 = 1;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub schema: u32,
+    pub at: DateTime<Utc>,
+    /// The generation the record has after this line.
+    pub generation: u64,
+    pub event: Event,
+}
+
+/// What a line tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Event {
+    Started {
+        record: Box<Loop>,
+    },
+    /// A boundary, with its decision in one word and the reason where there is one.
+    Boundary {
+        decision: String,
+        why: Option<String>,
+        /// Awake milliseconds of the iteration; `None` when it did not count.
+        elapsed_ms: Option<u64>,
+        state: Box<State>,
+    },
+    /// The state changed between boundaries: cancelled, interrupted, woken, resumed; and the limits, where
+    /// the user moved them.
+    Changed {
+        what: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
+        /// What a run is made of, where a new owner changed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Box<Run>>,
+        /// What checks are held to from here on, where a session took the loop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        environment: Option<Box<Environment>>,
+        /// What protected paths are held to, where crew itself moved them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        protected: Option<Box<Protected>>,
+        state: Box<State>,
+    },
+    /// The record whole, after boundaries that only its driver's memory had.
+    Recovered {
+        record: Box<Loop>,
+    },
+    /// Worth remembering; changes nothing.
+    Noted {
+        what: String,
+    },
+}
+
+impl Event {
+    /// A change of state alone, as the record will stand.
+    pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
+        Self::changed_from(next.protected.as_ref(), what, next)
+    }
+
+    /// The same, where protected paths may be held to something else than before.
+    pub fn changed_from(before: Option<&Protected>, what: impl Into<String>, next: &Loop) -> Self {
+        let protected = next.protected.as_ref().filter(|now| before != Some(*now));
+        Self::Changed {
+            what: what.into(),
+            limits: None,
+            run: None,
+            environment: None,
+            protected: protected.cloned().map(Box::new),
+            state: Box::new(next.state.clone()),
+        }
+    }
+}
+
+impl Entry {
+    /// The generation the record reached by this line; `None` for a note, which changes nothing.
+    pub fn reached(&self) -> Option<u64> {
+        (!matches!(self.event, Event::Noted { .. })).then_some(self.generation)
+    }
+}
+
+/// What the lines of a journal come to, one at a time. Of several lines with one generation the last counts,
+/// because the earlier ones never reached the record. Only the newest are kept.
+#[derive(Debug, Clone)]
+pub struct Settled<T> {
+    kept: VecDeque<(Option<u64>, T)>,
+    most: usize,
+    /// How many came before those that are kept.
+    pub earlier: u64,
+}
+
+impl<T> Settled<T> {
+    /// None yet; at most so many are kept.
+    pub fn newest(most: usize) -> Self {
+        Self { kept: VecDeque::new(), most, earlier: 0 }
+    }
+
+    /// A line that reaches this generation comes next: none of what stands had it. Notes stay.
+    pub fn reach(&mut self, generation: Option<u64>) {
+        let Some(generation) = generation else { return };
+        let is_before = |(at, _): &(Option<u64>, T)| at.is_some_and(|at| at < generation);
+        let stands = self.kept.iter().rposition(is_before).map_or(0, |index| index + 1);
+        let notes = self.kept.split_off(stands).into_iter().filter(|(at, _)| at.is_none());
+        self.kept.extend(notes);
+    }
+
+    /// Takes what the line that reaches this generation comes to.
+    pub fn push(&mut self, generation: Option<u64>, it: T) {
+        self.kept.push_back((generation, it));
+        if self.kept.len() > self.most {
+            self.kept.pop_front();
+            self.earlier += 1;
+        }
+    }
+
+    /// What is kept, the oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
+        self.kept.iter().map(|(_, it)| it)
+    }
+}
+
+/// Rebuilds the record from its journal. Lines of older crews may stand among them. `None` without a start.
+pub fn replay(entries: &[Entry]) -> Option<Loop> {
+    let mut settled = Settled::newest(usize::MAX);
+    for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
+        settled.reach(entry.reached());
+        settled.push(entry.reached(), entry);
+    }
+    let mut record: Option<Loop> = None;
+    for entry in settled.iter() {
+        match (&entry.event, &mut record) {
+            (Event::Started { record: whole } | Event::Recovered { record: whole }, _) => {
+                record = Some((**whole).clone());
+            }
+            (Event::Boundary { elapsed_ms, state, .. }, Some(record)) => {
+                if let Some(ms) = elapsed_ms {
+                    record.took(*ms);
+                }
+                record.state = (**state).clone();
+            }
+            (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {
+                // A new owner comes with an environment of its own, or with none.
+                if environment.is_some() || record.state.owner != state.owner {
+                    record.environment = environment.as_deref().cloned();
+                }
+                record.state = (**state).clone();
+                if let Some(protected) = protected {
+                    record.protected = Some((**protected).clone());
+                }
+                if let Some(limits) = limits {
+                    record.contract.limits = limits.clone();
+                }
+                if let Some(run) = run {
+                    record.contract.run = Some((**run).clone());
+                }
+            }
+            _ => {}
+        }
+        record = record.map(upgraded);
+    }
+    record.filter(|record| record.check().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::claim::Claim;
+    use crate::engine::fixture::{a_loop, at, facts};
+
+    fn entry(generation: u64, event: Event) -> Entry {
+        Entry { schema: SCHEMA, at: at(0).wall, generation, event }
+    }
+
+    fn boundary(before: &Loop) -> (Loop, Entry) {
+        let facts = facts(Claim::None);
+        let judged = judge(before, &facts);
+        let decision = decide(&judged, &facts);
+        let mut after = settle(judged, &decision);
+        after.state.generation += 1;
+        let event = Event::Boundary {
+            decision: "continue".to_owned(),
+            why: None,
+            elapsed_ms: after.elapsed_ms.last().copied(),
+            state: Box::new(after.state.clone()),
+        };
+        (after.clone(), entry(after.state.generation, event))
+    }
+
+    #[test]
+    fn a_journal_replays_to_the_record_it_was_written_for() {
+        let started = a_loop();
+        let (first, line_1) = boundary(&started);
+        let (second, line_2) = boundary(&first);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        let note = entry(2, Event::Noted { what: "the view was altered".to_owned() });
+        assert_eq!(replay(&[start, line_1, line_2, note]), Some(second));
+    }
+
+    #[test]
+    fn a_line_that_never_reached_the_state_is_replaced_by_its_second_try() {
+        let started = a_loop();
+        let (first, line) = boundary(&started);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        assert_eq!(replay(&[start, line.clone(), line]), Some(first));
+    }
+
+    #[test]
+    fn after_boundaries_that_were_never_journalled_the_record_is_taken_whole() {
+        let started = a_loop();
+        let (lost, _) = boundary(&started);
+        let (mut recovered, _) = boundary(&lost);
+        recovered.state.generation += 1;
+        let (last, line) = boundary(&recovered);
+        let start = entry(0, Event::Started { record: Box::new(started) });
+        assert_eq!(replay(&[start.clone(), line.clone()]), None);
+        let generation = recovered.state.generation;
+        let whole = entry(generation, Event::Recovered { record: Box::new(recovered) });
+        assert_eq!(replay(&[start, whole, line]), Some(last));
+    }
+
+    #[test]
+    fn a_resume_replays_to_the_environment_of_its_owner() {
+        let kept = |salt: &str| {
+            Environment::of(&[].into(), &[], salt.to_owned(), |_| unreachable!("nothing to hash"))
+        };
+        let mut record = a_loop();
+        record.environment = Some(kept("of the start"));
+        let mut lines = vec![entry(0, Event::Started { record: Box::new(record.clone()) })];
+        // Resumed by the same session, told something, resumed in a fresh process.
+        for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
+            record.state.generation += 1;
+            record.state.owner.process.pid = pid;
+            if environment.is_some() || pid == 43 {
+                record.environment.clone_from(&environment);
+            }
+            let mut event = Event::changed("resumed", &record);
+            if let Event::Changed { environment: of_line, .. } = &mut event {
+                *of_line = environment.map(Box::new);
+            }
+            lines.push(entry(record.state.generation, event));
+            assert_eq!(replay(&lines), Some(record.clone()));
+        }
+    }
+
+    #[test]
+    fn without_a_start_there_is_no_record() {
+        assert_eq!(replay(&[]), None);
+        assert_eq!(replay(&[boundary(&a_loop()).1]), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! The story of a loop, from its journal: who drove it, what every iteration was, what happened between. Lines
+//! come one at a time and only what a page shows of them is kept, so a journal of any length is read in
+//! little room.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::{Entry, Event, Settled};
+use crate::engine::boundary::limits::Limits;
+use crate::engine::evidence::Evidence;
+use crate::engine::record::owner::{Driver, Owner};
+
+/// The most chapters that are kept, the newest.
+pub const CHAPTERS_MAX: usize = 10_000;
+
+/// What a journal tells.
+#[derive(Debug, Clone)]
+pub struct Story {
+    pub chapters: Settled<Chapter>,
+    /// Everybody who drove the loop, in order.
+    pub drivers: Settled<Who>,
+    /// Lines that could not be read.
+    pub torn: u64,
+    /// Whether the journal is longer than what is read of it: then its beginning is missing.
+    pub cut: bool,
+    pick: Option<u32>,
+    picked: Settled<Iteration>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Chapter {
+    pub at: DateTime<Utc>,
+    pub generation: u64,
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum What {
+    Started {
+        by: Who,
+    },
+    Iteration(Box<Iteration>),
+    /// A boundary that counted no iteration.
+    Boundary {
+        decision: String,
+        why: Option<String>,
+    },
+    /// Something from outside a boundary.
+    Changed {
+        what: String,
+        /// Who drives the loop since then, where that changed.
+        by: Option<Who>,
+        limits: Option<Limits>,
+    },
+    Noted {
+        what: String,
+    },
+}
+
+/// Who drives a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Who {
+    pub driver: Driver,
+    pub session_id: Option<String>,
+    pub pid: i32,
+}
+
+impl Who {
+    fn of(owner: &Owner) -> Self {
+        let session_id = owner.session_id.clone();
+        Self { driver: owner.driver, session_id, pid: owner.process.pid }
+    }
+}
+
+/// An iteration that counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Iteration {
+    /// 1-based.
+    #[serde(rename = "iteration")]
+    pub number: u32,
+    pub elapsed_ms: u64,
+    /// What was decided at its boundary: `continue`, `wait`, `hold` or `finish`.
+    pub decision: String,
+    pub why: Option<String>,
+    /// What was seen; what checks and agents printed only of the one that was asked for.
+    pub evidence: Evidence,
+}
+
+impl Story {
+    /// An empty story that will keep all of iteration `pick`.
+    pub fn picking(pick: Option<u32>) -> Self {
+        let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
+        Self { chapters, drivers, torn: 0, cut: false, pick, picked: Settled::newest(1) }
+    }
+
+    /// Takes the next line.
+    pub fn add(&mut self, entry: Entry) {
+        let reached = entry.reached();
+        let Entry { at, generation, event, .. } = entry;
+        self.chapters.reach(reached);
+        self.drivers.reach(reached);
+        self.picked.reach(reached);
+        if let Event::Boundary { state, .. } = &event
+            && self.drivers.iter().len() == 0
+        {
+            // The beginning was not read.
+            self.drivers.push(None, Who::of(&state.owner));
+        }
+        let what = match event {
+            Event::Started { record } => {
+                let by = Who::of(&record.state.owner);
+                self.drivers.push(reached, by.clone());
+                What::Started { by }
+            }
+            Event::Boundary { decision, why, elapsed_ms: Some(elapsed_ms), state } => {
+                let evidence = state.evidence.unwrap_or_default();
+                let number = state.completed;
+                let mut it = Iteration { number, elapsed_ms, decision, why, evidence };
+                if self.pick == Some(number) {
+                    self.picked.push(reached, it.clone());
+                }
+                it.evidence.checks.iter_mut().for_each(|check| check.tail.clear());
+                it.evidence.errors.clear();
+                What::Iteration(Box::new(it))
+            }
+            Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
+            Event::Changed { what, limits, state, .. } => {
+                let now = Who::of(&state.owner);
+                let by = (self.drivers.iter().last() != Some(&now)).then_some(now);
+                if let Some(by) = &by {
+                    self.drivers.push(reached, by.clone());
+                }
+                What::Changed { what, by, limits }
+            }
+            Event::Recovered { .. } => {
+                What::Changed { what: "recorded after all".to_owned(), by: None, limits: None }
+            }
+            Event::Noted { what } => What::Noted { what },
+        };
+        self.chapters.push(reached, Chapter { at, generation, what });
+    }
+
+    /// The iteration that was asked for, with all its evidence.
+    pub fn picked(&self) -> Option<&Iteration> {
+        self.picked.iter().last()
+    }
+
+    /// The iterations that are kept, in order.
+    pub fn iterations(&self) -> impl Iterator<Item = &Iteration> {
+        self.chapters.iter().filter_map(|chapter| match &chapter.what {
+            What::Iteration(iteration) => Some(&**iteration),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "story_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+use super::*;
+use crate::engine::boundary::decide::{decide, settle};
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::boundary::judge::judge;
+use crate::engine::claim::Claim;
+use crate::engine::fixture::{a_loop_with, at, facts, result};
+use crate::engine::journal::SCHEMA;
+use crate::engine::record::Loop;
+use crate::engine::record::contract::Role;
+
+fn entry(generation: u64, event: Event) -> Entry {
+    Entry { schema: SCHEMA, at: at(0).wall, generation, event }
+}
+
+fn started() -> (Loop, Entry) {
+    let record = a_loop_with(&[("cargo test", Role::Gate)]);
+    (record.clone(), entry(0, Event::Started { record: Box::new(record) }))
+}
+
+fn iterate(before: &Loop) -> (Loop, Entry) {
+    let mut facts = facts(Claim::None);
+    facts.tree = Some(format!("tree {}", before.state.completed));
+    facts.checks = vec![result("cargo test", Verdict::Failed)];
+    let judged = judge(before, &facts);
+    let decision = decide(&judged, &facts);
+    let mut after = settle(judged, &decision);
+    after.state.generation += 1;
+    let event = Event::Boundary {
+        decision: "continue".to_owned(),
+        why: None,
+        elapsed_ms: after.elapsed_ms.last().copied(),
+        state: Box::new(after.state.clone()),
+    };
+    let entry = entry(after.state.generation, event);
+    (after, entry)
+}
+
+fn moved(mut record: Loop) -> (Loop, Entry) {
+    record.state.generation += 1;
+    record.state.owner.driver = Driver::Process;
+    record.state.owner.session_id = None;
+    record.state.owner.process.pid = 99;
+    let event = Event::changed("resumed in fresh processes", &record);
+    let entry = entry(record.state.generation, event);
+    (record, entry)
+}
+
+#[test]
+fn a_story_tells_every_iteration_and_both_drivers() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (record, change) = moved(record);
+    let (_, second) = iterate(&record);
+    let mut story = Story::picking(Some(1));
+    for entry in [start, first, change, second] {
+        story.add(entry);
+    }
+    let numbers: Vec<u32> = story.iterations().map(|it| it.number).collect();
+    assert_eq!(numbers, [1, 2]);
+    let drivers: Vec<_> = story.drivers.iter().map(|who| (who.driver, who.pid)).collect();
+    assert_eq!(drivers, [(Driver::Session, 42), (Driver::Process, 99)]);
+    let picked = story.picked().unwrap();
+    assert_eq!(picked.evidence.checks[0].tail, "output of cargo test");
+    assert!(story.iterations().all(|it| it.evidence.checks[0].tail.is_empty()));
+}
+
+#[test]
+fn a_line_that_never_reached_the_record_is_told_once() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (_, change) = moved(record);
+    let note = entry(1, Event::Noted { what: "asleep 7h".to_owned() });
+    let mut story = Story::picking(None);
+    for entry in [start, first.clone(), note, first, change.clone(), change] {
+        story.add(entry);
+    }
+    assert_eq!(story.iterations().count(), 1);
+    assert_eq!(story.drivers.iter().len(), 2);
+    assert_eq!(story.chapters.iter().len(), 4, "{:#?}", story.chapters);
+}
+
+#[test]
+fn an_iteration_that_never_reached_the_record_is_not_picked() {
+    let (record, start) = started();
+    let (record, first) = iterate(&record);
+    let (_, lost) = iterate(&record);
+    let (_, change) = moved(record);
+    let picked = |number: u32, entries: &[&Entry]| {
+        let mut story = Story::picking(Some(number));
+        for entry in entries {
+            story.add((*entry).clone());
+        }
+        story.picked().map(|it| it.number)
+    };
+    assert_eq!(picked(2, &[&start, &first, &lost]), Some(2));
+    assert_eq!(picked(2, &[&start, &first, &lost, &change]), None);
+    assert_eq!(picked(1, &[&start, &first, &lost, &change]), Some(1));
+}
+
+#[test]
+fn a_very_long_story_keeps_its_newest_chapters_and_counts_the_others() {
+    let mut story = Story::picking(None);
+    for number in 0..CHAPTERS_MAX as u64 + 7 {
+        story.add(entry(number, Event::Noted { what: number.to_string() }));
+    }
+    assert_eq!((story.chapters.iter().len(), story.chapters.earlier), (CHAPTERS_MAX, 7));
+    assert_eq!(story.chapters.iter().next().unwrap().generation, 7);
+}

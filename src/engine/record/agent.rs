@@ -1,0 +1,99 @@
+//! What crew must know of an agent's command line to start it and to read it, copied into the contract at
+//! the start: a loop goes on with the agent it began with, whatever the settings say by then.
+
+use std::collections::BTreeMap;
+
+use crate::engine::text::word;
+use serde::{Deserialize, Serialize};
+
+/// An agent's command-line tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agent {
+    /// What `--agent` names it.
+    pub name: String,
+    /// The program and its fixed arguments; no shell ever sees them.
+    pub command: Vec<String>,
+    pub prompt: PromptDoor,
+    pub dialect: Dialect,
+    /// The arguments that ask for each kind of permissions. A kind that is missing cannot be asked for.
+    #[serde(default)]
+    pub permissions: BTreeMap<Permissions, Vec<String>>,
+    /// The option that bounds an iteration's turns, such as `--max-turns`; `None` where there is none.
+    #[serde(default)]
+    pub max_turns: Option<String>,
+    /// The option that names its model, such as `--model`; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The option that allows commands by rules such as `Bash(cargo test)`; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow: Option<String>,
+}
+
+/// How the prompt reaches the agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptDoor {
+    /// On standard input, which is then closed.
+    #[default]
+    Stdin,
+    /// As the last argument: the system bounds its length.
+    Argument,
+}
+
+impl PromptDoor {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Stdin, Self::Argument];
+
+    /// The word used in files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// How the agent's output is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    /// Claude Code's `stream-json`: one event a line.
+    Claude,
+    /// Codex's `exec --json`: one event a line.
+    Codex,
+    /// Plain text; the end of it is the final message.
+    #[default]
+    Text,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Text, Self::Claude, Self::Codex];
+
+    /// The word used in files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// What the agent may do without being asked, from the least to the most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permissions {
+    /// What the agent's own settings allow.
+    Default,
+    /// Edits in the checkout.
+    #[default]
+    AcceptEdits,
+    /// What the agent's own judgement of safety allows.
+    Auto,
+    /// Everything.
+    Bypass,
+}
+
+impl Permissions {
+    /// All of them, from the least to the most.
+    pub const ALL: [Self; 4] = [Self::Default, Self::AcceptEdits, Self::Auto, Self::Bypass];
+
+    /// The word used in options and files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}

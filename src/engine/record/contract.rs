@@ -1,0 +1,140 @@
+//! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can read
+//! it and cannot change it; no file of the checkout is read again for a running loop.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Proof;
+use super::run::Run;
+use crate::engine::boundary::limits::Limits;
+use crate::engine::claim::promise::Promise;
+use crate::engine::text::word;
+
+/// The fixed part of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contract {
+    /// The user's words, byte for byte.
+    pub task: String,
+    /// What the agent must say to claim success; `None` after `--no-promise`.
+    pub promise: Option<Promise>,
+    /// In the order given; a command may stand under several roles and still runs once a boundary.
+    pub checks: Vec<Check>,
+    pub limits: Limits,
+    /// Globs of paths that the agent must not change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<String>,
+    /// The weakest proof that completes the loop; `None` takes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub require: Option<Proof>,
+    /// How iterations are run as fresh processes; `None` for a loop that no process has driven yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+}
+
+impl Contract {
+    /// The checks that are looked at before the first iteration. What a gate says counts after one.
+    pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(|check| check.role != Role::Gate)
+    }
+
+    /// The checks of one role, in the order given.
+    pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(move |check| check.role == role)
+    }
+
+    /// Whether a fresh process may be ended for its time or its silence.
+    pub fn bounds_an_iteration(&self) -> bool {
+        let pace = self.run.as_ref().map(|run| run.pace);
+        pace.is_some_and(|pace| pace.timeout_s > 0 || pace.idle_timeout_s > 0)
+    }
+
+    /// Whether checks alone end the loop: then a claim ends nothing.
+    pub fn has_until(&self) -> bool {
+        self.of_role(Role::Until).next().is_some()
+    }
+
+    /// Whether anything but a limit can complete the loop.
+    pub fn can_complete(&self) -> bool {
+        self.promise.is_some() || self.has_until()
+    }
+}
+
+/// When a check runs, and what its failing means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Must pass before a claim is believed.
+    Verify,
+    /// As `Verify`, and runs after every iteration, where failing makes the iteration a failure.
+    Gate,
+    /// Ends the loop when it passes; no claim is needed.
+    Until,
+}
+
+impl Role {
+    /// The word used in messages, options and files.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// A command crew runs itself. Its exit status alone passes or fails it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Given to `sh -c`.
+    pub run: String,
+    pub role: Role,
+    /// Seconds until the check is ended and has failed.
+    pub timeout_s: u64,
+    /// The exit status that passes.
+    pub success_exit_code: i32,
+}
+
+/// Seconds a check may take unless its contract says otherwise.
+pub const CHECK_TIMEOUT_S: u64 = 600;
+
+impl Check {
+    /// A check with the built-in timeout that passes on exit status 0.
+    pub fn new(run: impl Into<String>, role: Role) -> Self {
+        Self { run: run.into(), role, timeout_s: CHECK_TIMEOUT_S, success_exit_code: 0 }
+    }
+}
+
+/// Where a loop lives, fixed at the start: the agent's `cd`, `git switch` or worktree does not move it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The working tree's root; without git the folder the client was started in.
+    pub checkout: PathBuf,
+    /// Where checks run: the folder the loop was started from.
+    pub folder: PathBuf,
+    /// The branch the loop started on; `None` without git or on a detached HEAD.
+    pub branch: Option<String>,
+    /// The folder under `.claude/branches/` that holds the view, the task and the handoffs.
+    pub branch_dir: String,
+    /// git's own folder, as git named it when fresh processes first had the loop; `None` until then, and without git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<PathBuf>,
+    /// `HEAD` at the start, for "since the start"; `None` without git or without a commit.
+    pub head: Option<String>,
+    /// Where the task and the handoffs are, if the branch folder cannot be written; `None` where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart: Option<PathBuf>,
+}
+
+impl Place {
+    /// The folder of this loop's readable files in the checkout.
+    pub fn branch_folder(&self) -> PathBuf {
+        self.checkout.join(".claude").join("branches").join(&self.branch_dir)
+    }
+
+    /// The folder of what the agent is asked to read: the task and the handoffs.
+    pub fn reading_folder(&self) -> PathBuf {
+        self.apart.clone().unwrap_or_else(|| self.branch_folder())
+    }
+
+    /// The file that holds the exact task, for the agent to read.
+    pub fn task_file(&self) -> PathBuf {
+        self.reading_folder().join("task.md")
+    }
+}

@@ -1,0 +1,208 @@
+//! The environment of a session's checks: that of the start. An agent that changes the `env` of the project's
+//! settings changes what the client hands to the next hook, and `MAKEFLAGS=-n` alone makes a failing check
+//! pass. So the record holds a salted hash of each variable, to tell what is as it was. It refuses to hold a
+//! value: but for `PATH`, only those that a file of the checkout held already.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::git::named;
+use crate::engine::text::start;
+
+/// A hash of bytes, in hexadecimal.
+pub type Digest = fn(&[u8]) -> String;
+
+/// Variables by name.
+pub type Variables = BTreeMap<OsString, OsString>;
+
+/// Set by a client for what it starts itself; no child of crew is given one. A child must not think that it
+/// runs inside a client.
+pub const CLIENTS_OWN: [&str; 19] = [
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_NOTES_DIR",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE",
+    "CLAUDE_EFFORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PLUGIN_DATA",
+    "CLAUDE_PLUGIN_ROOT",
+    "CLAUDE_PROJECT_DIR",
+    "CREW_FAULT",
+];
+
+/// Differ between two hooks of one session without anybody's doing: after a `cd` of the agent's, in a window of
+/// another size, when the client renews its token. Passed while they are as they were, else dropped unsaid.
+const SHIFTING: [&str; 9] = [
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "COLUMNS",
+    "LINES",
+    "OLDPWD",
+    "PWD",
+    "SHLVL",
+    "TRACEPARENT",
+    "_",
+];
+
+/// The hexadecimal digits kept of a hash: 128 bits.
+const DIGITS: usize = 32;
+/// The most characters of a variable's name that are told.
+const NAME_CHARS: usize = 80;
+
+/// What a session's environment was when the loop began there or was last resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// So that equal values of two loops do not look equal.
+    salt: String,
+    /// What stands for each variable, by its name.
+    hashes: BTreeMap<String, String>,
+    /// The few values that can be put back.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    values: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Takes down `now`. `held` is what files of the checkout say of a name: a value is kept where one of them
+    /// says exactly that. A name that is not UTF-8 is left out, and so never passed.
+    pub fn of(now: &Variables, held: &[(String, String)], salt: String, digest: Digest) -> Self {
+        let mut it = Self { salt, hashes: BTreeMap::new(), values: BTreeMap::new() };
+        for (name, value) in now {
+            let Some(name) = name.to_str().filter(|name| !CLIENTS_OWN.contains(name)) else {
+                continue;
+            };
+            it.hashes.insert(name.to_owned(), it.hash(name, value, digest));
+            let Some(text) = value.to_str() else { continue };
+            if name == "PATH" || held.iter().any(|(of, said)| of == name && said == text) {
+                it.values.insert(name.to_owned(), text.to_owned());
+            }
+        }
+        it
+    }
+
+    /// What becomes of each variable of `now` on its way to a check.
+    pub fn compare(&self, now: &Variables, digest: Digest) -> Plan {
+        let mut plan = Plan::default();
+        for (raw, value) in now {
+            let Some(name) = raw.to_str() else {
+                plan.dropped.push(raw.clone());
+                continue;
+            };
+            let kept = self.hashes.get(name);
+            let is_same = kept.is_some_and(|kept| *kept == self.hash(name, value, digest));
+            if is_same || CLIENTS_OWN.contains(&name) {
+                continue;
+            }
+            match self.values.get(name) {
+                Some(value) => plan.replaced.push((name.to_owned(), value.clone())),
+                None => plan.dropped.push(raw.clone()),
+            }
+            match kept {
+                _ if SHIFTING.contains(&name) => {}
+                None => plan.new.push(name.to_owned()),
+                Some(_) if self.values.contains_key(name) => {}
+                Some(_) => plan.changed.push(name.to_owned()),
+            }
+        }
+        let is_missing = |name: &&String| {
+            !now.contains_key(OsStr::new(name)) && !SHIFTING.contains(&name.as_str())
+        };
+        plan.missing = self.hashes.keys().filter(is_missing).cloned().collect();
+        plan
+    }
+
+    fn hash(&self, name: &str, value: &OsStr, digest: Digest) -> String {
+        let name = format!("{}\0{name}\0", self.salt);
+        let mut hash = digest(&[name.as_bytes(), value.as_encoded_bytes()].concat());
+        hash.truncate(DIGITS);
+        hash
+    }
+}
+
+/// How a check's environment differs from this process's. Nothing differs in a default one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Not passed.
+    pub dropped: Vec<OsString>,
+    /// Passed with the value of then.
+    pub replaced: Vec<(String, String)>,
+    /// Dropped, and not there when the loop began.
+    pub new: Vec<String>,
+    /// Dropped, and of another value when the loop began, which nobody knows any more.
+    pub changed: Vec<String>,
+    /// There when the loop began.
+    pub missing: Vec<String>,
+}
+
+impl Plan {
+    /// What is passed with another value.
+    pub fn variables(&self) -> Vec<(&str, String)> {
+        self.replaced.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
+    }
+
+    /// Why no check can be run: its result would rest on a variable that nobody can put back.
+    pub fn refusal(&self) -> Option<String> {
+        let (noun, verb, them) = match self.changed.len() {
+            0 => return None,
+            1 => ("variable", "is not as it was", "it"),
+            _ => ("variables", "are not as they were", "them"),
+        };
+        let names = listed(&self.changed);
+        let ending = format!("{verb} when the loop began; /crew:resume accepts {them}");
+        Some(format!("was not run: the {noun} {names} {ending}"))
+    }
+
+    /// What the journal remarks: a sentence for each kind of difference, by names alone.
+    pub fn remarks(&self) -> Vec<String> {
+        let replaced: Vec<String> = self.replaced.iter().map(|(name, _)| name.clone()).collect();
+        let kinds: [(&[String], _, _); 4] = [
+            (&self.new, ["is new", "are new"], "in the environment; not passed to checks"),
+            (
+                &replaced,
+                ["is not as it was", "are not as they were"],
+                "when the loop began; checks get the value of then",
+            ),
+            (
+                &self.changed,
+                ["is not as it was", "are not as they were"],
+                "when the loop began; no check is run",
+            ),
+            (&self.missing, ["is missing", "are missing"], "in the environment"),
+        ];
+        let some = kinds.into_iter().filter(|(names, ..)| !names.is_empty());
+        let said = |(names, verbs, rest): (&[String], [&str; 2], &str)| {
+            format!("{} {} {rest}", listed(names), verbs[usize::from(names.len() > 1)])
+        };
+        some.map(said).collect()
+    }
+
+    /// What a resume accepts: every name that differs; `None` when there is none.
+    pub fn accepted(&self) -> Option<String> {
+        let replaced = self.replaced.iter().map(|(name, _)| name);
+        let all = self.new.iter().chain(&self.changed).chain(&self.missing).chain(replaced);
+        let mut names: Vec<String> = all.cloned().collect();
+        names.sort();
+        let told = "checks now get these as they are here, not as they were when the loop began";
+        (!names.is_empty()).then(|| format!("{told}: {}", listed(&names)))
+    }
+}
+
+/// Names for a person; what a project's settings can make of one must not move a terminal.
+fn listed(names: &[String]) -> String {
+    let plain = |name: &String| start(name, NAME_CHARS).escape_debug().to_string();
+    named(&names.iter().map(plain).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+#[path = "environment_tests.rs"]
+mod tests;

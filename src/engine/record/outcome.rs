@@ -1,0 +1,91 @@
+//! How a loop ends, in one of eight words, and what a completed one rests on.
+
+use crate::engine::text::word;
+use serde::{Deserialize, Serialize};
+
+/// Why a loop is over. Every outcome but `Completed` can be resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Completed,
+    /// A limit was reached.
+    Exhausted,
+    /// Too many failures in a row.
+    Aborted,
+    /// No progress for too long.
+    Stalled,
+    /// A person is needed.
+    Blocked,
+    Cancelled,
+    /// The owner is gone, or a wait would have been too long.
+    Interrupted,
+    Error,
+}
+
+impl Outcome {
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// What a `completed` loop rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Proof {
+    /// A check that had failed in or before this loop now passes, with all the others.
+    Checked,
+    /// The checks pass and were never seen to fail.
+    Unbroken,
+    /// Nothing was checked: the agent's word.
+    Claimed,
+}
+
+impl Proof {
+    /// What is wrong with this proof where a loop requires more; `None` where it is enough. No agent can make
+    /// a check fail first.
+    pub fn falls_short(self, required: Option<Self>) -> Option<String> {
+        let is_short = required == Some(Self::Checked) && self != Self::Checked;
+        is_short.then(|| {
+            format!(
+                "the proof would be `{}` and this loop requires `checked`: {}; start it without --require, or \
+                 with a check that fails now",
+                self.label(),
+                self.meaning()
+            )
+        })
+    }
+
+    /// The word used in messages, files and JSON.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+
+    /// What the word means, for the page a person reads at the end.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Checked => "a check that had failed now passes",
+            Self::Unbroken => "the checks pass; they were never seen to fail",
+            Self::Claimed => "nothing was checked: this is the agent's word",
+        }
+    }
+}
+
+impl Ending {
+    /// By an order; `by` is who gave it, the user or the agent.
+    pub fn cancelled(by: &str, reason: Option<&str>) -> Self {
+        let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
+        let why = format!("cancelled by the {by}{reason}");
+        Self { outcome: Outcome::Cancelled, proof: None, why }
+    }
+}
+
+/// An outcome with its reason, ready to be recorded and shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    pub outcome: Outcome,
+    /// Only with `Completed`; `None` there in records of crews that completed loops which had nothing to prove.
+    pub proof: Option<Proof>,
+    /// One sentence fragment: what ended the loop and, where there is one, the cure.
+    pub why: String,
+}

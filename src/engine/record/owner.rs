@@ -1,0 +1,215 @@
+//! Who drives a loop now, and what the session driver must remember from one of the client's events
+//! to the next. No rule of the engine reads this; it is stored here because the record is one file.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::usage::Counted;
+
+/// Which driver a loop has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    Session,
+    Process,
+}
+
+/// A process, told from a later one with the same id by its start time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub pid: i32,
+    /// In the units of the system that started it: compared for equality, never read.
+    pub started: String,
+}
+
+/// A machine since one start of it: elsewhere and later its process ids mean other processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// For people.
+    pub name: String,
+    /// Compared, never read; empty where the machine has no id of its own.
+    pub machine: String,
+    /// Another one after each start.
+    pub boot: String,
+}
+
+/// What can be said of an owner's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Life {
+    Alive,
+    Gone,
+    /// On another machine: perhaps alive.
+    Elsewhere,
+}
+
+/// The client session or the process that drives the loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    pub driver: Driver,
+    /// The client's session; `None` for the process driver.
+    pub session_id: Option<String>,
+    pub process: ProcessIdentity,
+    /// `PATH` when it took the loop. Later ones may be the agent's: the project's settings can set it.
+    #[serde(default)]
+    pub search_path: Option<String>,
+    /// Where its process runs; `None` where the system, or the older crew that recorded it, did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<Host>,
+}
+
+impl Owner {
+    /// Judges its process from `here`, where `is_there` knows the processes. An owner of unknown place is taken
+    /// for one of this machine and this start of it; from a place that does not know itself nobody is judged.
+    pub fn life(
+        &self,
+        here: Option<&Host>,
+        is_there: impl FnOnce(&ProcessIdentity) -> bool,
+    ) -> Life {
+        match (&self.host, here) {
+            (Some(_), None) => return Life::Elsewhere,
+            (Some(host), Some(here)) if !self.is_of_this_start(Some(here)) => {
+                let was_here = host.machine == here.machine && !here.machine.is_empty();
+                return if was_here { Life::Gone } else { Life::Elsewhere };
+            }
+            _ => {}
+        }
+        if is_there(&self.process) { Life::Alive } else { Life::Gone }
+    }
+
+    /// Whether the ids of its processes can mean anything here: another machine gives them to others, and so does
+    /// this one after it was started anew.
+    pub fn is_of_this_start(&self, here: Option<&Host>) -> bool {
+        self.host.as_ref().is_none_or(|host| {
+            here.is_some_and(|here| (&host.machine, &host.boot) == (&here.machine, &here.boot))
+        })
+    }
+}
+
+/// What the session driver remembers between two stops of one session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionMemory {
+    /// The user prompt or wake the stops belong to.
+    pub prompt_id: Option<String>,
+    /// Continuations given in a row under `prompt_id` without a tool call: what the client's cap counts.
+    pub without_tools: u32,
+    /// Size in bytes of the transcript at the last boundary.
+    pub transcript_bytes: u64,
+    /// The transcript itself.
+    #[serde(default)]
+    pub transcript: Option<PathBuf>,
+    /// How far its usage was counted.
+    #[serde(default)]
+    pub metered: Metered,
+    /// The stop the last boundary judged.
+    pub last_stop: Option<StopMark>,
+    /// Background tasks that were running at the last boundary, by the client's ids.
+    #[serde(default)]
+    pub tasks: Vec<String>,
+    /// Those of them that are no longer waited for: the agent went on working beside them.
+    #[serde(default)]
+    pub unawaited: Vec<String>,
+    /// Holds in a row, each of which waited in vain.
+    #[serde(default)]
+    pub holds: u32,
+    /// Turns since the last iteration that used tools and ended in a hold.
+    #[serde(default)]
+    pub worked_holds: u32,
+    /// What the user typed while the agent worked.
+    #[serde(default)]
+    pub queue: Queue,
+}
+
+/// The client's queue of typed texts, as far as the transcript told of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queue {
+    /// How far the transcript was read; 0 stands for the last boundary.
+    pub bytes: u64,
+    /// The commands that wait, in order; a text that is none, or was obeyed, is empty.
+    pub waiting: Vec<String>,
+    /// Commands that were obeyed before the client delivered them.
+    pub obeyed: Vec<Obeyed>,
+}
+
+/// A queued command that was obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obeyed {
+    pub command: String,
+    /// At the boundary of this one.
+    pub iteration: u32,
+}
+
+/// How far the usage of a session was counted. Its agents have transcripts of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Metered {
+    /// What was written before does not count; `None` where nothing is counted yet.
+    pub since: Option<DateTime<Utc>>,
+    /// When they were last looked at.
+    pub last: Option<DateTime<Utc>>,
+    pub main: Mark,
+    /// By file name, those that were written to lately.
+    pub agents: BTreeMap<String, Mark>,
+}
+
+/// A place in a transcript.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mark {
+    pub bytes: u64,
+    /// The last messages before it: their other lines may follow.
+    pub recent: Vec<Counted>,
+}
+
+/// Tells a second report of one stop from the next stop (the client gives a stop no id).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopMark {
+    /// Hash of the prompt's id and the final message.
+    pub digest: String,
+    /// Milliseconds since boot when the boundary was recorded.
+    pub recorded_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::a_loop;
+
+    #[test]
+    fn only_a_process_of_this_machine_and_this_start_of_it_is_judged_by_its_id() {
+        let host = |machine: &str, boot: &str| {
+            let [name, machine, boot] = ["node", machine, boot].map(str::to_owned);
+            Some(Host { name, machine, boot })
+        };
+        let by_id = [Life::Alive, Life::Gone];
+        let table = [
+            (None, host("m", "b"), by_id),
+            (host("m", "b"), None, [Life::Elsewhere; 2]),
+            (host("m", "b"), host("m", "b"), by_id),
+            (host("m", "earlier"), host("m", "b"), [Life::Gone; 2]),
+            (host("other", "earlier"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("other", "b"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("", "b"), host("m", "b"), [Life::Elsewhere; 2]),
+            (host("", "b"), host("", "b"), by_id),
+            (host("", "earlier"), host("", "b"), [Life::Elsewhere; 2]),
+        ];
+        for (theirs, here, expected) in table {
+            let owner = Owner { host: theirs, ..a_loop().state.owner };
+            let found = [true, false].map(|is_there| owner.life(here.as_ref(), |_| is_there));
+            assert_eq!(found, expected, "{:?} seen from {here:?}", owner.host);
+        }
+    }
+
+    #[test]
+    fn an_owner_of_another_name_of_this_machine_is_still_here() {
+        let host = |name: &str| {
+            let [name, machine, boot] = [name, "m", "b"].map(str::to_owned);
+            Host { name, machine, boot }
+        };
+        let owner = Owner { host: Some(host("before")), ..a_loop().state.owner };
+        assert_eq!(owner.life(Some(&host("after")), |_| true), Life::Alive);
+    }
+}

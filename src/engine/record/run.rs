@@ -1,0 +1,140 @@
+//! What is fixed of a loop that runs in fresh processes, beside the task, promise, checks and limits of its
+//! contract: the agent, the recipe of its prompts, and what is done around an iteration.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::agent::{Agent, Permissions};
+use crate::engine::settings::merge::built_in;
+use crate::engine::text::word;
+
+/// The process driver's part of the contract.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The procedure it was started by; `None` for a task.
+    pub procedure: Option<String>,
+    pub agent: Agent,
+    pub permissions: Permissions,
+    /// The model the agent is asked for; `None` leaves it to the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What stands behind the agent's own arguments: the words that a person typed after `--`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+    pub recipe: Recipe,
+    pub pace: Pace,
+    /// The most turns of the agent in one iteration; 0 is no limit.
+    pub max_turns: u32,
+    /// The tokens of a prompt that are worth a warning; 0 is none.
+    pub token_budget: u64,
+    pub git: GitSteps,
+    pub reactions: Vec<Reaction>,
+    /// Let the machine sleep while the loop works.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_sleep: bool,
+}
+
+/// What a prompt is made of, beside the task: the phases of one iteration, each in the order given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recipe {
+    pub context: Vec<Fragment>,
+    pub observe: Vec<Fragment>,
+    pub orient: Vec<Fragment>,
+    pub decide: Vec<Fragment>,
+    /// Stands in the place of the task where there is no task.
+    pub act: Vec<Fragment>,
+}
+
+impl Recipe {
+    /// The phases, in the order of a prompt.
+    pub fn phases(&self) -> [&Vec<Fragment>; 5] {
+        [&self.context, &self.observe, &self.orient, &self.decide, &self.act]
+    }
+}
+
+/// A piece of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fragment {
+    /// A person's words, byte for byte.
+    Text(String),
+    /// An absolute path, read anew for every iteration: a template if its name ends in `.hbs`, else literal.
+    File(PathBuf),
+    /// One of crew's own templates, by name.
+    BuiltIn(String),
+}
+
+/// The times of an iteration, in seconds; 0 is "none" for each.
+#[expect(clippy::struct_field_names, reason = "each name ends with its unit")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pace {
+    /// The longest an iteration may take.
+    pub timeout_s: u64,
+    /// The longest the agent may print nothing while no tool call of its own is open.
+    pub idle_timeout_s: u64,
+    /// Between two iterations.
+    pub delay_s: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        built_in().pace()
+    }
+}
+
+/// What crew does with git around an iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GitSteps {
+    /// Commit what an iteration changed.
+    pub commit: bool,
+    /// What the user had not committed before the loop began, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// Push after an iteration.
+    pub push: bool,
+    /// The branch to rebase onto before an iteration, when it moved.
+    pub rebase: Option<String>,
+    /// The branch to push, where a person resumed with another than that of the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+}
+
+/// A user's command at a moment of a loop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaction {
+    pub on: On,
+    /// Given to `sh -c`.
+    pub run: String,
+    /// Seconds until it is ended and has failed.
+    pub timeout_s: u64,
+}
+
+/// The moments that can be reacted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum On {
+    /// Before an iteration; failing skips it.
+    IterationStart,
+    /// After an iteration; failing makes it a failure.
+    IterationEnd,
+    /// When the loop begins to wait for the model's service.
+    Wait,
+    /// When half of the stall limit passed without progress.
+    Stall,
+    /// When the loop is over.
+    Finish,
+}
+
+impl On {
+    /// All of them, in the order of a loop's life.
+    pub const ALL: [Self; 5] =
+        [Self::IterationStart, Self::IterationEnd, Self::Wait, Self::Stall, Self::Finish];
+
+    /// The word used in files and variables.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}

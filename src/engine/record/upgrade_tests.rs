@@ -1,0 +1,237 @@
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::boundary::protect::{Marks, Protected};
+use crate::engine::evidence::{Progress, Standing};
+use crate::engine::fixture::a_loop;
+use crate::engine::journal::Entry;
+use crate::engine::record::Status;
+use crate::engine::record::agent::{Dialect, Permissions, PromptDoor};
+use crate::engine::record::contract::Role;
+use crate::engine::record::outcome::{Outcome, Proof};
+use crate::engine::record::owner::Driver;
+use crate::engine::record::run::{Fragment, On};
+
+fn usage() -> Value {
+    let tokens = json!({
+        "input": 1, "cache_write": 2, "cache_write_hour": 3, "cache_read": 4, "output": 5,
+    });
+    json!({
+        "tokens": tokens, "cost": 6, "unpriced": tokens, "unpriced_models": ["m"], "lost": true,
+        "behind": true,
+    })
+}
+
+fn mark() -> Value {
+    json!({ "bytes": 1, "recent": [{ "id": "m", "tokens": usage()["tokens"], "cost": 1 }] })
+}
+
+fn contract() -> Value {
+    let permissions = json!({ "accept-edits": ["--edits"], "bypass": ["--all"] });
+    let agent = json!({
+        "name": "mine", "command": ["agent"], "prompt": "argument", "dialect": "codex",
+        "permissions": permissions, "max_turns": "--max-turns",
+        "model": "--model", "allow": "--allow",
+    });
+    let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
+    json!({
+        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked",
+        "checks": [{ "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2 }],
+        "limits": {
+            "max_iterations": 2, "failure_threshold": 2, "stall": 3, "max_duration_s": 4,
+            "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
+        },
+        "run": {
+            "procedure": "p", "agent": agent, "permissions": "bypass", "model": "m", "words": ["w"],
+            "recipe": {
+                "context": pieces, "observe": pieces, "orient": pieces, "decide": pieces,
+                "act": pieces,
+            },
+            "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
+            "max_turns": 1, "token_budget": 2,
+            "git": {
+                "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
+            },
+            "reactions": [{ "on": "iteration_start", "run": "r", "timeout_s": 1 }],
+            "may_sleep": true,
+        },
+    })
+}
+
+fn session() -> Value {
+    json!({
+        "prompt_id": "p", "without_tools": 1, "transcript_bytes": 2, "transcript": "/t",
+        "metered": {
+            "since": "2026-11-22T08:00:00Z", "last": "2026-11-22T08:00:00Z", "main": mark(),
+            "agents": { "a": mark() },
+        },
+        "last_stop": { "digest": "d", "recorded_ms": 3 },
+        "tasks": ["a"], "unawaited": ["b"], "holds": 4, "worked_holds": 5,
+        "queue": {
+            "bytes": 6, "waiting": ["/crew:pause"],
+            "obeyed": [{ "command": "/crew:pause", "iteration": 7 }],
+        },
+    })
+}
+
+fn state() -> Value {
+    json!({
+        "generation": 1, "boundaries": 2, "status": "finished",
+        "ending": { "outcome": "completed", "proof": "checked", "why": "w" },
+        "owner": {
+            "driver": "session", "session_id": "s", "process": { "pid": 42, "started": "9" },
+            "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
+        },
+        "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
+        "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
+        "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
+        "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",
+        "checks": { "c": {
+            "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
+        } }, "incurable": "i",
+        "evidence": {
+            "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
+            "checks": [{
+                "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
+                "elapsed_ms": 2, "tail": "t",
+            }],
+            "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
+            "usage": usage(), "words": ["w"], "cut": true,
+        },
+        "usage": usage(), "words": ["w"], "told": 1,
+        "git": {
+            "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
+            "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
+        },
+        "session": session(),
+    })
+}
+
+fn environment() -> Value {
+    json!({ "salt": "s", "hashes": { "PATH": "h" }, "values": { "PATH": "/bin" } })
+}
+
+fn protected() -> Value {
+    json!({
+        "ignored": { "everywhere": ["e"], "folders": { "f": "t" } },
+        "marks": { "p": "m" },
+    })
+}
+
+/// A record with nothing left out, as this crew writes it.
+fn every_field() -> Value {
+    json!({
+        "version": VERSION, "id": "k3v9abcd", "made_by": THIS,
+        "started_at": "2026-11-22T08:00:00Z", "contract": contract(),
+        "place": {
+            "checkout": "/r", "folder": "/r/f", "branch": "b", "branch_dir": "b",
+            "repository": "/r/.git", "head": "h", "apart": "/a",
+        },
+        "elapsed_ms": [1],
+        "earlier": { "count": 1, "min_ms": 2, "max_ms": 3, "sum_ms": 4, "squares": 5 }, "trusted": [{ "name": "n", "value": "v" }],
+        "environment": environment(), "protected": protected(), "state": state(),
+    })
+}
+
+/// A name that is changed here is another one for every record there is: keep the old one on disk, by
+/// `serde(rename)`, or read both.
+#[test]
+fn the_names_in_a_record_are_these() {
+    let record: Loop = serde_json::from_value(every_field()).unwrap();
+    assert_eq!(record.check(), Ok(()));
+    assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
+    let known = format!("{record:?}").replace("old_marks: None", "");
+    for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
+        assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
+    }
+}
+
+#[test]
+fn the_names_in_a_journal_are_these() {
+    let events = [
+        json!({ "kind": "started", "record": every_field() }),
+        json!({ "kind": "boundary", "decision": "continue", "why": "w", "elapsed_ms": 1, "state": state() }),
+        json!({
+            "kind": "changed", "what": "w", "limits": contract()["limits"],
+            "run": contract()["run"], "environment": environment(), "protected": protected(),
+            "state": state(),
+        }),
+        json!({ "kind": "recovered", "record": every_field() }),
+        json!({ "kind": "noted", "what": "w" }),
+    ];
+    for event in events {
+        let line = json!({
+            "schema": 1, "at": "2026-11-22T08:00:00Z", "generation": 1, "event": event,
+        });
+        let entry: Entry = serde_json::from_value(line.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&entry).unwrap(), line);
+    }
+}
+
+/// The values on disk, without their quotes.
+fn spelled<T: Serialize>(values: impl IntoIterator<Item = T>) -> String {
+    let words = values.into_iter().map(|value| serde_json::to_string(&value).unwrap());
+    words.collect::<Vec<_>>().join(" ").replace('"', "")
+}
+
+#[test]
+fn the_words_in_a_record_are_these() {
+    use Outcome::{Aborted, Blocked, Cancelled, Completed, Error, Exhausted, Interrupted, Stalled};
+    let because = || "b".to_owned();
+    let standings = [
+        Standing::None,
+        Standing::Accepted,
+        Standing::Refused(because()),
+        Standing::Failure(because()),
+        Standing::Blocked(because()),
+        Standing::NearMiss(because()),
+    ];
+    let pieces =
+        [Fragment::Text(because()), Fragment::File("f".into()), Fragment::BuiltIn(because())];
+    let table = [
+        spelled([Status::Running, Status::Waiting, Status::Paused, Status::Finished]),
+        spelled([Completed, Exhausted, Aborted, Stalled, Blocked, Cancelled, Interrupted, Error]),
+        spelled([Proof::Checked, Proof::Unbroken, Proof::Claimed]),
+        spelled([Driver::Session, Driver::Process]),
+        spelled([Role::Verify, Role::Gate, Role::Until]),
+        spelled([Verdict::Passed, Verdict::Failed, Verdict::TimedOut, Verdict::Unknown]),
+        spelled([Progress::Made, Progress::None, Progress::Unknown]),
+        spelled(standings),
+        spelled(pieces),
+        spelled(On::ALL),
+        spelled(Permissions::ALL),
+        spelled(PromptDoor::ALL),
+        spelled([Dialect::Claude, Dialect::Codex, Dialect::Text]),
+    ];
+    insta::assert_snapshot!(table.join("\n"), @"
+    running waiting paused finished
+    completed exhausted aborted stalled blocked cancelled interrupted error
+    checked unbroken claimed
+    session process
+    verify gate until
+    passed failed timedout unknown
+    made none unknown
+    {is:none} {is:accepted} {is:refused,because:b} {is:failure,because:b} {is:blocked,because:b} {is:near_miss,because:b}
+    {text:b} {file:f} {built_in:b}
+    iteration_start iteration_end wait stall finish
+    default accept-edits auto bypass
+    stdin argument
+    claude codex text
+    ");
+}
+
+#[test]
+fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() {
+    let mut older = Loop { version: 1, made_by: "0.0.1".to_owned(), ..a_loop() };
+    older.state.completed = 1;
+    let marks: Marks = [("tests/a.rs".to_owned(), "m".to_owned())].into();
+    older.state.old_marks = Some(marks.clone());
+    let newest = upgraded(older.clone());
+    assert_eq!((newest.version, newest.made_by.as_str()), (VERSION, THIS));
+    assert_eq!(newest.protected, Some(Protected { ignored: None, marks }));
+    older.state.old_marks = None;
+    assert_eq!(newest.state, older.state);
+    assert_eq!(upgraded(newest.clone()), newest);
+}

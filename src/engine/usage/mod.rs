@@ -1,0 +1,235 @@
+//! What a loop used: tokens by kind, and what they cost. Sums never wrap; a part that could not be counted
+//! is said, and never taken for nothing.
+
+pub mod prices;
+pub mod times;
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use self::prices::Speed;
+
+/// How many models without a price are named.
+const UNPRICED_NAMED: usize = 4;
+
+/// Tokens, each kind apart because each has its own price.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tokens {
+    pub input: u64,
+    /// Written to the cache for five minutes.
+    pub cache_write: u64,
+    /// Written to the cache for an hour.
+    pub cache_write_hour: u64,
+    pub cache_read: u64,
+    pub output: u64,
+}
+
+impl Tokens {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.prompt().saturating_add(self.output)
+    }
+
+    /// What the model read.
+    pub fn prompt(&self) -> u64 {
+        let written = self.cache_write.saturating_add(self.cache_write_hour);
+        self.input.saturating_add(written).saturating_add(self.cache_read)
+    }
+
+    /// Each kind of `self` with its counterpart in `other`.
+    fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            input: with(self.input, other.input),
+            cache_write: with(self.cache_write, other.cache_write),
+            cache_write_hour: with(self.cache_write_hour, other.cache_write_hour),
+            cache_read: with(self.cache_read, other.cache_read),
+            output: with(self.output, other.output),
+        }
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.zip(other, u64::saturating_add);
+    }
+}
+
+/// An amount of money, in picodollars: a token has a price of whole ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Money(pub u64);
+
+impl Money {
+    /// From millionths of a dollar.
+    pub fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000_000))
+    }
+
+    /// In millionths of a dollar, rounded up.
+    pub fn micros(self) -> u64 {
+        self.0.div_ceil(1_000_000)
+    }
+
+    /// For programs.
+    #[expect(clippy::cast_precision_loss, reason = "a sum a person could pay is exact enough")]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dollars = self.dollars();
+        if self.0 == 0 || dollars >= 0.01 {
+            write!(out, "${dollars:.2}")
+        } else {
+            write!(out, "${dollars:.4}")
+        }
+    }
+}
+
+/// One message of a model, as its client tells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Message {
+    pub id: String,
+    pub model: String,
+    pub tokens: Tokens,
+    pub web_searches: u64,
+    pub speed: Speed,
+    /// Answered in the United States only, which costs more.
+    pub in_the_us: bool,
+}
+
+/// What a message came to when it was last told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub id: String,
+    pub tokens: Tokens,
+    pub cost: Option<Money>,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    pub tokens: Tokens,
+    /// Of the tokens whose model has a known price.
+    pub cost: Money,
+    /// Those of `tokens` whose model has none.
+    pub unpriced: Tokens,
+    /// Such models, the first few.
+    pub unpriced_models: Vec<String>,
+    /// Something was passed over for good.
+    pub lost: bool,
+    /// Something was written that has not been read yet.
+    pub behind: bool,
+}
+
+impl Usage {
+    /// Adds what another look found; how far that one came is what holds now.
+    pub fn add(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.cost = self.cost.plus(other.cost);
+        self.unpriced += other.unpriced;
+        for model in &other.unpriced_models {
+            self.name(model);
+        }
+        self.lost |= other.lost;
+        self.behind = other.behind;
+    }
+
+    /// Counts a message. A message is told in several lines, the later ones at times with more tokens: what
+    /// is in `recent` already is counted only by what it has grown.
+    pub fn count(&mut self, message: &Message, recent: &mut Vec<Counted>, keep: usize) {
+        let cost = prices::cost(message);
+        let known = recent.iter_mut().find(|counted| counted.id == message.id);
+        let before = known.as_ref().map_or_else(Counted::default, |known| (**known).clone());
+        let after = Counted {
+            id: message.id.clone(),
+            tokens: message.tokens.zip(before.tokens, u64::max),
+            cost: cost.max(before.cost),
+        };
+        let grown = after.tokens.zip(before.tokens, u64::saturating_sub);
+        self.tokens += grown;
+        if let Some(Money(cost)) = after.cost {
+            let before = before.cost.unwrap_or_default().0;
+            self.cost = self.cost.plus(Money(cost.saturating_sub(before)));
+        } else {
+            self.unpriced += grown;
+            self.name(&message.model);
+        }
+        match known {
+            Some(known) => *known = after,
+            None => recent.push(after),
+        }
+        recent.drain(..recent.len().saturating_sub(keep));
+    }
+
+    fn name(&mut self, model: &str) {
+        let known = self.unpriced_models.iter().any(|named| named == model);
+        if !known && self.unpriced_models.len() < UNPRICED_NAMED {
+            self.unpriced_models.push(model.to_owned());
+        }
+    }
+
+    /// Whether more may have been used than was counted.
+    pub fn is_lower_bound(&self) -> bool {
+        self.lost || self.behind
+    }
+
+    /// What is held against a limit: a model without a known price is taken for the dearest.
+    pub fn cost_at_most(&self) -> Money {
+        self.cost.plus(prices::dearest(&self.unpriced))
+    }
+
+    /// "$1.84"; more words where that is not the whole truth. `limited` says that a limit on the cost is
+    /// kept, for which a model without a price is taken for the dearest. `None` while nothing was used.
+    pub fn spoken_cost(&self, limited: bool) -> Option<String> {
+        if self.tokens.total() == 0 {
+            return None;
+        }
+        let bound = if self.is_lower_bound() { "at least " } else { "" };
+        if self.unpriced_models.is_empty() {
+            return Some(format!("{bound}{}", self.cost));
+        }
+        let models = self.unpriced_models.join(", ");
+        Some(if limited {
+            let cost = self.cost_at_most();
+            format!("{bound}{cost} (no price is known of {models}: taken for the dearest)")
+        } else {
+            let tokens = spoken_tokens(self.unpriced.total());
+            format!("{bound}{} and {tokens} tokens of {models}, of unknown price", self.cost)
+        })
+    }
+
+    /// "$1.84 · 123k tokens".
+    pub fn spoken(&self, limited: bool) -> Option<String> {
+        let cost = self.spoken_cost(limited)?;
+        Some(format!("{cost} · {} tokens", spoken_tokens(self.tokens.total())))
+    }
+}
+
+/// "950", "123k", "2.1M".
+pub fn spoken_tokens(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..1_000_000 => format!("{}k", tokens / 1_000),
+        _ => {
+            let tenths = tokens / 100_000;
+            match tenths % 10 {
+                0 => format!("{}M", tenths / 10),
+                tenth => format!("{}.{tenth}M", tenths / 10),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

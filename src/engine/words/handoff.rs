@@ -1,0 +1,259 @@
+//! The page the next worker reads: what a person or another agent needs to go on where this loop
+//! stopped. crew fills in every fact it has; what only the agent knows is left for it to add.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::boundary::limits::going_on;
+use crate::engine::evidence::Evidence;
+use crate::engine::record::Loop;
+use crate::engine::text::{self, clip};
+
+/// What git says happened since the loop started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Since {
+    /// One line per commit, the newest first, bounded by the reader.
+    pub commits: Vec<String>,
+    /// `git diff --stat` against the start, bounded by the reader.
+    pub diffstat: String,
+    /// How many files are there that git neither tracks nor ignores.
+    pub untracked: u64,
+    /// What whoever hands on says was done; empty where the loop just ended.
+    pub told: String,
+}
+
+/// A handoff's file name: `<type>-<UTC time>.md`.
+pub fn file_name(kind: &str, at: DateTime<Utc>) -> String {
+    format!("{kind}-{}.md", file_time(at))
+}
+
+/// A time as part of a file's name: `20261118T110640Z`.
+pub fn file_time(at: DateTime<Utc>) -> String {
+    at.format("%Y%m%dT%H%M%SZ").to_string()
+}
+
+/// The line that says which loop a page is about.
+pub fn title(subject: &Loop) -> String {
+    format!("# Handoff: loop {}", subject.id)
+}
+
+/// The page for a loop that ended, or that somebody hands on.
+pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>) -> String {
+    // A branch may be called `@` or `true`, which mean something else in YAML.
+    let branch = subject.place.branch.as_deref().map(|name| text::json(&name.into()));
+    let branch = branch.as_deref().unwrap_or("none");
+    let mut text = format!(
+        "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n{}\n\n",
+        at.format("%Y-%m-%dT%H:%M:%SZ"),
+        subject.standing(),
+        title(subject),
+    );
+    section(&mut text, "What was done", &what_was_done(subject, since));
+    section(&mut text, "Files changed", &or_none(&since.diffstat));
+    section(&mut text, "Decisions", "None recorded by crew.");
+    section(&mut text, "Checks", &checks(subject));
+    section(&mut text, "Learnings", "None recorded by crew.");
+    section(&mut text, "Open questions", &open_questions(subject));
+    section(&mut text, "Next steps", &next_steps(subject));
+    section(&mut text, "Context for resume", &context(subject));
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    let _ = write!(text, "## {title}\n\n{}\n\n", body.trim_end());
+}
+
+fn or_none(text: &str) -> String {
+    if text.trim().is_empty() { "None.".to_owned() } else { indented(text) }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().lines().fold(String::new(), |mut block, line| {
+        let _ = writeln!(block, "    {line}");
+        block
+    })
+}
+
+fn what_was_done(subject: &Loop, since: &Since) -> String {
+    let mut text = format!(
+        "{} in {}{}.\n",
+        text::count(subject.state.completed, "iteration"),
+        humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
+        subject.spent().map_or_else(String::new, |spent| format!(", {spent}")),
+    );
+    if let Some(ending) = &subject.state.ending {
+        let _ = writeln!(text, "Ended {}: {}.", ending.outcome.label(), ending.why);
+    }
+    if !since.told.is_empty() {
+        let _ = writeln!(text, "\n{}\n", since.told);
+    }
+    if since.commits.is_empty() {
+        text.push_str("No commits.\n");
+    } else {
+        let _ =
+            writeln!(text, "Commits since the start:\n\n{}", indented(&since.commits.join("\n")));
+    }
+    text
+}
+
+fn checks(subject: &Loop) -> String {
+    if subject.contract.checks.is_empty() {
+        return "None: this loop had no checks.".to_owned();
+    }
+    let mut text = String::new();
+    for check in &subject.contract.checks {
+        let happened = subject.last_of(&check.run).unwrap_or_else(|| "not run".to_owned());
+        let run = clip(&check.run, 200);
+        let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
+    }
+    if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
+        let _ = write!(
+            text,
+            "\nLast lines of `{}`:\n\n{}",
+            clip(&failed.run, 200),
+            indented(&failed.tail)
+        );
+    }
+    text
+}
+
+fn open_questions(subject: &Loop) -> String {
+    claim(subject, ["", "", "The agent failed", "The agent is blocked", ""])
+        .unwrap_or_else(|| "None recorded by crew.".to_owned())
+}
+
+fn claim(subject: &Loop, words: [&str; 5]) -> Option<String> {
+    subject.state.evidence.as_ref()?.claim.worded(words, str::to_owned)
+}
+
+fn next_steps(subject: &Loop) -> String {
+    let mut text = String::from("Go on with the task, from the state of the working tree.\n");
+    if let Some(refused) = claim(subject, ["", "The last claim was refused", "", "", ""]) {
+        let _ = writeln!(text, "{refused}.");
+    }
+    if let Some(undone) = subject.state.git.undone() {
+        let _ = writeln!(text, "git: {undone}.");
+    }
+    text
+}
+
+fn context(subject: &Loop) -> String {
+    let promise = subject.contract.promise.as_ref();
+    let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
+    format!(
+        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{}`\n",
+        subject.id,
+        subject.place.task_file().display(),
+        subject.place.folder.display(),
+        subject.id,
+        going_on(subject),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::facts::Verdict;
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::claim::Claim;
+    use crate::engine::fixture::{a_loop_with, at, facts, result};
+    use crate::engine::record::contract::Role;
+
+    #[test]
+    fn a_handoff_holds_every_fact_crew_has_under_the_eight_headings() {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+        subject.contract.limits.max_iterations = 1;
+        let mut refused = facts(Claim::Success);
+        refused.checks = vec![result("cargo test", Verdict::Failed)];
+        let judged = judge(&subject, &refused);
+        let ended = settle(judged.clone(), &decide(&judged, &refused));
+        let since = Since {
+            commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
+            diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
+            ..Since::default()
+        };
+        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @r#"
+        ---
+        type: exhausted
+        timestamp: 2026-11-18T11:07:40Z
+        branch: "main"
+        status: exhausted
+        ---
+
+        # Handoff: loop haaaaaaa
+
+        ## What was done
+
+        1 iteration in 1m.
+        Ended exhausted: the limit of 1 iteration is reached.
+        Commits since the start:
+
+            1a2b3c4 Add the list endpoint
+
+        ## Files changed
+
+             src/lib.rs | 2 +-
+             1 file changed
+
+        ## Decisions
+
+        None recorded by crew.
+
+        ## Checks
+
+        - `cargo test` (verify): failed (exit 1)
+
+        Last lines of `cargo test`:
+
+            output of cargo test
+
+        ## Learnings
+
+        None recorded by crew.
+
+        ## Open questions
+
+        None recorded by crew.
+
+        ## Next steps
+
+        Go on with the task, from the state of the working tree.
+        The last claim was refused: `cargo test` failed (exit 1).
+
+        ## Context for resume
+
+        - Loop: haaaaaaa
+        - Task: /repo/.claude/branches/main/task.md
+        - Promise: COMPLETE
+        - Folder of the checks: /repo
+        - Record: `crew status haaaaaaa`
+        - Go on: `/crew:resume haaaaaaa -n +10`
+        "#);
+    }
+
+    #[test]
+    fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
+        let mut subject = a_loop_with(&[]);
+        let table = [
+            ("@", r#""@""#),
+            ("\"quoted\": #1", r#""\"quoted\": #1""#),
+            ("\u{202e}\u{9b}2J", r#""\u202e\u009b2J""#),
+        ];
+        for (branch, written) in table {
+            subject.place.branch = Some(branch.to_owned());
+            let page = page(&subject, &Since::default(), "task", at(0).wall);
+            assert_eq!(page.lines().nth(3), Some(format!("branch: {written}").as_str()));
+        }
+    }
+
+    #[test]
+    fn a_handoff_is_named_by_its_type_and_its_time() {
+        assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
+    }
+}

@@ -1,0 +1,343 @@
+//! The words the agent gets: in a session at the start and after each boundary, and the parts of them that
+//! fresh processes get too. Made from the loop alone. A session's stay short, because the client prints them whole, and under 9,000 UTF-16
+//! units, because the client replaces longer context by a stub.
+//!
+//! Nothing written here satisfies the grammar of a claim: the tag is only ever shown inside a sentence, and
+//! every prompt ends with a sentence of crew's own.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::engine::boundary::limits;
+use crate::engine::evidence::{CheckEvidence, Evidence, Standing};
+use crate::engine::record::Loop;
+use crate::engine::record::contract::Role;
+use crate::engine::text::{clip, count, start as beginning, tail_of};
+
+/// The most UTF-16 units a prompt may have.
+pub const PROMPT_UNITS_MAX: usize = 8_900;
+/// A task longer than this many UTF-16 units is given by its beginning and its file.
+const TASK_UNITS_MAX: usize = 1_000;
+/// The same where the task is not in the context, with room left for the rest.
+const TASK_UNITS_WHOLE: usize = 5_000;
+/// The most of what an agent wrote to standard error that the next one reads.
+const ERRORS_CHARS: usize = 1000;
+/// A command longer than this many characters is shown cut.
+const COMMAND_CHARS_MAX: usize = 160;
+/// How many failing checks are shown with their output.
+const FAILING_SHOWN: usize = 8;
+
+/// Waits of a minute and more are told in minutes.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What stands over the rule of the claim.
+const HOW: &str = "How to finish:\n";
+/// The last sentence of every prompt of a session.
+const GO_ON: &str = "Now go on with the task.";
+
+/// Who reads about an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// The session that made it.
+    Maker,
+    /// A fresh process that knows nothing of it.
+    Next,
+}
+
+/// How the first line of every prompt of a session begins; it finds the prompt again in a transcript. The
+/// greatest number of iterations is no part of it: the user may have moved that since.
+pub fn marker(subject: &Loop) -> String {
+    format!("crew loop {}: iteration {}", subject.id, subject.iteration())
+}
+
+fn first_line(subject: &Loop) -> String {
+    let max = subject.contract.limits.max_iterations;
+    let of = if max > 0 { format!(" of {max}") } else { String::new() };
+    format!("{}{of}.", marker(subject))
+}
+
+/// What is added to the task itself when a loop starts.
+pub fn start(subject: &Loop) -> String {
+    let mut text = first_line(subject);
+    let file = subject.place.task_file();
+    let _ = write!(
+        text,
+        "\nThe task is the text given to /crew:loop without its options; its exact words are in {}.\n\
+         When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
+        file.display()
+    );
+    text.push_str(&ahead(subject));
+    text.push_str(HOW);
+    text.push_str(&rules(subject, Reader::Maker));
+    text + GO_ON
+}
+
+/// What the agent gets after a wait for the model's service. The client heads it as an error of a hook.
+pub fn woken(subject: &Loop, waited: Duration) -> String {
+    let waited = if waited < MINUTE { waited.as_secs() } else { waited.as_secs() / 60 * 60 };
+    let waited = humantime::format_duration(Duration::from_secs(waited));
+    let why = format!(
+        "This is no error of yours. The model's service refused a request and crew waited {waited}. This is \
+         iteration {} again; look at what is already in the tree, then continue.\n",
+        subject.iteration()
+    );
+    compose(subject, &why, TASK_UNITS_MAX)
+}
+
+/// What the agent gets after a boundary that goes on.
+pub fn next(subject: &Loop) -> String {
+    compose(subject, "", TASK_UNITS_MAX)
+}
+
+/// What the agent gets where the task is no longer in its context: after a compaction, or in the session
+/// that takes the loop over. `handoff` is the page of whoever had it before.
+pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
+    let handoff = handoff.map_or_else(String::new, |page| {
+        format!("What was done before you came is in {}; read it first.\n", page.display())
+    });
+    compose(subject, &handoff, TASK_UNITS_WHOLE)
+}
+
+fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
+    let mut head = first_line(subject);
+    head.push('\n');
+    head.push_str(before);
+    head.push_str("\nThe task:\n");
+    head.push_str(&task(subject, task_units));
+    head.push('\n');
+    let mut tail = ahead(subject);
+    tail.push_str(HOW);
+    tail.push_str(&rules(subject, Reader::Maker));
+    tail.push_str(GO_ON);
+    let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
+    let seen = subject
+        .state
+        .evidence
+        .as_ref()
+        .map_or_else(String::new, |last| seen(last, room, Reader::Maker) + "\n");
+    head + &seen + &tail
+}
+
+fn task(subject: &Loop, most: usize) -> String {
+    let task = &subject.contract.task;
+    if units(task) <= most {
+        return format!("{task}\n");
+    }
+    let beginning = beginning(task, TASK_UNITS_MAX);
+    format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
+}
+
+/// What crew saw at a boundary, in at most `room` UTF-16 units: a list under a heading of its own.
+pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
+    let mut text = format!("What crew saw after iteration {}:\n", last.iteration);
+    text.push_str(&claim(last, reader));
+    if last.cut {
+        text.push_str(
+            "- The answer was cut by the token limit; what it changed is there. Carry on from there.\n",
+        );
+    }
+    if let Some(ended) = &last.ended {
+        let _ =
+            writeln!(text, "- It was not run to its end: {ended}. Carry on from what is there.");
+    }
+    if let Some(failure) = &last.failure {
+        let _ = writeln!(text, "- The iteration counts as a failure: {}.", clip(failure, 500));
+        let errors = tail_of(&last.errors, ERRORS_CHARS);
+        if !errors.is_empty() {
+            text.push_str("  Its last lines on standard error:\n");
+            errors.lines().for_each(|line| text.extend(["    ", line, "\n"]));
+        }
+    }
+    if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
+        let changed = ["Files or commits changed; ", "No file and no commit changed; ", ""];
+        let changed = last.progress.worded(changed);
+        let [who, at_the_start, _] = reader.named();
+        let who = if changed.is_empty() { at_the_start } else { who };
+        let _ = writeln!(text, "- {changed}{who} made no claim.");
+    }
+    if reader == Reader::Maker {
+        for words in last.words.iter().take(5) {
+            let _ = writeln!(text, "- The user says: {}", clip(words, 400));
+        }
+    }
+    let passed = last.checks.len() - last.failing().count();
+    if passed > 0 {
+        let _ = writeln!(text, "- {passed} of {} checks passed.", last.checks.len());
+    }
+    let room = room.saturating_sub(units(&text));
+    text.push_str(&failing(last, room));
+    text
+}
+
+fn claim(last: &Evidence, reader: Reader) -> String {
+    let [_, who, whose] = reader.named();
+    match &last.claim {
+        Standing::None => String::new(),
+        Standing::Accepted => format!("- {whose} claim was heard.\n"),
+        Standing::Refused(because) if because.is_empty() => {
+            format!("- {whose} claim was refused: its checks could not be run to their end.\n")
+        }
+        // Nothing that failed tells the reason.
+        Standing::Refused(because) if last.failing().next().is_none() && last.failure.is_none() => {
+            format!("- {whose} claim was refused: {}.\n", clip(because, 500))
+        }
+        Standing::Refused(_) => format!("- {whose} claim was refused.\n"),
+        Standing::Failure(because) => format!("- {who} said FAILURE: {}\n", clip(because, 500)),
+        Standing::Blocked(because) => format!("- {who} said BLOCKED: {}\n", clip(because, 500)),
+        Standing::NearMiss(because) => format!("- No claim was heard: {}.\n", clip(because, 600)),
+    }
+}
+
+impl Reader {
+    /// Inside a sentence, at its start, and as an owner.
+    fn named(self) -> [&'static str; 3] {
+        if self == Self::Maker { ["you", "You", "Your"] } else { ["it", "It", "Its"] }
+    }
+}
+
+fn failing(last: &Evidence, room: usize) -> String {
+    let shown: Vec<&CheckEvidence> = last.failing().take(FAILING_SHOWN).collect();
+    let mut heads = Vec::new();
+    for check in &shown {
+        let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();
+        let run = clip(&check.run, COMMAND_CHARS_MAX);
+        heads.push(format!("- `{run}` ({}) {}.\n", roles.join(", "), check.what_happened()));
+    }
+    let spent: usize = heads.iter().map(|head| units(head) + 40).sum();
+    // A character takes at most two units, and each line is indented by four.
+    let each = room.saturating_sub(spent) / (3 * shown.len().max(1));
+    let mut text = String::new();
+    for (check, head) in shown.iter().zip(heads) {
+        text.push_str(&head);
+        let tail = tail_of(&check.tail, each);
+        if !tail.is_empty() {
+            text.push_str("  Its last lines:\n");
+            let mut left = each * 3;
+            for line in tail.lines() {
+                let line = format!("    {line}\n");
+                left = left.saturating_sub(units(&line));
+                if left == 0 {
+                    break;
+                }
+                text.push_str(&line);
+            }
+        }
+    }
+    let hidden = last.failing().count() - shown.len();
+    if hidden > 0 {
+        let _ = writeln!(text, "- {hidden} more did not pass.");
+    }
+    text
+}
+
+/// What lies ahead of the iteration that begins, for either driver: failures in a row, a stall, the last
+/// iteration. Whole lines and an empty one; empty where nothing does.
+pub fn ahead(subject: &Loop) -> String {
+    let lines = [failures(subject), nudge(subject), last(subject)];
+    let lines: Vec<String> = lines.into_iter().flatten().collect();
+    if lines.is_empty() { String::new() } else { lines.join("\n") + "\n\n" }
+}
+
+fn failures(subject: &Loop) -> Option<String> {
+    let (row, most) =
+        (subject.state.consecutive_failures, subject.contract.limits.failure_threshold);
+    (row > 0 && most > 0)
+        .then(|| format!("Failed iterations in a row: {row}; {most} end the loop as aborted."))
+}
+
+fn last(subject: &Loop) -> Option<String> {
+    let what = limits::last(subject)?;
+    let then = match subject.contract.promise {
+        Some(_) => "If work is left, make no claim; write down where it stands.",
+        None => "Write down where the work stands.",
+    };
+    Some(format!("{what} {then}"))
+}
+
+/// From half of the stall limit on: another way, or BLOCKED. `None` before.
+fn nudge(subject: &Loop) -> Option<String> {
+    let stall = subject.contract.limits.stall;
+    let still = subject.state.still;
+    (stall > 0 && still > 0 && still * 2 >= stall).then(|| {
+        format!(
+            "Nothing changed in the last {}; after {stall} the loop ends as stalled. \
+             Try another approach, or say what blocks you.",
+            count(still, "iteration")
+        )
+    })
+}
+
+/// The rule of the claim, and how to be honest when blocked: whole lines.
+pub fn rules(subject: &Loop, reader: Reader) -> String {
+    let mut text = String::new();
+    let line = if let Some(promise) = &subject.contract.promise {
+        let _ = writeln!(
+            text,
+            "- When the whole task is done, and only then, let the last line of your final message be \
+             <promise>{promise}</promise> alone, outside code blocks and quotes.{}",
+            proof_rule(subject)
+        );
+        "that line"
+    } else {
+        text.push_str(match reader {
+            Reader::Maker => "- No claim of yours ends this loop; go on until it stops asking.\n",
+            Reader::Next => "- No claim of yours ends this loop; do this iteration's part.\n",
+        });
+        "the last line of your final message"
+    };
+    let goes_on = subject.contract.promise.is_some() && limits::last(subject).is_none();
+    if reader == Reader::Next && goes_on {
+        text.push_str(
+            "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n",
+        );
+    }
+    text.push_str(&until_rule(subject));
+    let _ = writeln!(
+        text,
+        "- If only a person can help, let {line} be <promise>BLOCKED: the reason</promise>; if this \
+         iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not."
+    );
+    text
+}
+
+fn until_rule(subject: &Loop) -> String {
+    let until = subject.contract.of_role(Role::Until).take(4);
+    let runs: Vec<String> =
+        until.map(|check| format!("`{}`", clip(&check.run, COMMAND_CHARS_MAX))).collect();
+    let verb = if runs.len() == 1 { "passes" } else { "pass" };
+    match (runs.is_empty(), &subject.contract.promise) {
+        (true, _) => String::new(),
+        (_, None) => format!("- The loop ends by itself when {} {verb}.\n", runs.join(" and ")),
+        (_, Some(_)) => format!(
+            "- The loop ends by itself when {} {verb}; until then no claim ends it.\n",
+            runs.join(" and ")
+        ),
+    }
+}
+
+fn proof_rule(subject: &Loop) -> String {
+    let mut commands: Vec<String> = Vec::new();
+    for check in subject.contract.checks.iter().filter(|check| check.role != Role::Until) {
+        let shown = format!("`{}`", clip(&check.run, COMMAND_CHARS_MAX));
+        if !commands.contains(&shown) {
+            commands.push(shown);
+        }
+    }
+    let hidden = commands.len().saturating_sub(6);
+    commands.truncate(6);
+    match (commands.is_empty(), hidden) {
+        (true, _) => String::new(),
+        (_, 0) => format!(" crew then runs {} itself and believes only that.", commands.join(", ")),
+        _ => format!(" crew then runs {} and {hidden} more itself.", commands.join(", ")),
+    }
+}
+
+/// What the client measures context in.
+fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+#[cfg(test)]
+#[path = "prompt_tests.rs"]
+mod tests;

@@ -1,0 +1,321 @@
+//! What a user's command at a moment of a loop is told, by variables and as JSON, and how it ended. What
+//! its end means for the iteration is the driver's.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::record::Loop;
+use crate::engine::record::run::On;
+use crate::engine::text::{clip, tail_of};
+
+/// The version of what a reaction reads.
+pub const SCHEMA: u32 = 1;
+
+/// A reaction that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReactionEnd {
+    pub on: On,
+    pub run: String,
+    /// `Unknown` when it died by a signal crew did not send, or was ended with the run.
+    pub verdict: Verdict,
+    /// `None` when it did not exit by itself.
+    pub exit: Option<i32>,
+    pub elapsed_ms: u64,
+    /// The last of what it printed, bounded.
+    pub tail: String,
+}
+
+impl ReactionEnd {
+    /// Whether it failed: what is unknown did not.
+    pub fn failed(&self) -> bool {
+        matches!(self.verdict, Verdict::Failed | Verdict::TimedOut)
+    }
+
+    /// "finish `./notify` failed (exit 1): nobody is listening".
+    pub fn line(&self) -> String {
+        let what = match (self.verdict, self.exit) {
+            (Verdict::Passed, _) => "passed".to_owned(),
+            (Verdict::Failed, Some(code)) => format!("failed (exit {code})"),
+            (Verdict::Failed, None) => "could not be started".to_owned(),
+            (Verdict::TimedOut, _) => format!("timed out after {} s", self.elapsed_ms / 1000),
+            (Verdict::Unknown, _) => "did not finish".to_owned(),
+        };
+        let mut line = format!("{} `{}` {what}", self.on.label(), clip(&self.run, 100));
+        let last = tail_of(&self.tail, 200);
+        if let Some(last) = last.lines().last().filter(|_| self.verdict != Verdict::Passed) {
+            let _ = write!(line, ": {}", last.trim());
+        }
+        line
+    }
+}
+
+/// The iteration that a moment belongs to: the one that ends the loop's progress is over already.
+fn iteration(subject: &Loop, on: On) -> u32 {
+    match on {
+        On::IterationStart | On::IterationEnd | On::Wait => subject.iteration(),
+        On::Stall | On::Finish => subject.state.completed,
+    }
+}
+
+/// Dollars, as a number that a script can compare; `None` while nothing is known to be used.
+fn cost(subject: &Loop) -> Option<f64> {
+    let usage = &subject.state.usage;
+    (usage.tokens.total() > 0).then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
+}
+
+fn why(subject: &Loop) -> Option<&String> {
+    let awaited = subject.state.awaited.as_ref().filter(|_| subject.state.due.is_some());
+    subject.state.ending.as_ref().map(|ending| &ending.why).or(awaited)
+}
+
+/// The variables of a reaction. Every one is set, so that none comes from further out; what means nothing
+/// at this moment is empty.
+pub fn variables(subject: &Loop, on: On) -> Vec<(&'static str, String)> {
+    let state = &subject.state;
+    let proof = state.ending.as_ref().and_then(|ending| ending.proof);
+    let tokens = Some(state.usage.tokens.total()).filter(|tokens| *tokens > 0);
+    let shown = |value: Option<String>| value.unwrap_or_default();
+    let variables = vec![
+        ("CREW_ON", on.label().to_owned()),
+        ("CREW_LOOP", subject.id.to_string()),
+        ("CREW_ITERATION", iteration(subject, on).to_string()),
+        ("CREW_MAX_ITERATIONS", subject.contract.limits.max_iterations.to_string()),
+        ("CREW_STATUS", state.status.label().to_owned()),
+        ("CREW_OUTCOME", shown(subject.outcome().map(|outcome| outcome.label().to_owned()))),
+        ("CREW_PROOF", shown(proof.map(|proof| proof.label().to_owned()))),
+        ("CREW_WHY", shown(why(subject).cloned())),
+        ("CREW_CHECKOUT", subject.place.checkout.display().to_string()),
+        ("CREW_BRANCH", shown(subject.place.branch.clone())),
+        ("CREW_COST", shown(cost(subject).map(|dollars| dollars.to_string()))),
+        ("CREW_TOKENS", shown(tokens.map(|tokens| tokens.to_string()))),
+        ("CREW_DUE", shown(state.due.map(|due| due.format("%Y-%m-%dT%H:%M:%SZ").to_string()))),
+    ];
+    // An agent's reason may hold what no variable can.
+    variables.into_iter().map(|(name, value)| (name, value.replace('\0', ""))).collect()
+}
+
+/// The same and more as one JSON object. What only the driver knows comes in `extra`, beside the rest; a
+/// key of the rest is never replaced by it.
+pub fn document(subject: &Loop, on: On, extra: &Map<String, Value>) -> Value {
+    let state = &subject.state;
+    let run = subject.contract.run.as_ref();
+    let mut document = json!({
+        "schema": SCHEMA,
+        "on": on.label(),
+        "loop": subject.id,
+        "iteration": iteration(subject, on),
+        "max_iterations": subject.contract.limits.max_iterations,
+        "completed_iterations": state.completed,
+        "consecutive_failures": state.consecutive_failures,
+        "iterations_without_progress": state.still,
+        "status": state.status,
+        "outcome": subject.outcome(),
+        "proof": state.ending.as_ref().and_then(|ending| ending.proof),
+        "why": why(subject),
+        "due": state.due,
+        "task": subject.contract.task,
+        "procedure": run.and_then(|run| run.procedure.as_ref()),
+        "agent": run.map(|run| &run.agent.name),
+        "checkout": subject.place.checkout,
+        "folder": subject.place.folder,
+        "branch": subject.place.branch,
+        "started_at": subject.started_at,
+        "awake_ms": state.awake_ms,
+        "cost_usd": cost(subject),
+        "cost_usd_at_most": state.usage.cost_at_most().dollars(),
+        "tokens": state.usage.tokens.total(),
+        "evidence": state.evidence,
+    });
+    if let Some(object) = document.as_object_mut() {
+        for (key, value) in extra {
+            object.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::judge::judge;
+    use crate::engine::claim::Claim;
+    use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
+    use crate::engine::record::Status;
+    use crate::engine::record::contract::Role;
+    use crate::engine::usage::Money;
+
+    fn finished() -> Loop {
+        let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+        subject.state.usage.tokens.input = 1200;
+        subject.state.usage.cost = Money::from_micros(1_840_000);
+        let mut passed = facts(Claim::Success);
+        passed.checks = vec![result("cargo test", Verdict::Passed)];
+        let judged = judge(&subject, &passed);
+        let decision = decide(&judged, &passed);
+        settle(judged, &decision)
+    }
+
+    fn told(subject: &Loop, on: On) -> String {
+        let variables = variables(subject, on);
+        variables.iter().fold(String::new(), |mut text, (name, value)| {
+            let _ = writeln!(text, "{name}={value}");
+            text
+        })
+    }
+
+    #[test]
+    fn a_reaction_to_the_end_is_told_how_it_came_to_that() {
+        assert_snapshot!(told(&finished(), On::Finish), @"
+        CREW_ON=finish
+        CREW_LOOP=haaaaaaa
+        CREW_ITERATION=1
+        CREW_MAX_ITERATIONS=10
+        CREW_STATUS=finished
+        CREW_OUTCOME=completed
+        CREW_PROOF=unbroken
+        CREW_WHY=the checks pass; they were never seen to fail
+        CREW_CHECKOUT=/repo
+        CREW_BRANCH=main
+        CREW_COST=1.84
+        CREW_TOKENS=1200
+        CREW_DUE=
+        ");
+    }
+
+    #[test]
+    fn what_no_variable_can_hold_is_left_out() {
+        let mut subject = finished();
+        subject.state.ending.as_mut().unwrap().why = "no\0thing".to_owned();
+        let variables = variables(&subject, On::Finish);
+        assert!(variables.contains(&("CREW_WHY", "nothing".to_owned())));
+    }
+
+    #[test]
+    fn a_reaction_to_a_wait_is_told_until_when_and_for_what() {
+        let mut subject = a_loop();
+        subject.state.status = Status::Waiting;
+        subject.state.due = Some(at(3600).wall);
+        subject.state.awaited = Some("rate limit".to_owned());
+        assert_snapshot!(told(&subject, On::Wait), @"
+        CREW_ON=wait
+        CREW_LOOP=haaaaaaa
+        CREW_ITERATION=1
+        CREW_MAX_ITERATIONS=10
+        CREW_STATUS=waiting
+        CREW_OUTCOME=
+        CREW_PROOF=
+        CREW_WHY=rate limit
+        CREW_CHECKOUT=/repo
+        CREW_BRANCH=main
+        CREW_COST=
+        CREW_TOKENS=
+        CREW_DUE=2026-11-18T12:06:40Z
+        ");
+    }
+
+    #[test]
+    fn the_document_says_the_same_and_takes_no_word_of_the_driver_for_its_own() {
+        let extra = json!({ "exit": 3, "loop": "another", "schema": 9 });
+        let document = document(&finished(), On::Finish, extra.as_object().unwrap());
+        assert_snapshot!(serde_json::to_string_pretty(&document).unwrap(), @r#"
+        {
+          "agent": null,
+          "awake_ms": 60000,
+          "branch": "main",
+          "checkout": "/repo",
+          "completed_iterations": 1,
+          "consecutive_failures": 0,
+          "cost_usd": 1.84,
+          "cost_usd_at_most": 1.84,
+          "due": null,
+          "evidence": {
+            "checks": [
+              {
+                "elapsed_ms": 1200,
+                "exit": 0,
+                "roles": [
+                  "verify"
+                ],
+                "run": "cargo test",
+                "tail": "",
+                "verdict": "passed"
+              }
+            ],
+            "claim": {
+              "is": "accepted"
+            },
+            "failure": null,
+            "iteration": 1,
+            "mended": 0,
+            "progress": "made",
+            "usage": null,
+            "words": []
+          },
+          "exit": 3,
+          "folder": "/repo",
+          "iteration": 1,
+          "iterations_without_progress": 0,
+          "loop": "haaaaaaa",
+          "max_iterations": 10,
+          "on": "finish",
+          "outcome": "completed",
+          "procedure": null,
+          "proof": "unbroken",
+          "schema": 1,
+          "started_at": "2026-11-18T11:06:40Z",
+          "status": "finished",
+          "task": "Build the todo API",
+          "tokens": 1200,
+          "why": "the checks pass; they were never seen to fail"
+        }
+        "#);
+    }
+
+    #[test]
+    fn the_iteration_is_the_one_the_moment_belongs_to() {
+        let mut subject = a_loop();
+        subject.state.completed = 4;
+        for (on, expected) in [
+            (On::IterationStart, 5),
+            (On::IterationEnd, 5),
+            (On::Wait, 5),
+            (On::Stall, 4),
+            (On::Finish, 4),
+        ] {
+            assert_eq!(iteration(&subject, on), expected, "{on:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_reaction_is_one_line() {
+        let end = |verdict, exit, tail: &str| ReactionEnd {
+            on: On::IterationStart,
+            run: "./ready".to_owned(),
+            verdict,
+            exit,
+            elapsed_ms: 60_000,
+            tail: tail.to_owned(),
+        };
+        let lines = [
+            end(Verdict::Passed, Some(0), "fine\n"),
+            end(Verdict::Failed, Some(1), "asking\nthe database is down\n"),
+            end(Verdict::Failed, None, "no such folder"),
+            end(Verdict::TimedOut, None, ""),
+            end(Verdict::Unknown, None, ""),
+        ];
+        let text: Vec<String> = lines.iter().map(ReactionEnd::line).collect();
+        assert_snapshot!(text.join("\n"), @"
+        iteration_start `./ready` passed
+        iteration_start `./ready` failed (exit 1): the database is down
+        iteration_start `./ready` could not be started: no such folder
+        iteration_start `./ready` timed out after 60 s
+        iteration_start `./ready` did not finish
+        ");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a loop shows of itself in the checkout's `state.json`: a view for people and other tools, written
+//! and never believed. One edit of it is obeyed, because it can only end the loop: `"active": false`.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+
+use crate::engine::record::Loop;
+
+/// The version of the file's shape.
+pub const VERSION: u64 = 1;
+
+/// The value of the view's `loop` key.
+pub fn shown(subject: &Loop) -> Map<String, Value> {
+    let contract = &subject.contract;
+    let state = &subject.state;
+    let times: Vec<String> = subject.elapsed_ms.iter().map(|ms| seconds(*ms)).collect();
+    let value = json!({
+        "id": subject.id,
+        "active": subject.is_live(),
+        "status": subject.standing(),
+        "iteration": subject.iteration(),
+        "maxIterations": contract.limits.max_iterations,
+        "completionPromise": contract.promise,
+        "prompt": contract.task,
+        "startedAt": time(subject.started_at),
+        "lastIterationAt": state.last_iteration_at.map(time),
+        "elapsedPerIteration": times,
+        "consecutiveFailures": state.consecutive_failures,
+        "failureThreshold": contract.limits.failure_threshold,
+        "procedure": contract.run.as_ref().and_then(|run| run.procedure.as_ref()),
+        "driver": subject.driver(),
+        "sessionId": state.owner.session_id,
+        "outcome": subject.outcome(),
+        "proof": state.ending.as_ref().and_then(|ending| ending.proof),
+    });
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// The view's file as it should be, keeping every key of others as it was, at every level.
+pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<String, Value> {
+    let mut file = existing.cloned().unwrap_or_default();
+    file.insert("version".to_owned(), VERSION.into());
+    file.insert("branch".to_owned(), json!(subject.place.branch));
+    let mut ours = match file.remove("loop") {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    ours.extend(shown(subject));
+    file.insert("loop".to_owned(), Value::Object(ours));
+    file
+}
+
+/// What somebody did to the view since crew wrote it for `subject`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit {
+    Untouched,
+    /// Something of ours differs; it is written again.
+    Altered,
+    /// `"active": false`: the loop ends.
+    Deactivated,
+}
+
+/// Compares the file with what crew wrote.
+pub fn compare(subject: &Loop, file: &Map<String, Value>) -> Edit {
+    let Some(Value::Object(found)) = file.get("loop") else { return Edit::Altered };
+    let expected = shown(subject);
+    // The view of an earlier loop says `false` too; it must not end this one.
+    let about_this = found.get("id").is_none_or(|id| Some(id) == expected.get("id"));
+    // So does the one from before it was resumed, where the new one could not be written.
+    let outdated = found.get("outcome").is_some_and(|outcome| !outcome.is_null());
+    if about_this
+        && !outdated
+        && found.get("active") == Some(&Value::Bool(false))
+        && subject.is_live()
+    {
+        return Edit::Deactivated;
+    }
+    let same = expected.iter().all(|(key, value)| found.get(key) == Some(value));
+    if same { Edit::Untouched } else { Edit::Altered }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{}s", ms / 1000, ms % 1000 / 100)
+}
+
+fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::{a_loop, a_run};
+
+    fn object(text: &str) -> Map<String, Value> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn the_view_shows_the_loop_and_keeps_every_key_of_others() {
+        let existing = object(r#"{"notes":{"a":[1]},"loop":{"id":"old","theirs":true}}"#);
+        let mut subject = a_loop();
+        subject.elapsed_ms = vec![45_230, 38_700];
+        subject.state.completed = 2;
+        let file = Value::Object(merged(&subject, Some(&existing)));
+        assert_snapshot!(serde_json::to_string_pretty(&file).unwrap(), @r#"
+        {
+          "branch": "main",
+          "loop": {
+            "active": true,
+            "completionPromise": "COMPLETE",
+            "consecutiveFailures": 0,
+            "driver": "session",
+            "elapsedPerIteration": [
+              "45.2s",
+              "38.7s"
+            ],
+            "failureThreshold": 3,
+            "id": "haaaaaaa",
+            "iteration": 3,
+            "lastIterationAt": null,
+            "maxIterations": 10,
+            "outcome": null,
+            "procedure": null,
+            "prompt": "Build the todo API",
+            "proof": null,
+            "sessionId": "s-1",
+            "startedAt": "2026-11-18T11:06:40Z",
+            "status": "running",
+            "theirs": true
+          },
+          "notes": {
+            "a": [
+              1
+            ]
+          },
+          "version": 1
+        }
+        "#);
+    }
+
+    #[test]
+    fn a_run_is_shown_with_its_procedure_its_driver_and_no_session() {
+        let shown = shown(&a_run(Some("build")));
+        let told = ["procedure", "driver", "sessionId"].map(|key| &shown[key]);
+        assert_eq!(told, [&json!("build"), &json!("process"), &Value::Null]);
+    }
+
+    #[test]
+    fn an_edit_is_seen_and_only_active_false_of_this_loop_ends_it() {
+        let subject = a_loop();
+        let untouched = merged(&subject, None);
+        assert_eq!(compare(&subject, &untouched), Edit::Untouched);
+        let edited = |key: &str, value: Value| {
+            let mut file = untouched.clone();
+            file.get_mut("loop").unwrap()[key] = value;
+            compare(&subject, &file)
+        };
+        assert_eq!(edited("maxIterations", json!(1000)), Edit::Altered);
+        assert_eq!(edited("id", json!("k3v9abcd")), Edit::Altered);
+        assert_eq!(edited("theirs", json!(1)), Edit::Untouched);
+        assert_eq!(edited("active", json!(false)), Edit::Deactivated);
+        assert_eq!(compare(&subject, &object("{}")), Edit::Altered);
+        let earlier = object(r#"{"loop":{"id":"k3v9abcd","active":false}}"#);
+        assert_eq!(compare(&subject, &earlier), Edit::Altered);
+        let ended = format!(
+            r#"{{"loop":{{"id":"{}","active":false,"outcome":"interrupted"}}}}"#,
+            subject.id
+        );
+        assert_eq!(compare(&subject, &object(&ended)), Edit::Altered);
+        let bare = object(r#"{"loop":{"active":false}}"#);
+        assert_eq!(compare(&subject, &bare), Edit::Deactivated);
+    }
+}

@@ -1,0 +1,157 @@
+use chrono::{Offset, Utc};
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::boundary::decide::{Decision, decide, settle};
+use crate::engine::boundary::facts::Verdict;
+use crate::engine::boundary::judge::judge;
+use crate::engine::claim::Claim;
+use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
+use crate::engine::journal::{Entry, Event, SCHEMA};
+use crate::engine::record::contract::Role;
+
+/// A loop that began in a session, was moved into fresh processes and completed there, and its story.
+fn moved(task: &str) -> (Loop, Story) {
+    let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
+    record.contract.task = task.to_owned();
+    let mut story = Story::picking(Some(1));
+    let mut tell = |seconds, generation, event| {
+        story.add(Entry { schema: SCHEMA, at: at(seconds).wall, generation, event });
+    };
+    tell(0, 0, Event::Started { record: Box::new(record.clone()) });
+    for (seconds, verdict) in [(60, Verdict::Failed), (200, Verdict::Passed)] {
+        let mut facts = facts(Claim::Success);
+        facts.now = at(seconds);
+        facts.checks = vec![result("cargo test", verdict)];
+        let judged = judge(&record, &facts);
+        let decision = decide(&judged, &facts);
+        record = settle(judged, &decision);
+        let generation = record.state.generation + 1;
+        record.state.generation = generation;
+        let (decision, why) = match &decision {
+            Decision::Finish(ending) => ("finish", Some(ending.why.clone())),
+            _ => ("continue", None),
+        };
+        let elapsed_ms = record.elapsed_ms.last().copied();
+        let state = Box::new(record.state.clone());
+        let decision = decision.to_owned();
+        tell(seconds, generation, Event::Boundary { decision, why, elapsed_ms, state });
+        if verdict == Verdict::Failed {
+            let run = a_run(Some("build"));
+            record.contract.run = run.contract.run;
+            record.state.owner = run.state.owner;
+            record.state.owner.process.pid = 99;
+            record.state.generation += 1;
+            let generation = record.state.generation;
+            tell(90, generation, Event::changed("resumed in fresh processes", &record));
+            let what = "asleep 7h".to_owned();
+            tell(95, generation, Event::Noted { what });
+        }
+    }
+    (record, story)
+}
+
+fn known<'a>(record: &'a Loop, story: &'a Story, since: &'a Since) -> Known<'a> {
+    Known { record, owner_is_gone: false, story, since, offset: Utc.fix() }
+}
+
+#[test]
+fn the_page_tells_both_drivers_every_iteration_and_the_end() {
+    let (record, mut story) = moved("Build the todo API\nand then rest");
+    story.torn = 1;
+    let since = Since::default();
+    assert_snapshot!(page(&known(&record, &story, &since)), @"
+    loop haaaaaaa: completed, checked after 2 iterations
+      why      a check that had failed now passes
+      time     3m 20s awake (last iterations: 1m, 2m 20s)
+      each     min 1m0s · mean 1m40s · max 2m20s
+      verify   `cargo test` passed, after it had failed
+      next     read what it did
+
+    contract
+      task     Build the todo API…
+      done     when the agent says COMPLETE and `cargo test` passes
+      limits   up to 10 iterations, 12h
+      folder   /repo
+      branch   main
+      agent    claude, procedure build, permissions accept-edits
+      driver   session s-1, then fresh processes of crew 99
+
+    story
+      2026-11-18 11:06:40  started in session s-1
+      2026-11-18 11:07:40  iteration 1 · 1m0s · claim refused: cargo test failed (exit 1)
+      2026-11-18 11:08:10  resumed in fresh processes; driven by fresh processes of crew 99 from here
+      2026-11-18 11:08:15  note: asleep 7h
+      2026-11-18 11:10:00  iteration 2 · 2m20s · claim accepted · 1 check mended · finished: a check that had failed now passes
+      (1 line of the journal cannot be read)
+    ");
+}
+
+#[test]
+fn one_iteration_is_shown_with_all_its_evidence() {
+    let (record, story) = moved("Build");
+    let picked = story.picked().unwrap();
+    let log = Path::new("/home/me/iterations/0001.log");
+    assert_snapshot!(iteration(&record, picked, Some(log)), @"
+    loop haaaaaaa: iteration 1
+      time     1m0s
+      claim    refused: `cargo test` failed (exit 1)
+      progress made
+      verify   `cargo test` failed (exit 1) in 1.2s
+               | output of cargo test
+      then     the loop went on
+      log      /home/me/iterations/0001.log
+    ");
+    let value = iteration_json(&record, picked, Some(log));
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["iteration"]["iteration"], 1);
+    assert_eq!(value["iteration"]["evidence"]["checks"][0]["exit"], 1);
+}
+
+#[test]
+fn for_programs_the_story_has_its_schema_and_each_line_its_kind() {
+    let (record, story) = moved("Build");
+    let value = json(&known(&record, &story, &Since::default()));
+    assert_eq!(value["schema"], 1);
+    assert_eq!(value["loop"]["outcome"], "completed");
+    let kinds: Vec<&str> =
+        value["story"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["started", "iteration", "changed", "noted", "iteration"]);
+    assert_eq!(value["drivers"][1]["driver"], "process");
+}
+
+#[test]
+fn the_html_page_stands_alone_and_holds_no_text_of_others_unescaped() {
+    let (mut record, story) = moved("<script>alert(1)</script> \"&' build");
+    record.place.branch = Some("<img src=x>".to_owned());
+    let since = Since {
+        commits: vec!["1a2b3c4 <b>bold</b>".to_owned()],
+        diffstat: " <i>.rs | 1 +".to_owned(),
+        ..Since::default()
+    };
+    let text = html::html(&known(&record, &story, &since));
+    for never in ["<script", "<img", "<b>", "<i>", "http:", "https:", "src="] {
+        assert!(!text.replace("&lt;img src=x&gt;", "").contains(never), "{never} in\n{text}");
+    }
+    assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt; &quot;&amp;&#39; build"));
+    for part in ["color-scheme", "prefers-color-scheme: dark", "iteration", "asleep 7h", "99"] {
+        assert!(text.contains(part), "{part}");
+    }
+    let (opened, closed) = (text.matches("<tr>").count(), text.matches("</tr>").count());
+    assert_eq!(opened, closed);
+}
+
+#[test]
+fn a_checks_colour_is_its_verdict_and_not_what_it_printed() {
+    for (verdict, tone) in [(Verdict::Failed, "bad"), (Verdict::Passed, "good")] {
+        let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
+        let mut facts = facts(Claim::Success);
+        facts.checks = vec![result("cargo test", verdict)];
+        record = judge(&record, &facts).after;
+        let evidence = record.state.evidence.as_mut().unwrap();
+        evidence.checks[0].tail = String::new();
+        let page = html::html(&known(&record, &Story::picking(None), &Since::default()));
+        let shown = format!("<code>cargo test</code> <span class=\"{tone}\">");
+        assert!(page.contains(&shown), "{page}");
+    }
+}

@@ -1,0 +1,386 @@
+//! Files, with a size on every read, an atomic replacement on every write, and a bounded wait on every
+//! lock. A crash leaves the old file or the new one, and at worst a temporary file beside it. Every error says
+//! what could not be done, and with which path.
+#![expect(clippy::disallowed_methods, reason = "this is the one door to files")]
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fs2::FileExt;
+
+use crate::world::clock::Deadline;
+use crate::world::fault;
+
+/// What a first read has room for: most files of crew in one call.
+const FIRST_READ: usize = 4096;
+
+/// What the system refused to do with a path; it stands in an `io::Error` of the same kind.
+#[derive(Debug)]
+pub struct Refused {
+    act: &'static str,
+    path: PathBuf,
+    why: io::Error,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "cannot {} {}: {}", self.act, self.path.display(), self.why)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Names the path of an error, which the system does not.
+fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |why| io::Error::new(why.kind(), Refused { act, path: path.to_owned(), why })
+}
+
+/// Reads a file of at most `limit` bytes. `None` when there is none; a larger one is an error.
+pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(file) = open(path)? else { return Ok(None) };
+    let mut bytes = Vec::with_capacity(FIRST_READ);
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot("read", path))?;
+    if bytes.len() as u64 > limit {
+        let complaint = format!("it is larger than {limit} bytes");
+        return Err(cannot("read", path)(io::Error::new(ErrorKind::FileTooLarge, complaint)));
+    }
+    Ok(Some(bytes))
+}
+
+/// Reads a small text file; bytes that are no UTF-8 are replaced.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
+    Ok(read(path, limit)?.map(into_text))
+}
+
+/// Reads all of a stream up to `limit` bytes; more is an error.
+pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("more than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The end of a file, from `start` on but at most `limit` bytes, and whether something was left out.
+pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
+    end_of(path, start, limit).map_err(cannot("read", path))
+}
+
+fn end_of(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
+    let mut file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    let from = if start <= size { start } else { 0 };
+    let cut = size - from > limit;
+    file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
+    let wanted = limit.min(size - from);
+    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0) + FIRST_READ);
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok((into_text(bytes), cut))
+}
+
+/// The bytes themselves where they are UTF-8, which they nearly always are.
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// The most of a line that is kept.
+const LINE_BYTES: u64 = 1 << 20;
+
+/// Hands the whole lines of a file from `start` on to `each`, with whether a line was cut because it is very
+/// long. No line begins past `limit` bytes. Gives where the next one begins, and whether there is one.
+pub fn read_lines(
+    path: &Path,
+    start: u64,
+    limit: u64,
+    each: impl FnMut(&str, bool),
+) -> io::Result<(u64, bool)> {
+    lines_of(path, start, limit, each).map_err(cannot("read", path))
+}
+
+fn lines_of(
+    path: &Path,
+    start: u64,
+    limit: u64,
+    mut each: impl FnMut(&str, bool),
+) -> io::Result<(u64, bool)> {
+    let mut file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(start))?;
+    let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
+    let mut line = Vec::new();
+    let mut at = start;
+    while at < start.saturating_add(limit) {
+        line.clear();
+        let mut length = source.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)?;
+        let mut is_whole = line.ends_with(b"\n");
+        let cut = !is_whole && length as u64 == LINE_BYTES;
+        if cut {
+            let rest = source.skip_until(b'\n')?;
+            length += rest;
+            // At the end of the file nothing tells whether it is whole; another one shows it.
+            is_whole = at + (length as u64) < size;
+        }
+        if !is_whole {
+            return Ok((at, false));
+        }
+        each(&String::from_utf8_lossy(&line), cut);
+        at += length as u64;
+    }
+    Ok((at, at < size))
+}
+
+/// A pipe in a file's place would hold its reader up for ever.
+fn open_regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"))
+}
+
+/// The size of a file; 0 when there is none.
+pub fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
+}
+
+/// Size in bytes and modification time in nanoseconds, of the path itself; `None` when it is gone.
+pub fn stamp(path: &Path) -> Option<(u64, i128)> {
+    use std::os::unix::fs::MetadataExt;
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.len(), i128::from(file.mtime()) * 1_000_000_000 + i128::from(file.mtime_nsec())))
+}
+
+/// Whether a file is at this path, not a folder or anything else.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Whether a folder is at this path.
+pub fn is_folder(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// Whether nothing is at this path; something may be at one that cannot be looked at.
+pub fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| is_absent(&error))
+}
+
+/// Whether something is at this path.
+pub fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// The path with every link resolved.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path).map_err(cannot("read", path))
+}
+
+/// Makes a folder and the missing ones above it, for this user only.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(cannot("make", path))
+}
+
+/// Makes a folder and the missing ones above it, with the user's usual mode.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path).map_err(cannot("make", path))
+}
+
+/// What every scratch folder's name begins with.
+const SCRATCH: &str = "crew-scratch-";
+
+/// Makes a new folder for this user only, and gives its real path. One that is there already, or a link
+/// in its place, is an error: the folder above it is everybody's.
+pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
+    let folder = real_path(parent)?.join(format!("{SCRATCH}{name:016x}"));
+    fs::DirBuilder::new().mode(0o700).create(&folder).map_err(cannot("make", &folder))?;
+    Ok(folder)
+}
+
+/// Removes a scratch folder with all that is in it, and no other folder. Something that is still writing
+/// in there is given a moment to end.
+pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if !name.starts_with(SCRATCH) {
+        return Err(cannot("remove", folder)(io::Error::other("it is no scratch folder")));
+    }
+    let remove = || (fs::remove_dir_all(folder).is_ok() || !exists(folder)).then_some(());
+    match Deadline::after(Duration::from_secs(2)).poll(Duration::from_millis(20), remove) {
+        Some(()) => Ok(()),
+        None => fs::remove_dir_all(folder).map_err(cannot("remove", folder)),
+    }
+}
+
+/// The names in a folder, at most `limit` of them; none when it is not there or cannot be read.
+pub fn names(folder: &Path, limit: usize) -> Vec<String> {
+    list(folder, limit).unwrap_or_default()
+}
+
+/// The names in a folder, at most `limit` of them; none when it is not there.
+pub fn list(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
+        entries => entries.map_err(cannot("read", folder))?,
+    };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.take(limit).collect())
+}
+
+/// Makes an empty file for this user only, to be written to.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    create(path).map_err(cannot("write", path))
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Opens a file for this user only, to be written to at its end; made if it is not there.
+pub fn open_to_append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).open(path).map_err(cannot("write", path))
+}
+
+/// Opens a file to be read; `None` when there is none.
+pub fn open(path: &Path) -> io::Result<Option<File>> {
+    match open_regular(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(cannot("read", path)(error)),
+    }
+}
+
+/// Whether this open file is what the path names now.
+pub fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |found: fs::Metadata| (found.dev(), found.ino());
+    let opened = file.metadata().map(place);
+    matches!((opened, fs::metadata(path).map(place)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Gives a file another name, in the place of what has that name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to).map_err(cannot("write", to))
+}
+
+/// Removes a file; one that is gone already is as good.
+pub fn remove(path: &Path) -> io::Result<()> {
+    unlink(path).map_err(cannot("remove", path))
+}
+
+fn unlink(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if !is_absent(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Moves a file aside, to a name beside it.
+pub fn move_aside(path: &Path, name: &str) -> io::Result<PathBuf> {
+    let aside = path.with_file_name(name);
+    rename(path, &aside).map(|()| aside)
+}
+
+/// Copies a file to a name beside it.
+pub fn copy_aside(path: &Path, name: &str) -> io::Result<()> {
+    fs::copy(path, path.with_file_name(name)).map(drop).map_err(cannot("copy", path))
+}
+
+/// How much of a crash a write must survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Of the machine: synced, and its folder too.
+    Machine,
+    /// Of the process: for what can be written again from the record.
+    Process,
+}
+
+/// Replaces a file whole: a temporary file beside it, then a rename.
+pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let result = write_beside(&temporary, bytes, durability).and_then(|()| {
+        fault::point("write.rename")?;
+        fs::rename(&temporary, path)
+    });
+    if result.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    let synced = result.and_then(|()| {
+        fault::point("write.folder")?;
+        if durability == Durability::Machine { File::open(folder)?.sync_all() } else { Ok(()) }
+    });
+    synced.map_err(cannot("write", path))
+}
+
+fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    fault::point("write.open")?;
+    // A crash may have left one, and in a folder of the agent's it may be a link put in our way.
+    unlink(temporary)?;
+    let mut file = create(temporary)?;
+    fault::point("write.data")?;
+    file.write_all(bytes)?;
+    fault::point("write.sync")?;
+    // Without this a crash after the rename may leave the new name with no data in it.
+    if durability == Durability::Machine { file.sync_all() } else { Ok(()) }
+}
+
+/// Appends one line and syncs it. A torn last line, left by a crash, is ended first so that it spoils
+/// only itself.
+pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
+    append(path, line).map_err(cannot("write", path))
+}
+
+fn append(path: &Path, line: &str) -> io::Result<()> {
+    fault::point("journal.open")?;
+    let mut options = OpenOptions::new();
+    let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
+    let mut text = String::with_capacity(line.len() + 2);
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            text.push('\n');
+        }
+    }
+    text.push_str(line);
+    text.push('\n');
+    fault::point("journal.write")?;
+    file.write_all(text.as_bytes())?;
+    fault::point("journal.sync")?;
+    file.sync_data()
+}
+
+/// An exclusive lock, let go when dropped. The lock file is never the data (a rename changes the inode)
+/// and never deleted (two holders could hold two files of one name).
+#[derive(Debug)]
+#[must_use]
+pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+
+/// Takes a lock, waiting at most `wait`. `None` when somebody else keeps it.
+pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = file.map_err(cannot("lock", path))?;
+    let deadline = Deadline::after(wait);
+    let taken = deadline.poll(Duration::from_millis(2), || match file.try_lock_exclusive() {
+        Ok(()) => Some(Ok(())),
+        Err(error) if error.kind() == fs2::lock_contended_error().kind() => None,
+        Err(error) => Some(Err(error)),
+    });
+    match taken {
+        Some(Ok(())) => Ok(Some(Lock(file))),
+        Some(Err(error)) => Err(cannot("lock", path)(error)),
+        None => Ok(None),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}

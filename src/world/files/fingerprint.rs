@@ -1,0 +1,59 @@
+//! One hash for the state of a loop's working tree. git tells it; where git cannot, a walk over the files does,
+//! within bounds. What `.gitignore` files name is passed over then too.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::disk;
+use super::walk::Walk;
+use crate::engine::boundary::protect::{Cover, IgnoreRules};
+use crate::engine::record::Loop;
+use crate::world::clock::Deadline;
+use crate::world::git;
+use crate::world::store::home::hash;
+
+/// The most entries of folders that a walk passes.
+const ENTRIES_MAX: usize = 100_000;
+/// The longest a walk may take.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// What is said where neither git nor a walk can tell.
+pub const NO_STALL_RULE: &str =
+    "no stall rule here: git cannot tell, and there is more than crew looks through";
+
+/// The state of a working tree.
+#[derive(Debug)]
+pub struct Fingerprint {
+    pub hash: String,
+    /// How many files were walked over, where git did not tell.
+    pub watched: Option<usize>,
+}
+
+/// Looks at a loop's working tree. `None` when neither git nor a walk can tell.
+pub fn fingerprint(subject: &Loop) -> Option<Fingerprint> {
+    git::fingerprint(subject)
+        .map_or_else(|| walked(subject), |hash| Some(Fingerprint { hash, watched: None }))
+}
+
+fn walked(subject: &Loop) -> Option<Fingerprint> {
+    let top = &subject.place.checkout;
+    let walk = Walk {
+        top,
+        from: PathBuf::new(),
+        cover: &Cover::of(&["**"]),
+        rules: &IgnoreRules::default(),
+        reads_rules: true,
+        enters_repositories: true,
+        entries_max: ENTRIES_MAX,
+        deadline: Deadline::after(WITHIN),
+    };
+    let mut files = walk.walk()?.files;
+    files.sort();
+    let mut text = String::new();
+    for file in &files {
+        let (size, time) = disk::stamp(&top.join(file)).unwrap_or_default();
+        let _ = write!(text, "{}\0{size} {time}\0", file.display());
+    }
+    Some(Fingerprint { hash: hash(text.as_bytes()), watched: Some(files.len()) })
+}

@@ -1,0 +1,8 @@
+//! Files and folders, each access bounded in bytes and time. Nothing here knows what a file means.
+
+pub mod disk;
+pub mod fingerprint;
+pub mod protected;
+pub mod room;
+pub mod tree;
+pub mod walk;

@@ -1,0 +1,220 @@
+//! What stands at the protected paths of a loop, by crew's own look at the files. git says what the commit held
+//! that the loop began at, and nothing else: which files it takes for unchanged or ignored is the agent's to set.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::disk;
+use super::walk::{RULES_BYTES, Walk, Walked, rules};
+use crate::engine::boundary::protect::{Cover, IgnoreRules, Marks, Protected, Unseen};
+use crate::engine::record::Loop;
+use crate::world::clock::Deadline;
+use crate::world::git;
+use crate::world::store::home::{git_hash, hash};
+
+/// The longest a look may take, what git takes aside.
+const LOOK: Duration = Duration::from_secs(20);
+/// The most entries of folders that a look passes.
+const ENTRIES_MAX: usize = 500_000;
+/// The same for a look at what is left out.
+const LEFT_OUT_MAX: usize = 20_000;
+/// The most marks a loop begins with: the record holds them.
+const MARKS_MAX: usize = 50_000;
+/// The largest file whose content is compared; of a larger one, size and time are.
+const MARKED_BYTES: u64 = 16 << 20;
+
+/// What the protected paths are held to from now on, and which paths a glob covers and git ignores.
+pub fn begin(subject: &Loop) -> Result<(Protected, Vec<String>), Unseen> {
+    let look = Look::at(subject)?;
+    let everywhere = everywhere(subject)?;
+    let found = IgnoreRules { everywhere, folders: BTreeMap::new() };
+    let walked = look.walk(&found, true, true)?;
+    let marks = look.marks(&walked.files)?;
+    if marks.len() > MARKS_MAX {
+        return Err(Unseen::TooMuch);
+    }
+    let mut left_out = walked.left_out;
+    left_out.retain(|path| look.is_missed(path));
+    left_out.sort();
+    let ignored = Some(IgnoreRules { folders: walked.rules, ..found });
+    Ok((Protected { ignored, marks }, left_out))
+}
+
+/// The marks as they are now.
+pub fn look(subject: &Loop) -> Result<Marks, Unseen> {
+    let look = Look::at(subject)?;
+    let kept = subject.protected.as_ref().and_then(|began| began.ignored.as_ref());
+    let walked = if let Some(rules) = kept {
+        look.walk(rules, false, true)?
+    } else {
+        let rules = IgnoreRules { everywhere: everywhere(subject)?, ..IgnoreRules::default() };
+        look.walk(&rules, true, false)?
+    };
+    look.marks(&walked.files)
+}
+
+/// The ignore rules of no folder.
+fn everywhere(subject: &Loop) -> Result<Vec<String>, Unseen> {
+    let mut left = RULES_BYTES;
+    let files = git::exclude_files(subject);
+    let texts = files.iter().map(|file| rules(file, &mut left).ok_or(Unseen::TooMuch));
+    texts.filter(|text| *text != Ok(String::new())).collect()
+}
+
+struct Look<'a> {
+    top: &'a Path,
+    cover: Cover,
+    /// The covered files of the commit the loop began at, each as it would be marked.
+    committed: BTreeMap<String, String>,
+    /// `None` while the loop begins.
+    began: Option<&'a Protected>,
+    /// The hexadecimal digits of the repository's hashes.
+    digits: usize,
+    deadline: Deadline,
+}
+
+impl<'a> Look<'a> {
+    fn at(subject: &'a Loop) -> Result<Self, Unseen> {
+        let cover = Cover::of(&subject.contract.protect);
+        let mut committed = git::files(subject, cover.roots()).ok_or(Unseen::Git)?;
+        committed.retain(|path, _| cover.covers(path) || cover.leads_plainly(path));
+        Ok(Self {
+            top: &subject.place.checkout,
+            cover,
+            committed,
+            began: subject.protected.as_ref(),
+            digits: subject.place.head.as_ref().map_or(0, String::len),
+            deadline: Deadline::after(LOOK),
+        })
+    }
+
+    fn walk(
+        &self,
+        rules: &IgnoreRules,
+        reads_rules: bool,
+        enters_repositories: bool,
+    ) -> Result<Walked, Unseen> {
+        let walk = Walk {
+            top: self.top,
+            from: PathBuf::new(),
+            cover: &self.cover,
+            rules,
+            reads_rules,
+            enters_repositories,
+            entries_max: ENTRIES_MAX,
+            deadline: self.deadline,
+        };
+        walk.walk().ok_or(Unseen::TooMuch)
+    }
+
+    /// Whether an ignored path is, or holds, what a glob covers and the commit does not have. Where that is
+    /// more than a short look, nothing is said of it.
+    fn is_missed(&self, path: &str) -> bool {
+        let plain = path.trim_end_matches('/');
+        if self.cover.covers(plain) {
+            return !self.committed.contains_key(plain);
+        }
+        let walk = Walk {
+            top: self.top,
+            from: plain.into(),
+            cover: &self.cover,
+            rules: &IgnoreRules::default(),
+            reads_rules: false,
+            enters_repositories: true,
+            entries_max: LEFT_OUT_MAX,
+            deadline: self.deadline,
+        };
+        let holds_one = || walk.walk().is_some_and(|walked| !walked.files.is_empty());
+        path.ends_with('/') && holds_one()
+    }
+
+    /// Marks what differs from the commit among the files of a walk, those of the commit, and those that were
+    /// marked when the loop began: what git then tracked or saw is looked at, ignored or not.
+    fn marks(&self, walked: &[PathBuf]) -> Result<Marks, Unseen> {
+        let no_marks = Marks::new();
+        let began = self.began.map_or(&no_marks, |began| &began.marks);
+        let known = self.committed.keys().filter(|path| self.cover.covers(path));
+        let known = known.chain(began.keys()).map(|path| (path.clone(), (path.into(), false)));
+        let walked =
+            walked.iter().map(|path| (path.to_string_lossy().into_owned(), (path.clone(), true)));
+        let paths: BTreeMap<String, (PathBuf, bool)> = known.chain(walked).collect();
+        let mut marks = Marks::new();
+        for (text, (path, is_walked)) in paths {
+            if self.deadline.passed() {
+                return Err(Unseen::TooMuch);
+            }
+            let mark = match began.get(&text) {
+                Some(was) if is_old(was) => old_mark(&self.top.join(&path)),
+                _ if !is_walked && self.is_behind_a_link(&path) => "gone".to_owned(),
+                _ => self.mark(&path),
+            };
+            if !self.is_as_committed(&text, &path, &mark) {
+                marks.insert(text, mark);
+            }
+        }
+        Ok(marks)
+    }
+
+    fn is_behind_a_link(&self, path: &Path) -> bool {
+        path.ancestors().skip(1).any(|above| self.top.join(above).is_symlink())
+    }
+
+    /// Its first word is what stands there; then follows the content's hash, as git would make it.
+    fn mark(&self, path: &Path) -> String {
+        let file = self.top.join(path);
+        let Ok(found) = fs::symlink_metadata(&file) else { return "gone".to_owned() };
+        let content = || disk::read(&file, MARKED_BYTES).ok().flatten();
+        if found.is_symlink() {
+            let target = fs::read_link(&file).unwrap_or_default();
+            let link = format!("link {}", git_hash(target.as_os_str().as_bytes(), self.digits));
+            return match content() {
+                Some(bytes) => format!("{link} {}", git_hash(&bytes, self.digits)),
+                None => link,
+            };
+        }
+        let kind = match (found.is_file(), found.permissions().mode() & 0o100) {
+            (true, 0) => "file",
+            (true, _) => "program",
+            (false, _) if found.is_dir() => return "folder".to_owned(),
+            (false, _) => return "other".to_owned(),
+        };
+        match content() {
+            Some(bytes) => format!("{kind} {}", git_hash(&bytes, self.digits)),
+            None => format!("{kind} {:?}", disk::stamp(&file)),
+        }
+    }
+
+    /// Whether a path is as the commit has it. In a loop that a crew began which left the looking to git, modes
+    /// and line ends are none of it, as they may have been none to git.
+    fn is_as_committed(&self, text: &str, path: &Path, mark: &str) -> bool {
+        let Some(committed) = self.committed.get(text) else { return false };
+        let left_to_git = self.began.is_some_and(|began| began.ignored.is_none());
+        let content = |mark: &str| mark.split(' ').nth(1).map(str::to_owned);
+        let without_returns = || {
+            let bytes = disk::read(&self.top.join(path), MARKED_BYTES).ok().flatten()?;
+            let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+            let lines = lines.iter().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+            Some(git_hash(&lines.collect::<Vec<_>>().join(&b'\n'), self.digits))
+        };
+        mark == committed
+            || left_to_git && [content(mark), without_returns()].contains(&content(committed))
+    }
+}
+
+/// Whether a mark is of a crew that left the looking to git: a hash of the content alone.
+fn is_old(mark: &str) -> bool {
+    let kinds = ["file", "program", "link", "folder", "other", "gone"];
+    mark.split(' ').next().is_none_or(|kind| !kinds.contains(&kind))
+}
+
+fn old_mark(path: &Path) -> String {
+    match disk::read(path, MARKED_BYTES) {
+        Ok(Some(bytes)) => hash(&bytes),
+        Ok(None) => "gone".to_owned(),
+        Err(_) => format!("{:?}", disk::stamp(path)),
+    }
+}

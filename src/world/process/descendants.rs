@@ -1,0 +1,234 @@
+//! What the processes crew starts leave behind. On Linux crew adopts every orphan among its descendants, the
+//! ones in sessions of their own too, and so can end them. Elsewhere the system has no such thing: there only
+//! what stays in a child's group is ended with it, and the functions here find nothing.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::unix::GroupSignal;
+#[cfg(target_os = "linux")]
+use super::{table, unix};
+#[cfg(target_os = "linux")]
+use crate::engine::record::LoopId;
+use crate::engine::record::owner::ProcessIdentity;
+#[cfg(target_os = "linux")]
+use crate::world::clock::{self, Deadline};
+
+/// From TERM to KILL.
+#[cfg(target_os = "linux")]
+const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+/// From the first KILL until they are given up.
+#[cfg(target_os = "linux")]
+const KILLED: std::time::Duration = std::time::Duration::from_secs(2);
+/// Between two looks at those that were signalled.
+#[cfg(target_os = "linux")]
+const STEP: std::time::Duration = std::time::Duration::from_millis(10);
+
+static ADOPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on an orphan among the descendants becomes a child of this process. For a process that starts
+/// its children one after the other: what is left between two of them belongs to none. An error where the
+/// system has no such thing; then only groups are ended.
+pub fn adopt() -> io::Result<()> {
+    unix::become_subreaper()?;
+    ADOPTED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether this process adopts.
+pub fn are_adopted() -> bool {
+    ADOPTED.load(Ordering::Relaxed)
+}
+
+/// Reaps orphans that have ended, while the child `at_work` runs; it alone is left to its starter.
+pub fn reap(at_work: i32) {
+    #[cfg(target_os = "linux")]
+    if are_adopted() && unix::has_ended_child() {
+        let me = unix::my_id();
+        for (pid, row) in table::table() {
+            if row.has_ended && row.parent == me && pid != at_work {
+                unix::reap(pid);
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = at_work;
+}
+
+/// Ends every descendant of this process: TERM, half a second, KILL. Nothing that crew started and still
+/// waits for may run. Gives the ids of those that would not go, which only a broken disk or device causes.
+pub fn end_all() -> Vec<i32> {
+    #[cfg(target_os = "linux")]
+    if are_adopted() && unix::has_children() {
+        return end(|table| below(table, unix::my_id()), unix::has_children);
+    }
+    Vec::new()
+}
+
+/// Ends every process of this user that was started in this loop, by the variable that crew gives each of
+/// its children. For what outlived a crew that was killed: in a session of its own it is in no group crew
+/// knows. This process and those above it are spared.
+pub fn end_marked(id: &LoopId) -> Vec<i32> {
+    #[cfg(target_os = "linux")]
+    {
+        let mark = format!("CREW_LOOP={id}");
+        let marked = |table: &Table| {
+            let above = above(table, unix::my_id());
+            let found = table.iter().filter(|(pid, row)| {
+                !row.has_ended && !above.contains(pid) && table::has_variable(*pid, &mark)
+            });
+            found.cloned().collect()
+        };
+        end(marked, || false)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = id;
+        Vec::new()
+    }
+}
+
+/// What may have been started by a crew that was killed, and bears no mark: orphans and leaders of sessions of
+/// their own, without a terminal, that are at work in `checkout` and began after `owner`. Somebody else may
+/// have begun them, so they are only told, by id and command.
+pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
+    #[cfg(target_os = "linux")]
+    {
+        let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
+        let table = table::table();
+        let above = above(&table, unix::my_id());
+        let mut found: Vec<String> = Vec::new();
+        for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
+            let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
+            let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
+            if is_loose && is_later && !row.has_ended && table::works_in(*pid, checkout) {
+                found.push(format!("{pid} ({})", table::command(*pid)));
+            }
+        }
+        found
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (checkout, owner);
+        Vec::new()
+    }
+}
+
+#[cfg(target_os = "linux")]
+type Table = Vec<(i32, crate::parse::process_table::Row)>;
+
+/// Looks again after every step: what is signalled may just have started another. `is_unseen` says that there
+/// is one although none was found: its parent ended between two rows of the table.
+#[cfg(target_os = "linux")]
+fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
+    let grace = Deadline::after(GRACE);
+    let last = Deadline::after(GRACE + KILLED);
+    let mut asked: Vec<(i32, String)> = Vec::new();
+    loop {
+        let table = table::table();
+        let me = unix::my_id();
+        let (ended, left): (Table, Table) =
+            find(&table).into_iter().partition(|(_, row)| row.has_ended);
+        for (pid, _) in ended.iter().filter(|(_, row)| row.parent == me) {
+            unix::reap(*pid);
+        }
+        if last.passed() || (left.is_empty() && !is_unseen()) {
+            return left.into_iter().map(|(pid, _)| pid).collect();
+        }
+        for (pid, row) in left {
+            let this = (pid, row.started);
+            if grace.passed() {
+                unix::signal(pid, &this.1, GroupSignal::Kill);
+            } else if !asked.contains(&this) {
+                unix::signal(pid, &this.1, GroupSignal::Term);
+                asked.push(this);
+            }
+        }
+        clock::sleep(STEP);
+    }
+}
+
+/// The rows of all that descends from `ancestor`.
+#[cfg(target_os = "linux")]
+fn below(table: &Table, ancestor: i32) -> Table {
+    let mut found: Table = Vec::new();
+    let mut parents = vec![ancestor];
+    while let Some(parent) = parents.pop() {
+        for (pid, row) in table.iter().filter(|(_, row)| row.parent == parent) {
+            parents.push(*pid);
+            found.push((*pid, row.clone()));
+        }
+    }
+    found
+}
+
+/// `pid` and the processes above it.
+#[cfg(target_os = "linux")]
+fn above(table: &Table, pid: i32) -> Vec<i32> {
+    let mut line = vec![pid];
+    while let Some((_, row)) = table.iter().find(|(other, _)| Some(other) == line.last()) {
+        if line.contains(&row.parent) {
+            break;
+        }
+        line.push(row.parent);
+    }
+    line
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::parse::process_table::Row;
+    use crate::world::process::alone::alone;
+    use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
+
+    #[test]
+    fn a_family_is_found_by_its_parents() {
+        let row = |pid: i32, parent| {
+            let started = pid.to_string();
+            (pid, Row { parent, session: 0, has_ended: false, has_terminal: false, started })
+        };
+        let table = vec![row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1), row(9, 5)];
+        let mut found: Vec<i32> = below(&table, 5).into_iter().map(|(pid, _)| pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [6, 7, 9]);
+        assert_eq!(above(&table, 7), [7, 6, 5, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_in_no_group_is_found_by_its_loop() {
+        alone(|| {
+            let id = "k3v9aaaa".parse().unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let script = "setsid sh -c 'touch one; sleep 50' &
+                setsid sh -c 'trap \"\" TERM; touch two; sleep 50' &
+                while ! [ -e one -a -e two ]; do sleep 0.01; done";
+            let spec = ProcessSpec {
+                program: "sh",
+                arguments: &["-c", script],
+                folder: folder.path(),
+                without: &[],
+                variables: &[("CREW_LOOP", "k3v9aaaa".to_owned())],
+                input: None,
+                within: Some(Duration::from_secs(10)),
+            };
+            assert_eq!(
+                run(&spec, Capture::ForParsing, None, || false).unwrap().cause,
+                ExitCause::Exit(0)
+            );
+            assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
+            let living = || {
+                let all = below(&table::table(), unix::my_id());
+                all.into_iter().filter(|(_, row)| !row.has_ended).count()
+            };
+            assert!(living() >= 2);
+            assert_eq!(end_marked(&id), [0; 0]);
+            assert_eq!(living(), 0);
+            // They were orphans of this process, which still has to reap them.
+            assert_eq!((end_all(), unix::has_children()), (Vec::new(), false));
+        });
+    }
+}

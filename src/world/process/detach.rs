@@ -1,0 +1,64 @@
+//! Starts this very program again, in a session of its own, so that it outlives the terminal it was started
+//! from: no hangup reaches it, and nothing it says is lost.
+#![expect(clippy::disallowed_methods, reason = "a child that must outlive this process")]
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::unix;
+use crate::engine::record::owner::ProcessIdentity;
+use crate::world::env;
+use crate::world::files::disk;
+
+/// Starts this program with `arguments` in `folder`, with `variables` beside its environment. What it prints
+/// is added to the file `output`, for this user only; it reads nothing. Gives who it is; that it began well
+/// is for its record to say.
+pub fn start(
+    arguments: &[String],
+    folder: &Path,
+    variables: &[(&str, String)],
+    output: &Path,
+) -> io::Result<ProcessIdentity> {
+    let output = disk::open_to_append(output)?;
+    let mut command = Command::new(env::program()?);
+    command.args(arguments).current_dir(folder);
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+    unix::leave_the_terminal(&mut command);
+    let child = command.spawn()?;
+    // Not reaped: until this process is over even one that ended at once can be told by its id.
+    let identity = unix::identity(child.id().cast_signed());
+    identity.ok_or_else(|| io::Error::other("it was started and is gone"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::world::clock::Deadline;
+
+    #[test]
+    fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
+        let test =
+            "world::detach::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
+        if env::text("CREW_TEST_DETACHED").is_some() {
+            let me = unix::myself().unwrap();
+            println!("here {} leads {}", me.pid, unix::leads_its_session());
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("detached.log");
+        let arguments = ["--exact", test, "--nocapture"].map(str::to_owned);
+        let variables = [("CREW_TEST_DETACHED", "1".to_owned())];
+        let started = start(&arguments, folder.path(), &variables, &output).unwrap();
+        let expected = format!("here {} leads true", started.pid);
+        let found =
+            Deadline::after(Duration::from_secs(20)).poll(Duration::from_millis(20), || {
+                let text = disk::read_text(&output, 1 << 20).unwrap().unwrap_or_default();
+                text.contains(&expected).then_some(())
+            });
+        assert!(found.is_some(), "{:?}", disk::read_text(&output, 1 << 20));
+    }
+}

@@ -1,0 +1,67 @@
+//! The process groups a loop's crew has started, on disk, so that a group that outlived its crew can be
+//! ended by the next one.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use super::unix::{self, GroupSignal};
+use crate::engine::record::LoopId;
+use crate::world::env;
+use crate::world::files::disk;
+use crate::world::store::home::Home;
+
+/// More groups than a loop can have at once.
+const GROUPS_MAX: usize = 256;
+/// The largest note that is read.
+const NOTE_BYTES: u64 = 4096;
+
+/// Makes the note of a group that is about to be started; kept until it is dropped.
+pub fn note(home: &Home, id: &LoopId) -> io::Result<Note> {
+    let folder = home.loop_file(id, "groups");
+    disk::make_private_folder(&folder)?;
+    let path = folder.join(format!("{:x}", env::random()));
+    let file = disk::create_private(&path)?;
+    Ok(Note { path, file })
+}
+
+/// A group's note.
+#[derive(Debug)]
+#[must_use]
+pub struct Note {
+    path: PathBuf,
+    file: File,
+}
+
+impl Note {
+    /// Where the group's leader is written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let _ = disk::remove(&self.path);
+    }
+}
+
+/// Ends every group that outlived the crew that started it. A leader's id cannot be given to another
+/// process while its group lives, so a leader with another start time means that the group is gone. With
+/// `is_of_this_start` false the ids are of another machine, or of this one before it was started anew: then
+/// they are only forgotten.
+pub fn end_leftovers(home: &Home, id: &LoopId, is_of_this_start: bool) {
+    let folder = home.loop_file(id, "groups");
+    for name in disk::names(&folder, GROUPS_MAX) {
+        let file = folder.join(&name);
+        let text = disk::read_text(&file, NOTE_BYTES).ok().flatten().unwrap_or_default();
+        if let Some(leader) = unix::noted_leader(&text) {
+            let another =
+                unix::identity(leader.pid).is_some_and(|found| found.started != leader.started);
+            if is_of_this_start && !another {
+                unix::signal_group(leader.pid, GroupSignal::Kill);
+            }
+        }
+        let _ = disk::remove(&file);
+    }
+}

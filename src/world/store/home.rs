@@ -1,0 +1,158 @@
+//! Where crew keeps its loops, and the name of every file in there. Nothing the agent can write decides
+//! this: a hook takes the home from a file in the client's own folder for the plugin, because the
+//! project's settings can set environment variables for the next hook, but cannot move that folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::engine::record::LoopId;
+use crate::world::env;
+use crate::world::files::disk::{self, Durability};
+
+/// `$CREW_HOME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+    /// What the environment says, where a file of the client's overrides it.
+    pub overridden: Option<PathBuf>,
+}
+
+/// The most bytes a one-line file may hold.
+const LINE_BYTES: u64 = 8192;
+
+impl Home {
+    /// The home of a person's terminal: `CREW_HOME`, else `$XDG_STATE_HOME/crew`, else
+    /// `~/.local/state/crew`.
+    pub fn of_terminal() -> Option<Self> {
+        let root = env::path("CREW_HOME")
+            .or_else(|| Some(env::path("XDG_STATE_HOME")?.join("crew")))
+            .or_else(|| Some(env::path("HOME")?.join(".local/state/crew")))?;
+        Some(Self { root, overridden: None })
+    }
+
+    /// A home of a test's own.
+    #[cfg(test)]
+    pub fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), overridden: None }
+    }
+
+    /// The home of a hook: what the file `home` in the client's folder for the plugin says. Without the
+    /// file, or the folder, the home of the terminal.
+    pub fn of_hook() -> io::Result<Option<Self>> {
+        let terminal = Self::of_terminal();
+        let Some(file) = home_file() else { return Ok(terminal) };
+        let Some(line) = disk::read_text(&file, LINE_BYTES)? else { return Ok(terminal) };
+        let root = PathBuf::from(line.trim_end_matches('\n'));
+        if !root.is_absolute() {
+            let complaint = format!("{} names no absolute path", file.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, complaint));
+        }
+        let overridden = terminal.map(|home| home.root).filter(|theirs| *theirs != root);
+        Ok(Some(Self { root, overridden }))
+    }
+
+    /// Remembers this home for every later hook; the first start decides.
+    pub fn settle(&self) -> io::Result<()> {
+        let Some(file) = home_file() else { return Ok(()) };
+        if disk::exists(&file) {
+            return Ok(());
+        }
+        disk::make_folder(file.parent().unwrap_or(Path::new("/")))?;
+        disk::write(&file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
+    }
+
+    /// Makes the folders every loop needs, for this user only: logs hold secrets.
+    pub fn make(&self) -> io::Result<()> {
+        for folder in ["loops", "sessions", "checkouts", "wakes"] {
+            disk::make_private_folder(&self.root.join(folder))?;
+        }
+        Ok(())
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Every loop's folder.
+    pub fn loops(&self) -> PathBuf {
+        self.root.join("loops")
+    }
+
+    /// The folder of one loop.
+    pub fn loop_folder(&self, id: &LoopId) -> PathBuf {
+        self.loops().join(id.as_str())
+    }
+
+    /// A file of one loop.
+    pub fn loop_file(&self, id: &LoopId, name: &str) -> PathBuf {
+        self.loop_folder(id).join(name)
+    }
+
+    /// The pointer of a session; its id has been checked to be a plain name.
+    pub fn session_pointer(&self, session_id: &str) -> PathBuf {
+        self.root.join("sessions").join(session_id)
+    }
+
+    /// The pointer to the loop a session had last, once that is over or another's. No session id has a dot.
+    pub fn last_pointer(&self, session_id: &str) -> PathBuf {
+        self.root.join("sessions").join(format!("{session_id}.last"))
+    }
+
+    /// The pointer of a working tree, named by the hash of its real path.
+    pub fn checkout_pointer(&self, checkout: &Path) -> PathBuf {
+        let digest = hash(checkout.as_os_str().as_encoded_bytes());
+        self.root.join("checkouts").join(&digest[..32])
+    }
+
+    /// What was trusted in a working tree, named as its pointer is.
+    pub fn trust_file(&self, checkout: &Path) -> PathBuf {
+        let digest = hash(checkout.as_os_str().as_encoded_bytes());
+        self.root.join("trust").join(&digest[..32])
+    }
+
+    /// The companions of a session.
+    pub fn wakes(&self, session_id: &str) -> PathBuf {
+        self.root.join("wakes").join(session_id)
+    }
+}
+
+fn home_file() -> Option<PathBuf> {
+    Some(env::path("CLAUDE_PLUGIN_DATA")?.join("home"))
+}
+
+/// The loop a pointer names.
+pub fn read_pointer(pointer: &Path) -> io::Result<Option<LoopId>> {
+    let line = disk::read_text(pointer, LINE_BYTES)?;
+    Ok(line.and_then(|line| line.trim().parse().ok()))
+}
+
+/// Points to a loop.
+pub fn write_pointer(pointer: &Path, id: &LoopId) -> io::Result<()> {
+    disk::write(pointer, format!("{id}\n").as_bytes(), Durability::Machine)
+}
+
+/// SHA-256 in hexadecimal: names files by what they stand for, and compares states without keeping them.
+pub fn hash(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// The name git gives a file's content, in as many hexadecimal digits as the names of its repository have.
+pub fn git_hash(bytes: &[u8], digits: usize) -> String {
+    let head = format!("blob {}\0", bytes.len());
+    match digits {
+        40 => hexadecimal(&Sha1::new().chain_update(head).chain_update(bytes).finalize()),
+        _ => hexadecimal(&Sha256::new().chain_update(head).chain_update(bytes).finalize()),
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

@@ -1,0 +1,174 @@
+//! Writes an iteration's log, for this user only, and keeps its end. A log that cannot be written costs the
+//! iteration nothing: the first error is kept for whoever asks, and the rest is dropped.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{KEPT, earlier};
+use crate::world::files::disk;
+
+/// What is gathered before it is written.
+const GATHERED: usize = 64 << 10;
+/// Stands between two tries of one iteration.
+const AGAIN: &[u8] = "… this iteration again …\n".as_bytes();
+
+/// A log being written.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    /// `None` once it failed.
+    file: Option<File>,
+    error: Option<io::Error>,
+    gathered: Vec<u8>,
+    /// Of the file, in bytes.
+    size: u64,
+}
+
+impl Log {
+    /// Opens a log, adding to one that is there: an iteration that was killed keeps what it said.
+    pub fn open(path: &Path) -> Self {
+        let mut log = Self {
+            path: path.to_owned(),
+            file: None,
+            error: None,
+            gathered: Vec::new(),
+            size: disk::size(path),
+        };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        match disk::make_private_folder(folder).and_then(|()| disk::open_to_append(path)) {
+            Ok(file) => log.file = Some(file),
+            Err(error) => log.error = Some(error),
+        }
+        if log.size > 0 {
+            log.add_line(AGAIN);
+        }
+        log
+    }
+
+    /// Adds what was printed.
+    pub fn add(&mut self, bytes: &[u8]) {
+        if self.gathered.len() + bytes.len() > GATHERED {
+            self.flush();
+        }
+        if bytes.len() < GATHERED {
+            self.gathered.extend_from_slice(bytes);
+        } else {
+            self.attempt(|log| log.write(bytes));
+        }
+    }
+
+    /// Adds a line, with a break if it has none.
+    pub fn add_line(&mut self, line: &[u8]) {
+        self.add(line);
+        if !line.ends_with(b"\n") {
+            self.add(b"\n");
+        }
+    }
+
+    /// Writes what was gathered, so that a follower sees it.
+    pub fn flush(&mut self) {
+        if !self.gathered.is_empty() {
+            let gathered = std::mem::take(&mut self.gathered);
+            self.attempt(|log| log.write(&gathered));
+            self.gathered = gathered;
+            self.gathered.clear();
+        }
+    }
+
+    /// Writes the rest. Gives the first error there was.
+    pub fn close(mut self) -> Option<io::Error> {
+        self.flush();
+        self.error
+    }
+
+    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) {
+        if self.file.is_some()
+            && let Err(error) = step(self)
+        {
+            self.file = None;
+            self.error = Some(error);
+        }
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.size >= KEPT {
+                self.turn()?;
+            }
+            let room = usize::try_from(KEPT - self.size).unwrap_or(usize::MAX);
+            let (fits, rest) = bytes.split_at(bytes.len().min(room));
+            let Some(file) = &mut self.file else { return Ok(()) };
+            file.write_all(fits)?;
+            self.size += fits.len() as u64;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Begins a new file; what is older than this one goes.
+    fn turn(&mut self) -> io::Result<()> {
+        disk::rename(&self.path, &earlier(&self.path))?;
+        self.file = Some(disk::open_to_append(&self.path)?);
+        self.size = 0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn read(path: &Path) -> Vec<u8> {
+        disk::read(path, 1 << 30).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_log_is_private_and_a_second_try_is_added_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("iterations/0001.log");
+        for words in ["one\n", "two\n"] {
+            let mut log = Log::open(&path);
+            log.add(words.as_bytes());
+            assert!(log.close().is_none());
+        }
+        assert_eq!(String::from_utf8(read(&path)).unwrap(), "one\n… this iteration again …\ntwo\n");
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn of_a_long_log_the_end_is_kept_in_two_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0001.log");
+        let mut log = Log::open(&path);
+        let line = [b"x".repeat(999), b"\n".to_vec()].concat();
+        for _ in 0..35_000 {
+            log.add(&line);
+        }
+        log.add(b"last words\n");
+        assert!(log.close().is_none());
+        let text = [read(&earlier(&path)), read(&path)].concat();
+        let bound = usize::try_from(KEPT).unwrap();
+        assert!((bound..=2 * bound).contains(&text.len()), "{}", text.len());
+        assert!(text.ends_with(b"\nlast words\n"));
+        let lines = text.strip_suffix(b"last words\n").unwrap().rchunks_exact(1000);
+        assert!(lines.into_iter().all(|it| it == line), "a piece in the middle is missing");
+        let mut names = disk::names(folder.path(), 9);
+        names.sort();
+        assert_eq!(names, ["0001.log", "0001.log.old"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told_once_and_stops_nothing() {
+        let mut log = Log::open(Path::new("/dev/full"));
+        log.add(b"some words\n");
+        log.flush();
+        log.add(b"and more\n");
+        let error = log.close().unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,40 @@
+//! Where settings come from on this machine: the user's file, the project's file, and the variables of
+//! the environment. It reads and hands over; what is in force is the engine's to say.
+
+use std::path::{Path, PathBuf};
+
+use crate::engine::settings::Layer;
+use crate::parse::settings::{Read, Whose, parse, variables};
+use crate::world::env;
+use crate::world::files::disk;
+
+/// The largest settings file that is read.
+const FILE_BYTES: u64 = 256 << 10;
+
+/// The user's own file; `None` where this user has no home. On Claude Code 2.1.330 a project's settings
+/// cannot move the two variables it is found by.
+pub fn user_file() -> Option<PathBuf> {
+    let folder =
+        env::path("XDG_CONFIG_HOME").or_else(|| Some(env::path("HOME")?.join(".config")))?;
+    Some(folder.join("crew").join("config.toml"))
+}
+
+/// The project's file.
+pub fn project_file(checkout: &Path) -> PathBuf {
+    checkout.join(".claude").join("crew.toml")
+}
+
+/// Reads a settings file. `None` when there is none; an error tells every fault of it.
+pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
+    let bytes = disk::read(path, FILE_BYTES).map_err(|error| error.to_string())?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let text = String::from_utf8(bytes);
+    let text =
+        text.map_err(|_| format!("{} is not UTF-8 text: save it as such", path.display()))?;
+    parse(&text, path, whose, &disk::is_file).map(Some)
+}
+
+/// What the environment says. The error is one line for each variable that cannot be used.
+pub fn environment() -> Result<Layer, String> {
+    variables(&env::text)
+}

@@ -1,0 +1,51 @@
+//! What a person on this machine has trusted in each checkout: one file per real path under
+//! `$CREW_HOME/trust/`, one line per text, its hash and, for people who look, the text itself. Texts that are
+//! no longer asked for stay trusted, so a switch of branches does not ask again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use super::home::{Home, hash};
+use crate::engine::settings::trust::Need;
+use crate::world::files::disk::{self, Durability};
+
+/// The largest file that is read.
+const FILE_BYTES: u64 = 4 << 20;
+
+/// Those of `needs` that nobody has trusted.
+pub fn untrusted(home: &Home, checkout: &Path, needs: Vec<Need>) -> io::Result<Vec<Need>> {
+    if needs.is_empty() {
+        return Ok(needs);
+    }
+    let known = read(home, checkout)?;
+    Ok(needs.into_iter().filter(|need| !known.contains_key(&digest(need))).collect())
+}
+
+/// Trusts all of `needs`.
+pub fn trust(home: &Home, checkout: &Path, needs: &[Need]) -> io::Result<()> {
+    let mut known = read(home, checkout)?;
+    known.extend(needs.iter().map(|need| (digest(need), need.to_string())));
+    let file = home.trust_file(checkout);
+    disk::make_private_folder(file.parent().unwrap_or(home.root()))?;
+    let lines = known.iter().map(|(digest, text)| format!("{digest} {text}\n"));
+    let text: String = lines.collect();
+    disk::write(&file, text.as_bytes(), Durability::Machine)
+}
+
+/// Trusts nothing in a checkout any longer, and gives the texts that were trusted there.
+pub fn forget(home: &Home, checkout: &Path) -> io::Result<Vec<String>> {
+    let known = read(home, checkout)?;
+    disk::remove(&home.trust_file(checkout))?;
+    Ok(known.into_values().collect())
+}
+
+fn digest(need: &Need) -> String {
+    hash(need.text.as_bytes())
+}
+
+fn read(home: &Home, checkout: &Path) -> io::Result<BTreeMap<String, String>> {
+    let text = disk::read_text(&home.trust_file(checkout), FILE_BYTES)?.unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    Ok(lines.map(|(digest, text)| (digest.to_owned(), text.to_owned())).collect())
+}
