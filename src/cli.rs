@@ -62,53 +62,53 @@ pub enum Verb {
     Run(Box<RunArgs>),
     /// Drive a loop that was handed over
     #[command(hide = true)]
-    Drive(Drive),
+    Drive(DriveArgs),
     /// Show how a loop stands, or how it ended
     #[command(
         after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --all --json"
     )]
-    Status(Status),
+    Status(StatusArgs),
     /// Show loops that are over, the newest first
     #[command(after_help = "Examples:\n  crew history\n  crew history --all --limit 100 --json")]
-    History(History),
+    History(HistoryArgs),
     /// Tell the whole story of a loop
     #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
                       crew show --log -f\n  crew show --before notes.txt\n  \
                       crew show --html story.html")]
-    Show(Show),
+    Show(ShowArgs),
     /// Show how a loop stands, again and again, until it ends
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
-    Watch(Named),
+    Watch(LoopName),
     /// Let the running iteration end and no other begin
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
-    Pause(Pause),
+    Pause(PauseArgs),
     /// End a loop; needs no model, and nothing in flight can undo it
     #[command(
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
-    Cancel(Cancel),
+    Cancel(CancelArgs),
     /// Go on with a paused or ended loop in fresh processes
     #[command(mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
     Resume(Box<ResumeArgs>),
     /// Give the agent a word with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
-    Tell(Tell),
+    Tell(TellArgs),
     /// Move the limits of a live loop
     #[command(after_help = AFTER_SET)]
     Set(SetArgs),
     /// Write a page for the next worker
     #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
-    Handoff(Handoff),
+    Handoff(HandoffArgs),
     /// Set the plugin up in Claude Code
     #[command(after_help = "Examples:\n  crew install\n  crew install --scope local\n  \
                       crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
-    Install(Install),
+    Install(InstallArgs),
     /// Undo what install did; the records of loops are kept
     #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
-    Uninstall(Uninstall),
+    Uninstall(UninstallArgs),
     /// Look for what keeps loops from running, each with its fix; exit 1 if something is broken
     #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Write this project's settings file, with the checks found here
     #[command(
         after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It never\n\
@@ -117,7 +117,7 @@ pub enum Verb {
     Init,
     /// Show every setting in force here, and where it came from
     #[command(after_help = "Examples:\n  crew config\n  crew config --json")]
-    Config(Config),
+    Config(ConfigArgs),
     /// Let the commands of this project's settings file run on this machine
     #[command(
         after_help = "Lists what needs trust: the exact commands of .claude/crew.toml, limits above your\n\
@@ -126,7 +126,7 @@ pub enum Verb {
                       Examples:\n  crew trust\n  crew trust --yes      where nobody can answer, as in CI\n  \
                       crew trust --forget"
     )]
-    Trust(Trust),
+    Trust(TrustArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
     /// Print the completions of a shell
@@ -143,7 +143,7 @@ pub enum Verb {
 
 /// `crew status`.
 #[derive(Debug, clap::Args)]
-pub struct Status {
+pub struct StatusArgs {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP", conflicts_with = "all")]
     pub name: Option<String>,
@@ -160,7 +160,7 @@ pub struct Status {
 
 /// `crew history`.
 #[derive(Debug, clap::Args)]
-pub struct History {
+pub struct HistoryArgs {
     /// Of this machine, not only of this working tree
     #[arg(long)]
     pub all: bool,
@@ -174,7 +174,7 @@ pub struct History {
 
 /// `crew show`.
 #[derive(Debug, clap::Args)]
-pub struct Show {
+pub struct ShowArgs {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
@@ -200,7 +200,7 @@ pub struct Show {
 
 /// `crew cancel`.
 #[derive(Debug, clap::Args)]
-pub struct Cancel {
+pub struct CancelArgs {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
@@ -211,7 +211,7 @@ pub struct Cancel {
 
 /// A verb that only names a loop.
 #[derive(Debug, clap::Args)]
-pub struct Named {
+pub struct LoopName {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
@@ -226,7 +226,7 @@ pub struct Words {
 
 /// `crew drive`.
 #[derive(Debug, clap::Args)]
-pub struct Drive {
+pub struct DriveArgs {
     #[arg(value_name = "LOOP")]
     pub id: String,
     #[command(flatten)]
@@ -250,7 +250,7 @@ pub struct Man {
 
 /// `crew pause`.
 #[derive(Debug, clap::Args)]
-pub struct Pause {
+pub struct PauseArgs {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
@@ -261,7 +261,7 @@ pub struct Pause {
 
 /// `crew tell`.
 #[derive(Debug, clap::Args)]
-pub struct Tell {
+pub struct TellArgs {
     /// What the agent is told; quotes are needed only for what the shell would not leave alone
     #[arg(value_name = "TEXT", required = true)]
     pub words: Vec<String>,
@@ -272,7 +272,7 @@ pub struct Tell {
 
 /// `crew handoff`.
 #[derive(Debug, clap::Args)]
-pub struct Handoff {
+pub struct HandoffArgs {
     /// What was done and what is next
     #[arg(value_name = "DESCRIPTION")]
     pub description: String,
@@ -286,10 +286,10 @@ pub struct Handoff {
 
 /// `crew install`.
 #[derive(Debug, clap::Args)]
-pub struct Install {
+pub struct InstallArgs {
     /// Whom it is for
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    pub scope: Scope,
+    #[arg(long, value_enum, default_value_t = ScopeArg::User)]
+    pub scope: ScopeArg,
     /// With `--scope project`: the address of crew's repository that is written into the settings
     #[arg(long, value_name = "ADDRESS")]
     pub marketplace: Option<String>,
@@ -300,10 +300,10 @@ pub struct Install {
 
 /// `crew uninstall`.
 #[derive(Debug, clap::Args)]
-pub struct Uninstall {
+pub struct UninstallArgs {
     /// `user` and `local`: everything of yours; `project`: what this repository's settings ask for
-    #[arg(long, value_enum, default_value_t = Scope::User)]
-    pub scope: Scope,
+    #[arg(long, value_enum, default_value_t = ScopeArg::User)]
+    pub scope: ScopeArg,
     /// The client's program, where it is not `claude` on PATH
     #[arg(long, value_name = "PATH")]
     pub client: Option<PathBuf>,
@@ -311,7 +311,7 @@ pub struct Uninstall {
 
 /// `crew doctor`.
 #[derive(Debug, clap::Args)]
-pub struct Doctor {
+pub struct DoctorArgs {
     /// For programs; carries "schema"
     #[arg(long)]
     pub json: bool,
@@ -322,7 +322,7 @@ pub struct Doctor {
 
 /// Whom an installation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Scope {
+pub enum ScopeArg {
     /// You, everywhere
     User,
     /// Everybody who works in this repository
@@ -333,7 +333,7 @@ pub enum Scope {
 
 /// `crew trust`.
 #[derive(Debug, clap::Args)]
-pub struct Trust {
+pub struct TrustArgs {
     /// Trust what is listed without asking
     #[arg(long)]
     pub yes: bool,
@@ -344,7 +344,7 @@ pub struct Trust {
 
 /// `crew config`.
 #[derive(Debug, clap::Args)]
-pub struct Config {
+pub struct ConfigArgs {
     /// For programs; the object carries "schema"
     #[arg(long)]
     pub json: bool,

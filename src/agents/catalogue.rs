@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{claude, codex};
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::spelling::{nearest, shown};
 
 /// The entries of the file, by name.
@@ -18,7 +18,7 @@ const OTHERS: &str = include_str!("agents.toml");
 struct AgentRow {
     command: Vec<String>,
     #[serde(default)]
-    prompt: PromptDoor,
+    prompt: PromptVia,
     #[serde(default)]
     dialect: Dialect,
     #[serde(default)]

@@ -12,8 +12,8 @@ use super::lenient::{Lenient, NumberField, TextField, part};
 use super::open::OpenWork;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{OutputReader, Report};
-use crate::engine::boundary::facts::Closing;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::boundary::facts::AgentClosing;
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::api_error;
 
@@ -38,7 +38,7 @@ pub(super) fn agent() -> Agent {
     Agent {
         name: NAME.to_owned(),
         command: owned(&[NAME, "exec", "--json", "--skip-git-repo-check"]),
-        prompt: PromptDoor::Stdin,
+        prompt: PromptVia::Stdin,
         dialect: Dialect::Codex,
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: None,
@@ -251,7 +251,7 @@ impl OutputReader for Codex {
             last_words: self.words.clone(),
             usage: Some(self.usage()),
             error: error.map(|error| api_error::classify(kind_of(error), error, now)),
-            closing: if self.is_closed { Closing::Plain } else { Closing::Missing },
+            closing: if self.is_closed { AgentClosing::Plain } else { AgentClosing::Missing },
             denied: self.denied.clone(),
             turns: (self.turns > 0).then_some(self.turns),
             ..Report::default()

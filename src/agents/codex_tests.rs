@@ -137,6 +137,6 @@ fn junk_is_passed_over() {
     let lost = Usage { lost: true, ..Usage::default() };
     assert_eq!(
         report,
-        Report { usage: Some(lost), closing: Closing::Missing, ..Report::default() }
+        Report { usage: Some(lost), closing: AgentClosing::Missing, ..Report::default() }
     );
 }

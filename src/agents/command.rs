@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::record::agent::{Agent, Dialect, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, PromptVia};
 
 /// Reads the command. The agent is named by its program.
 pub fn command(text: &str) -> Result<Agent, String> {
@@ -18,7 +18,7 @@ pub fn command(text: &str) -> Result<Agent, String> {
     Ok(Agent {
         name: name.to_owned(),
         command: command.clone(),
-        prompt: PromptDoor::Stdin,
+        prompt: PromptVia::Stdin,
         dialect: Dialect::Text,
         permissions: BTreeMap::new(),
         max_turns: None,

@@ -5,7 +5,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use crate::engine::boundary::facts::{ApiError, ProcessEnd};
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Check;
 use crate::engine::record::run::Run;
 use crate::parse::service_words;
@@ -121,8 +121,8 @@ pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
     arguments.extend_from_slice(ask.words);
     let mut input = String::new();
     match agent.prompt {
-        PromptDoor::Stdin => ask.prompt.clone_into(&mut input),
-        PromptDoor::Argument => arguments.push(argument(name, ask.prompt)?),
+        PromptVia::Stdin => ask.prompt.clone_into(&mut input),
+        PromptVia::Argument => arguments.push(argument(name, ask.prompt)?),
     }
     Ok(Launch { program: program.clone(), arguments, input })
 }

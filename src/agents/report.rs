@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::engine::boundary::facts::{AgentEnd, ApiError, Closing, ProcessEnd};
+use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{self, Claim};
 use crate::engine::usage::Usage;
@@ -21,7 +21,7 @@ pub struct Report {
     /// Only what a structured event says; text is never taken for an error.
     pub error: Option<ApiError>,
     /// What the agent's closing event says, where the service did not fail.
-    pub closing: Closing,
+    pub closing: AgentClosing,
     /// Tools that were denied, each once.
     pub denied: Vec<String>,
     /// The answer was cut by the token limit: neither a claim nor a failure, whatever the exit status.
@@ -39,7 +39,7 @@ impl Report {
     /// or says error, because then its last words are not its final message; nothing where they are an echo of
     /// the prompt or of the task.
     pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
-        let is_whole = !self.cut && self.error.is_none() && self.closing == Closing::Plain;
+        let is_whole = !self.cut && self.error.is_none() && self.closing == AgentClosing::Plain;
         match &self.final_message {
             Some(message) if is_whole => {
                 if self.may_echo {
@@ -62,18 +62,18 @@ impl Report {
 
     /// How the iteration ended, from how its process did. An exit that says no more than that the turns were
     /// used up is no failure.
-    pub fn agent_end(&self, process: ProcessEnd) -> AgentEnd {
+    pub fn agent_end(&self, process: ProcessEnd) -> AgentOutcome {
         let process = match process {
             ProcessEnd::Exit(_) if self.out_of_turns => ProcessEnd::Exit(0),
             other => other,
         };
-        AgentEnd {
+        AgentOutcome {
             process: Some(process),
             error: self.error.clone(),
             closing: self.closing.clone(),
             denied: self.denied.clone(),
             cut: self.cut,
-            ..AgentEnd::default()
+            ..AgentOutcome::default()
         }
     }
 }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::control_replies;
 use super::status::since;
 use crate::drive::end::owner_is_gone;
-use crate::drive::session::Answer;
+use crate::drive::session::EventResult;
 use crate::drive::session::queued::Aside;
-use crate::drive::session::stop::Stop;
+use crate::drive::session::stop::StopResult;
 use crate::drive::start::session::Started;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
@@ -19,10 +19,10 @@ use crate::world::client;
 use crate::world::store::home::Home;
 
 /// The answer as the client wants it; `None` says nothing.
-pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
+pub fn render(home: &Home, payload: &Payload, answer: EventResult) -> Option<Value> {
     // What a boundary names can be typed in the client itself, and so can what the help quotes.
-    let is_typed_here = matches!(answer, Answer::Stopped(..) | Answer::Typed(..));
-    let is_help = matches!(answer, Answer::Help);
+    let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Typed(..));
+    let is_help = matches!(answer, EventResult::Help);
     let said = said(home, payload, answer)?;
     match client::off_path("crew").filter(|_| !is_typed_here) {
         Some(program) => Some(words::called(said, &program, is_help)),
@@ -30,61 +30,69 @@ pub fn render(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
     }
 }
 
-fn said(home: &Home, payload: &Payload, answer: Answer) -> Option<Value> {
+fn said(home: &Home, payload: &Payload, answer: EventResult) -> Option<Value> {
     let event = payload.event.as_str();
     Some(match answer {
-        Answer::Silent | Answer::Wake(_) => return None,
-        Answer::Stopped(stop, asides) => {
+        EventResult::Silent | EventResult::Wake(_) => return None,
+        EventResult::Stopped(stop, asides) => {
             let asides = asides.iter().map(|aside| told_aside(home, aside));
             return asides.fold(stopped(event, stop), |said, line| Some(words::also(said, &line)));
         }
-        Answer::Started(started) => {
+        EventResult::Started(started) => {
             let record = &started.record;
             go_on(event, record, &prompt::start(record), &greeting(&started))
         }
-        Answer::Resumed(resumed) => {
+        EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let prompt = prompt::again(record, resumed.handoff.as_deref());
             let told = [Some(line::resumed(record)), resumed.accepted].into_iter().flatten();
             go_on(event, record, &prompt, &told.collect::<Vec<_>>().join("\n"))
         }
-        Answer::Reminded(record) => {
+        EventResult::Reminded(record) => {
             go_on(event, &record, &prompt::again(&record, None), &line::reminded(&record))
         }
-        Answer::Refused(why) => words::instead(&format!("crew: {why}")),
-        Answer::Help => words::instead(&help::page(&arguments::options_page())),
-        Answer::Status(None) => words::instead("crew: no loop belongs to this session or folder"),
-        Answer::Status(Some(record)) => {
+        EventResult::Refused(why) => words::instead(&format!("crew: {why}")),
+        EventResult::Help => words::instead(&help::page(&arguments::options_page())),
+        EventResult::Status(None) => {
+            words::instead("crew: no loop belongs to this session or folder")
+        }
+        EventResult::Status(Some(record)) => {
             let gone = owner_is_gone(home, &record);
             words::instead(&page::status(&record, gone, &since(&record)))
         }
-        Answer::Cancelled(attempt) => words::instead(&control_replies::cancelled(&attempt)),
-        Answer::Paused(paused) => words::instead(&control_replies::paused(&paused)),
-        Answer::HandedOff(file) => words::instead(&control_replies::handed_off(&file)),
-        Answer::Already(obeyed, record) => {
+        EventResult::Cancelled(attempt) => words::instead(&control_replies::cancelled(&attempt)),
+        EventResult::Paused(paused) => words::instead(&control_replies::paused(&paused)),
+        EventResult::HandedOff(file) => words::instead(&control_replies::handed_off(&file)),
+        EventResult::Already(obeyed, record) => {
             words::instead(&control_replies::already(&obeyed, &record))
         }
-        Answer::Typed(order, record, was_over) => words::typed(&typed(&order, &record, was_over)),
-        Answer::Waits(record) => {
+        EventResult::Typed(order, record, was_over) => {
+            words::typed(&typed(&order, &record, was_over))
+        }
+        EventResult::Waits(record) => {
             words::notice(&format!("loop {}: {}", record.id, line::standing(&record)))
         }
-        Answer::BrokenOff(record) => words::say(&line::broken_off(&record)),
-        Answer::Interrupted(record) => words::say(&line::interrupted(&record)),
+        EventResult::BrokenOff(record) => words::say(&line::broken_off(&record)),
+        EventResult::Interrupted(record) => words::say(&line::interrupted(&record)),
     })
 }
 
 /// What a stop came to; `None` says nothing.
-fn stopped(event: &str, stop: Stop) -> Option<Value> {
+fn stopped(event: &str, stop: StopResult) -> Option<Value> {
     Some(match stop {
-        Stop::NotOurs => return None,
-        Stop::Continue(boundary) => {
+        StopResult::NotOurs => return None,
+        StopResult::Continue(boundary) => {
             let after = &boundary.after;
             let line = noted(line::boundary(after), boundary.note);
             go_on(event, after, &prompt::next(after), &line)
         }
-        Stop::Woken(boundary) => words::say(&noted(line::boundary(&boundary.after), boundary.note)),
-        Stop::Held(boundary) => words::say(&noted(line::held(&boundary.after), boundary.note)),
-        Stop::Finished(ended) => {
+        StopResult::Woken(boundary) => {
+            words::say(&noted(line::boundary(&boundary.after), boundary.note))
+        }
+        StopResult::Held(boundary) => {
+            words::say(&noted(line::held(&boundary.after), boundary.note))
+        }
+        StopResult::Finished(ended) => {
             words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
         }
     })

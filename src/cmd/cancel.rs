@@ -4,13 +4,13 @@
 use anyhow::Result;
 
 use super::{by, control_replies, ordered};
-use crate::cli::Cancel;
+use crate::cli::CancelArgs;
 use crate::drive::end;
 use crate::exit::Exit;
 use crate::world::store;
 
 /// Cancels the loop that is meant.
-pub fn cancel(arguments: &Cancel) -> Result<Exit> {
+pub fn cancel(arguments: &CancelArgs) -> Result<Exit> {
     let reason = arguments.reason.as_deref();
     ordered(
         arguments.name.as_deref(),

@@ -3,19 +3,19 @@
 use anyhow::Result;
 
 use super::{checkout, home, print};
-use crate::cli::Config;
+use crate::cli::ConfigArgs;
 use crate::drive::start::settings::{environment, look};
-use crate::engine::settings::merge::{Environment, merge};
+use crate::engine::settings::merge::{VariableTrust, merge};
 use crate::exit::Exit;
 use crate::report::settings::{File, Told, json, page};
 use crate::world::files::disk;
 
 /// Shows what a loop started here would get.
-pub fn config(arguments: &Config) -> Result<Exit> {
+pub fn config(arguments: &ConfigArgs) -> Result<Exit> {
     let known = look(&home()?, &checkout()?, true)?;
     let settings = merge(&known.layers, environment(), None);
     // A session obeys less: the project can set variables for its client.
-    let in_session = merge(&known.layers, Environment::OnlyNarrows, None).notes.into_iter();
+    let in_session = merge(&known.layers, VariableTrust::OnlyNarrows, None).notes.into_iter();
     let in_session = in_session.map(|note| format!("in Claude Code, {note}"));
     let warnings: Vec<String> = known.warnings.iter().cloned().chain(in_session).collect();
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::drive::control::Paused;
-use crate::drive::end::Attempt;
+use crate::drive::end::EndAttempt;
 use crate::engine::boundary::limits::going_on;
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Obeyed;
@@ -11,13 +11,13 @@ use crate::parse::queue::split;
 use crate::report::{line, page};
 
 /// What became of a cancel.
-pub fn cancelled(attempt: &Attempt) -> String {
+pub fn cancelled(attempt: &EndAttempt) -> String {
     match attempt {
-        Attempt::Ended(ended) => {
+        EndAttempt::Ended(ended) => {
             page::finish(&ended.record, &ended.since, ended.handoff.as_deref())
         }
-        Attempt::Over(record) => over(record),
-        Attempt::LeftToTheBoundary => {
+        EndAttempt::Over(record) => over(record),
+        EndAttempt::LeftToTheBoundary => {
             "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()
         }
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{home, print};
-use crate::cli::Doctor;
+use crate::cli::DoctorArgs;
 use crate::drive::doctor::examine;
 use crate::engine::doctor::{Severity, findings};
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::report::doctor as words;
 use crate::world::env;
 
 /// Examines this machine, seen from the current folder.
-pub fn doctor(arguments: &Doctor) -> Result<Exit> {
+pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     let facts = examine(&home()?, &env::current_folder()?, arguments.client.as_deref());
     let found = findings(&facts);
     if arguments.json {

@@ -3,20 +3,20 @@
 use anyhow::{Error, Result};
 
 use super::home;
-use super::reporter::Voice;
+use super::reporter::Reporter;
 use super::run::{go, manner};
-use crate::cli::Drive;
+use crate::cli::DriveArgs;
 use crate::drive::run::handover::take;
 use crate::exit::Exit;
 use crate::parse::arguments::RunOptions;
 use crate::world::process::unix::Signals;
 
 /// Takes the loop and drives it.
-pub fn drive(arguments: &Drive) -> Result<Exit> {
+pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
     let home = home()?;
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
     let record = take(&home, &id)?;
-    let mut voice = Voice::new(manner(arguments.manner));
+    let mut voice = Reporter::new(manner(arguments.manner));
     go(&home, record, &RunOptions::default(), &signals, &mut voice)
 }

@@ -3,12 +3,12 @@
 use anyhow::Result;
 
 use super::{by, control_replies, home, meant, print};
-use crate::cli::Handoff;
+use crate::cli::HandoffArgs;
 use crate::drive::end::handoff;
 use crate::exit::Exit;
 
 /// Writes a page for the loop that is meant.
-pub fn handoff(arguments: &Handoff) -> Result<Exit> {
+pub fn handoff(arguments: &HandoffArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
     let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, by())?;

@@ -3,14 +3,14 @@
 use anyhow::Result;
 
 use super::{all, checkout, home, print};
-use crate::cli::History;
+use crate::cli::HistoryArgs;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{history as words, json};
 use crate::world::{clock, env, git};
 
 /// Lists what ended in this repository's working trees, or on this machine.
-pub fn history(arguments: &History) -> Result<Exit> {
+pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let mut here = git::worktree::roots(&env::current_folder()?);
     here.push(checkout()?);
     let mut loops = all(&home()?)?;

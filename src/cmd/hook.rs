@@ -9,7 +9,7 @@ use super::answer::render;
 use super::print;
 use crate::drive::session::companion::companion;
 use crate::drive::session::notice::notice;
-use crate::drive::session::{Answer, answer, delivered, note_fault, skew};
+use crate::drive::session::{EventResult, answer, delivered, note_fault, skew};
 use crate::exit::{self, Exit};
 use crate::parse::payload::{self, Payload};
 use crate::report::{answer as words, install};
@@ -48,11 +48,13 @@ fn read() -> Result<(Home, Payload)> {
 fn speak(home: &Home, payload: &Payload, is_companion: bool) -> Result<Exit> {
     let answer = match (is_companion, payload.event.as_str()) {
         (false, _) => answer(home, payload)?,
-        (true, "StopFailure") => notice(home, payload)?.map_or(Answer::Silent, Answer::Waits),
-        (true, _) => companion(home, payload)?.map_or(Answer::Silent, Answer::Wake),
+        (true, "StopFailure") => {
+            notice(home, payload)?.map_or(EventResult::Silent, EventResult::Waits)
+        }
+        (true, _) => companion(home, payload)?.map_or(EventResult::Silent, EventResult::Wake),
     };
     let is_a_prompt = answer.prompts_the_agent();
-    if let Answer::Wake(prompt) = &answer {
+    if let EventResult::Wake(prompt) = &answer {
         print::err(prompt);
         // Words that are told once more are a lesser evil than a wake that is lost.
         let _ = delivered(home, payload);

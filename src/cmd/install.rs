@@ -4,24 +4,24 @@
 use anyhow::{Result, bail};
 
 use super::print;
-use crate::cli::{self, Install};
-use crate::drive::install::{self, Scope};
+use crate::cli::{self, InstallArgs};
+use crate::drive::install::{self, InstallScope};
 use crate::exit::Exit;
 use crate::report::install as words;
 use crate::world::env;
 
 /// Installs for a person, or for all who work in this repository.
-pub fn install(arguments: &Install) -> Result<Exit> {
+pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     refuse_an_agent("install")?;
     let client = arguments.client.as_deref();
     let scope = match arguments.scope {
-        cli::Scope::Project => {
+        cli::ScopeArg::Project => {
             let address = install::share(arguments.marketplace.as_deref(), client)?;
             print::out(&words::shared(&address));
             return Ok(Exit::Success);
         }
-        cli::Scope::User => Scope::User,
-        cli::Scope::Local => Scope::Local,
+        cli::ScopeArg::User => InstallScope::User,
+        cli::ScopeArg::Local => InstallScope::Local,
     };
     if arguments.marketplace.is_some() {
         bail!("--marketplace is for --scope project: yours is read from this machine");

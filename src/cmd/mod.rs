@@ -35,7 +35,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
-use crate::drive::control::By;
+use crate::drive::control::Actor;
 use crate::drive::find::{Found, find};
 use crate::engine::record::{Loop, LoopId};
 use crate::exit::Exit;
@@ -80,8 +80,8 @@ fn home() -> Result<Home> {
 }
 
 /// Who types: inside an agent crew only ever narrows, and the record says who it was.
-fn by() -> By {
-    if env::inside_an_agent() { By::Agent } else { By::User }
+fn by() -> Actor {
+    if env::inside_an_agent() { Actor::Agent } else { Actor::User }
 }
 
 /// The loop that is meant; `None` when several could be, after listing them.

@@ -3,13 +3,13 @@
 use anyhow::Result;
 
 use super::{by, control_replies, ordered};
-use crate::cli::Pause;
+use crate::cli::PauseArgs;
 use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::store;
 
 /// Pauses the loop that is meant.
-pub fn pause(arguments: &Pause) -> Result<Exit> {
+pub fn pause(arguments: &PauseArgs) -> Result<Exit> {
     ordered(
         arguments.name.as_deref(),
         |home, id| Ok(control_replies::paused(&control::pause(home, id, by(), arguments.now)?)),

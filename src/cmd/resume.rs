@@ -2,14 +2,14 @@
 
 use anyhow::{Result, bail};
 
-use super::reporter::Voice;
+use super::reporter::Reporter;
 use super::run::{go, manner};
 use super::{home, meant, print};
 use crate::drive::control;
-use crate::drive::resume::{Resumed, Taker, resume as take};
+use crate::drive::resume::{NewOwner, Resumed, resume as take};
 use crate::drive::run::adapt::adapt;
 use crate::drive::run::baseline::baseline;
-use crate::engine::events::{Listener, News};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::exit::Exit;
 use crate::parse::arguments::ResumeArgs;
 use crate::world::env;
@@ -37,11 +37,11 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let options = &arguments.options;
     let changes = arguments.set.limits.changes();
     let Resumed { record, unproved, .. } =
-        take(&home, &record.id, &changes, Taker::process()?, adapted)?;
-    let mut voice = Voice::new(manner(options.manner));
-    voice.hear(&News::Resumed(&record));
+        take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
+    let mut voice = Reporter::new(manner(options.manner));
+    voice.hear(&RunEvent::Resumed(&record));
     for note in unproved.iter().chain(&notes) {
-        voice.hear(&News::Noted(note));
+        voice.hear(&RunEvent::Noted(note));
     }
     let record = baseline(&home, record, &signals, &mut voice)?;
     go(&home, record, options, &signals, &mut voice)

@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 
-use super::reporter::{Manner, Voice};
+use super::reporter::{OutputMode, Reporter};
 use super::{checkout, home, print};
 use crate::drive::run::handover::{Detached, hand_over};
-use crate::drive::run::{End, drive};
+use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
 use crate::drive::start::{procedures, settings};
 use crate::engine::record::Loop;
@@ -43,7 +43,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     }
     let _ = logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
     let signals = Signals::listen()?;
-    let mut voice = Voice::new(manner(options.manner));
+    let mut voice = Reporter::new(manner(options.manner));
     let record = begin(&home, prepared, &signals, &mut voice)?;
     go(&home, record, options, &signals, &mut voice)
 }
@@ -67,7 +67,7 @@ pub fn go(
     record: Loop,
     options: &RunOptions,
     signals: &Signals,
-    voice: &mut Voice,
+    voice: &mut Reporter,
 ) -> Result<Exit> {
     // A person who asked for the end while the checks ran wants no crew that goes on out of reach.
     if options.detach && signals.times() == 0 && record.is_live() {
@@ -87,20 +87,20 @@ pub fn go(
     }
     let end = drive(home, record, signals, voice);
     Ok(match end {
-        End::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
+        RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
             (Some(Outcome::Interrupted), Some(code)) => Exit::Signalled(code),
             (Some(outcome), _) => Exit::of(outcome),
             (None, _) => Exit::Error,
         },
-        End::Paused => Exit::Interrupted,
-        End::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
-        End::Refused(error) => return Err(error),
+        RunEnd::Paused => Exit::Interrupted,
+        RunEnd::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
+        RunEnd::Refused(error) => return Err(error),
     })
 }
 
 /// What a run is to sound like.
-pub fn manner(MannerArgs { json, verbose, quiet }: MannerArgs) -> Manner {
-    Manner { json, quiet, verbose }
+pub fn manner(MannerArgs { json, verbose, quiet }: MannerArgs) -> OutputMode {
+    OutputMode { json, quiet, verbose }
 }
 
 fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {

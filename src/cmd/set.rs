@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::{by, home, meant, print};
 use crate::drive::control;
-use crate::engine::boundary::limits::Changes;
+use crate::engine::boundary::limits::LimitChanges;
 use crate::exit::Exit;
 use crate::parse::arguments::{SetArgs, UsageError};
 use crate::report::line;
@@ -12,7 +12,7 @@ use crate::report::line;
 /// Moves the limits of the loop that is meant.
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
     let changes = arguments.limits.changes();
-    if changes == Changes::default() {
+    if changes == LimitChanges::default() {
         bail!(UsageError::new("no limit is named\nhint: crew set --max-iterations 30, or -n +10"));
     }
     let home = home()?;

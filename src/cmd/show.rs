@@ -6,14 +6,14 @@ use anyhow::{Result, bail};
 
 use super::status::since;
 use super::{follow, home, meant, print};
-use crate::cli::Show;
+use crate::cli::ShowArgs;
 use crate::drive::end::owner_is_gone;
 use crate::engine::journal::story::Story;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::fragment::plain;
 use crate::report::show as words;
-use crate::report::show::Known;
+use crate::report::show::StoryPage;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::drafts;
 use crate::world::store::home::Home;
@@ -21,7 +21,7 @@ use crate::world::store::{journal, logs};
 use crate::world::{clock, env};
 
 /// Shows the loop that is meant, one iteration of it, or what its agent printed.
-pub fn show(arguments: &Show) -> Result<Exit> {
+pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
     if arguments.log {
@@ -37,7 +37,7 @@ pub fn show(arguments: &Show) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     let since = since(&record);
-    let known = Known {
+    let known = StoryPage {
         record: &record,
         owner_is_gone: owner_is_gone(&home, &record),
         story: &story,

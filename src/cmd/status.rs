@@ -4,10 +4,10 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::{all, home, print};
-use crate::cli::Status;
+use crate::cli::StatusArgs;
 use crate::drive::end::{complete, elsewhere, owner_is_gone};
 use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
-use crate::engine::boundary::facts::Order;
+use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Loop, Status as State};
 use crate::engine::words::handoff::Since;
 use crate::exit::Exit;
@@ -16,7 +16,7 @@ use crate::world::store::home::Home;
 use crate::world::{clock, env, git, store};
 
 /// Shows one loop or all of them.
-pub fn status(arguments: &Status) -> Result<Exit> {
+pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     let home = home()?;
     if arguments.line {
         return show_line(&home, arguments.name.as_deref());
@@ -89,7 +89,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
 /// Whether a pause waits for a loop that does not rest yet.
 fn pauses(home: &Home, record: &Loop) -> bool {
     let rests = matches!(record.state.status, State::Paused | State::Finished);
-    !rests && store::order(home, &record.id) == Some(Order::Pause)
+    !rests && store::order(home, &record.id) == Some(ControlRequest::Pause)
 }
 
 fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {

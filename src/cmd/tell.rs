@@ -3,13 +3,13 @@
 use anyhow::{Result, bail};
 
 use super::{home, meant, print};
-use crate::cli::Tell;
+use crate::cli::TellArgs;
 use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::env;
 
 /// Tells the agent of the loop that is meant.
-pub fn tell(arguments: &Tell) -> Result<Exit> {
+pub fn tell(arguments: &TellArgs) -> Result<Exit> {
     if env::inside_an_agent() {
         bail!("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"");
     }

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
-use crate::cli::Trust;
-use crate::drive::start::settings::{Known, look};
+use crate::cli::TrustArgs;
+use crate::drive::start::settings::{LoadedSettings, look};
 use crate::exit::Exit;
 use crate::world::files::disk;
 use crate::world::store::home::Home;
@@ -15,7 +15,7 @@ use crate::world::store::trust;
 use crate::world::{env, terminal};
 
 /// Lists all that the project's file of this working tree asks for, and trusts it after a word of the person's.
-pub fn trust(arguments: &Trust) -> Result<Exit> {
+pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
     if env::inside_an_agent() {
         bail!(
             "only a person can trust a project's commands, and this shell is an agent's\n\
@@ -64,7 +64,7 @@ pub fn trust(arguments: &Trust) -> Result<Exit> {
 }
 
 /// All that needs trust, what is new marked.
-fn list(known: &Known) {
+fn list(known: &LoadedSettings) {
     print::out(&format!("what needs trust in {}:", known.project_file.display()));
     for need in &known.needs {
         let mark = if known.untrusted.contains(need) { "new" } else { "trusted" };

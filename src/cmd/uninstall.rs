@@ -4,17 +4,17 @@ use anyhow::Result;
 
 use super::install::refuse_an_agent;
 use super::{home, print};
-use crate::cli::{Scope, Uninstall};
+use crate::cli::{ScopeArg, UninstallArgs};
 use crate::drive::install;
 use crate::exit::Exit;
 use crate::report::install as words;
 use crate::world::files::disk;
 
 /// Uninstalls for this person, or from this repository's settings.
-pub fn uninstall(arguments: &Uninstall) -> Result<Exit> {
+pub fn uninstall(arguments: &UninstallArgs) -> Result<Exit> {
     refuse_an_agent("uninstall")?;
     let client = arguments.client.as_deref();
-    if arguments.scope == Scope::Project {
+    if arguments.scope == ScopeArg::Project {
         install::unshare(client)?;
         print::out(words::UNSHARED);
         return Ok(Exit::Success);

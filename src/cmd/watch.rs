@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::status::since;
 use super::{home, meant, print};
-use crate::cli::Named;
+use crate::cli::LoopName;
 use crate::drive::end::{gone_why, owner_is_gone};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
@@ -18,7 +18,7 @@ use crate::world::{clock, env, store, terminal};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches the loop that is meant.
-pub fn watch(arguments: &Named) -> Result<Exit> {
+pub fn watch(arguments: &LoopName) -> Result<Exit> {
     let home = home()?;
     let Some(mut record) = meant(&home, arguments.name.as_deref())? else {
         return Ok(Exit::Usage);

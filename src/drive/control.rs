@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use super::end::{self, life};
 use super::session::meter;
-use crate::engine::boundary::limits::{Changes, going_on};
+use crate::engine::boundary::limits::{LimitChanges, going_on};
 use crate::engine::journal::Event;
 use crate::engine::record::owner::{Driver, Life};
 use crate::engine::record::{Loop, LoopId, Status};
@@ -19,13 +19,13 @@ const WORDS_MAX: usize = 5;
 
 /// Who gives an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Actor {
     User,
     /// An agent only ever narrows.
     Agent,
 }
 
-impl By {
+impl Actor {
     /// The word in files and messages.
     pub fn label(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ pub enum Paused {
 
 /// Pauses a loop, `at_once` by breaking the iteration of a run off: the order first, then, where nobody works or
 /// nothing of the iteration is kept, the record.
-pub fn pause(home: &Home, id: &LoopId, by: By, at_once: bool) -> Result<Paused> {
+pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
     let _lock = end::between_starts(home, id)?;
     let record = Box::new(store::load(home, id)?);
     match record.state.status {
@@ -133,7 +133,7 @@ pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
 }
 
 /// Moves the limits of a live loop.
-pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> {
+pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Result<Loop> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     if !record.is_live() {
@@ -147,7 +147,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &Changes, by: By) -> Result<Loop> 
     let is_running = record.state.status == Status::Running;
     let spent_ms = if is_running { end::spent_ms(&record) } else { 0 };
     let limits = changes.apply(&record, spent_ms);
-    if by == By::Agent && !limits.are_within(&record.contract.limits) {
+    if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
             "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"
         );

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::end::{self, Attempt, handoff};
+use super::end::{self, EndAttempt, handoff};
 use super::session::meter;
 use super::start::place;
-use crate::engine::boundary::limits::{Changes, going_on, raise, reached};
+use crate::engine::boundary::limits::{LimitChanges, going_on, raise, reached};
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::{Driver, Life, Owner, SessionMemory};
@@ -23,12 +23,12 @@ use crate::world::{clock, env, environment, host};
 
 /// Who takes the loop.
 #[derive(Debug)]
-pub struct Taker {
+pub struct NewOwner {
     pub owner: Owner,
     pub memory: SessionMemory,
 }
 
-impl Taker {
+impl NewOwner {
     /// A session: the client's process and the session's own id.
     pub fn session(
         session_id: &str,
@@ -77,8 +77,8 @@ pub struct Resumed {
 pub fn resume(
     home: &Home,
     id: &LoopId,
-    changes: &Changes,
-    taker: Taker,
+    changes: &LimitChanges,
+    taker: NewOwner,
     adapt: impl FnOnce(&mut Loop) -> Result<()>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
@@ -176,7 +176,7 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
 }
 
 /// The record in its new owner's hands.
-fn hand_over(record: &mut Loop, taker: Taker) {
+fn hand_over(record: &mut Loop, taker: NewOwner) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
@@ -260,7 +260,7 @@ fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     }
     if end::owner_is_gone(home, &record) {
         let attempt = end::interrupt(home, &other, end::gone_why(&record), LOCK_WAIT)?;
-        if !matches!(attempt, Attempt::LeftToTheBoundary) {
+        if !matches!(attempt, EndAttempt::LeftToTheBoundary) {
             return Ok(());
         }
     }

@@ -1,20 +1,20 @@
 //! Every moment of a run that somebody may want to hear of, as it happens. The driver tells them to a
-//! `Listener` and knows nothing of screens; a line, an event for programs and the live line are all made from
+//! `EventSink` and knows nothing of screens; a line, an event for programs and the live line are all made from
 //! these and from nothing else.
 
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::boundary::facts::CheckResult;
+use super::evidence::check::CheckResult;
 use super::record::Loop;
 use super::record::outcome::Outcome;
-use super::record::run::On;
+use super::record::run::LoopMoment;
 use super::words::handoff::Since;
 
 /// A moment of a run.
 #[derive(Debug, Clone, Copy)]
-pub enum News<'a> {
+pub enum RunEvent<'a> {
     /// A loop begins.
     Started(&'a Loop),
     /// A loop goes on in this process.
@@ -56,7 +56,7 @@ pub enum News<'a> {
     Paused(&'a Loop),
     /// A user's command at a moment of the loop failed.
     ReactionFailed {
-        on: On,
+        on: LoopMoment,
         run: &'a str,
         why: &'a str,
     },
@@ -96,9 +96,9 @@ pub enum News<'a> {
 }
 
 /// Hears of a run.
-pub trait Listener {
+pub trait EventSink {
     /// Takes one moment, when it happens.
-    fn hear(&mut self, news: &News<'_>);
+    fn hear(&mut self, news: &RunEvent<'_>);
 
     /// Time goes by: called about every 100 ms while something is waited for.
     fn tick(&mut self) {}

@@ -2,12 +2,15 @@
 
 use chrono::{DateTime, TimeDelta};
 
-use super::boundary::facts::{AgentEnd, CheckResult, Facts, Moment, Seen, Verdict};
-use super::boundary::limits::Limits;
+use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
 use super::claim::promise::Promise;
+use super::evidence::check::CheckResult;
+use super::evidence::check::Verdict;
 use super::record::agent::Agent;
+use super::record::contract::Limits;
 use super::record::contract::{Check, Contract, Place, Role};
+use super::record::moment::Moment;
 use super::record::owner::{Driver, Owner, ProcessIdentity};
 use super::record::run::Run;
 use super::record::{Loop, LoopId, State, VERSION};
@@ -86,7 +89,7 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
 /// The end of an uneventful iteration, a minute in, that changed the tree.
 pub fn facts(claim: Claim) -> Facts {
     Facts {
-        seen: Seen { order: None, claim, agent: AgentEnd::default(), jitter: 0 },
+        seen: Seen { order: None, claim, agent: AgentOutcome::default(), jitter: 0 },
         now: at(60),
         checks: Vec::new(),
         tree: Some("another tree".to_owned()),

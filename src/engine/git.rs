@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::boundary::facts::Verdict;
+use super::evidence::check::Verdict;
 use super::evidence::{Evidence, Progress};
 use super::record::Loop;
 use super::text::{clean, clip, word};
@@ -29,12 +29,12 @@ const FILES_NAMED: usize = 10;
 
 /// A setting of a repository's own configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scoped {
+pub struct GitSetting {
     pub name: String,
     pub value: String,
 }
 
-impl Scoped {
+impl GitSetting {
     /// Whether git may run what this setting says, or what it opens the way for.
     pub fn names_a_program(&self) -> bool {
         let (section, rest) = self.name.split_once('.').unwrap_or_default();
@@ -77,19 +77,19 @@ impl Scoped {
 /// first found them: an agent that can write files may have changed them since. In place of a value, which
 /// may hold a secret, stands a mark of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trusted(pub Vec<Scoped>);
+pub struct GitBaseline(pub Vec<GitSetting>);
 
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Step {
+pub enum GitStep {
     Commit,
     Push,
     Rebase,
     Worktree,
 }
 
-impl Step {
+impl GitStep {
     /// The word used in messages and JSON.
     pub fn label(self) -> &'static str {
         word(&self)
@@ -99,7 +99,7 @@ impl Step {
 /// Why a step did not work, by what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Trouble {
+pub enum GitTrouble {
     /// The remote does not know this user, or does not let them do this.
     Auth,
     /// The remote was not reached.
@@ -126,7 +126,7 @@ pub enum Trouble {
     Other,
 }
 
-impl Trouble {
+impl GitTrouble {
     /// The word used in messages and JSON.
     pub fn label(self) -> &'static str {
         word(&self)
@@ -136,8 +136,8 @@ impl Trouble {
 /// A step that did not work. The working tree is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitFault {
-    pub step: Step,
-    pub trouble: Trouble,
+    pub step: GitStep,
+    pub trouble: GitTrouble,
     /// A sentence fragment.
     pub cause: String,
     /// What to do, as a sentence fragment.
@@ -294,8 +294,8 @@ mod tests {
     #[test]
     fn a_fault_names_the_step_the_cause_and_the_way_out() {
         let fault = GitFault {
-            step: Step::Push,
-            trouble: Trouble::NoRemote,
+            step: GitStep::Push,
+            trouble: GitTrouble::NoRemote,
             cause: "this repository has no remote".to_owned(),
             cure: "git remote add origin URL".to_owned(),
         };

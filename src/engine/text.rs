@@ -189,6 +189,11 @@ pub fn json(value: &Value) -> String {
     text
 }
 
+/// What the client measures context in.
+pub fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -4,23 +4,23 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::engine::git::Scoped;
+use crate::engine::git::GitSetting;
 use crate::engine::text::start;
 
 /// What a status says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct GitStatus {
     /// The commit; `None` before the first one.
     pub head: Option<String>,
     /// The branch; `None` when detached.
     pub branch: Option<String>,
     /// Each entry as git printed it, with the path whose size and time tell whether it moved again.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<StatusEntry>,
 }
 
 /// One path that differs from the commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct StatusEntry {
     pub line: String,
     pub path: String,
 }
@@ -29,8 +29,8 @@ pub struct Entry {
 const OURS: &str = ".claude/branches/";
 
 /// Reads a status. Records it does not know are kept by their text alone.
-pub fn status(text: &str) -> Status {
-    let mut status = Status::default();
+pub fn status(text: &str) -> GitStatus {
+    let mut status = GitStatus::default();
     let mut records = text.split('\0').filter(|record| !record.is_empty());
     while let Some(record) = records.next() {
         if let Some(header) = record.strip_prefix("# branch.") {
@@ -56,20 +56,20 @@ pub fn status(text: &str) -> Status {
         };
         let path = record.splitn(fields + 1, ' ').nth(fields).unwrap_or_default();
         if !path.starts_with(OURS) {
-            status.entries.push(Entry { line: record.to_owned(), path: path.to_owned() });
+            status.entries.push(StatusEntry { line: record.to_owned(), path: path.to_owned() });
         }
     }
     status
 }
 
 /// Reads `git config --list --show-scope -z`: the settings that the repository itself makes.
-pub fn scoped(text: &str) -> Vec<Scoped> {
+pub fn scoped(text: &str) -> Vec<GitSetting> {
     let mut records = text.split('\0');
     let mut settings = Vec::new();
     while let (Some(scope), Some(record)) = (records.next(), records.next()) {
         if ["local", "worktree"].contains(&scope) {
             let (name, value) = record.split_once('\n').unwrap_or((record, ""));
-            settings.push(Scoped { name: name.to_owned(), value: value.to_owned() });
+            settings.push(GitSetting { name: name.to_owned(), value: value.to_owned() });
         }
     }
     settings
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn an_empty_repository_has_no_commit_and_a_detached_head_no_branch() {
         let status = status("# branch.oid (initial)\0# branch.head (detached)\0");
-        assert_eq!(status, Status::default());
+        assert_eq!(status, GitStatus::default());
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
                     local\0remote.pushdefault\n.git/evil\0local\0push.default\nupstream\0\
                     local\0branch.main.merge\nrefs/heads/main\0local\0push.followtags\ntrue\0";
         let mut settings = scoped(text);
-        settings.retain(Scoped::names_a_program);
+        settings.retain(GitSetting::names_a_program);
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
         let expected = [
             "filter.a.b.clean",
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(names, expected);
         assert_eq!(settings[0].value, "sh -c x");
         let mut settings = scoped(text);
-        settings.retain(Scoped::names_a_place);
+        settings.retain(GitSetting::names_a_place);
         assert_eq!(settings[0].value, "file:///r");
         let names: Vec<&str> = settings.iter().map(|setting| &*setting.name).collect();
         let expected = [

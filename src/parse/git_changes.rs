@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 /// A path that differs from the commit. One may come twice: gone from the index, and there again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct FileChange {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: FileChangeKind,
 }
 
 /// How it differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileChangeKind {
     /// It is in the working tree.
     There,
     /// It was tracked, and is in the working tree no more.
@@ -30,7 +30,7 @@ pub enum Kind {
 const LINK: &[u8] = b"160000";
 
 /// Reads `git status --porcelain=v2 -z --no-renames --untracked-files=all`.
-pub fn changes(text: &[u8]) -> Vec<Change> {
+pub fn changes(text: &[u8]) -> Vec<FileChange> {
     text.split(|byte| *byte == 0).filter_map(change).collect()
 }
 
@@ -42,7 +42,7 @@ pub fn ignored(text: &[u8]) -> Vec<PathBuf> {
 }
 
 /// "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
-fn change(record: &[u8]) -> Option<Change> {
+fn change(record: &[u8]) -> Option<FileChange> {
     let before_the_path = match record.first()? {
         b'1' => 8,
         b'u' => 10,
@@ -56,25 +56,25 @@ fn change(record: &[u8]) -> Option<Change> {
         return None;
     }
     let kind = match record[0] {
-        b'u' => Kind::Unmerged,
-        b'?' if path.ends_with(b"/") => Kind::Repository,
-        b'?' => Kind::There,
-        _ if fields[1].contains(&b'D') => Kind::Gone,
-        _ if fields[4] == LINK && fields[3] != LINK => Kind::Added,
-        _ => Kind::There,
+        b'u' => FileChangeKind::Unmerged,
+        b'?' if path.ends_with(b"/") => FileChangeKind::Repository,
+        b'?' => FileChangeKind::There,
+        _ if fields[1].contains(&b'D') => FileChangeKind::Gone,
+        _ if fields[4] == LINK && fields[3] != LINK => FileChangeKind::Added,
+        _ => FileChangeKind::There,
     };
-    Some(Change { path: OsString::from_vec(path.to_vec()).into(), kind })
+    Some(FileChange { path: OsString::from_vec(path.to_vec()).into(), kind })
 }
 
 /// What one side of a comparison says of a path: the index, or the newer commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct IndexEntry {
     pub path: Vec<u8>,
     /// "mode id", in zeros where it has none.
     pub what: Vec<u8>,
 }
 
-impl Entry {
+impl IndexEntry {
     /// As `git update-index -z --index-info` reads it.
     pub fn line(&self) -> Vec<u8> {
         [&*self.what, b"\t", &self.path, b"\0"].concat()
@@ -83,13 +83,13 @@ impl Entry {
 
 /// Reads `git diff-index` or `git diff-tree` with `--raw -z --no-renames --no-abbrev`: ":mode mode id id status" and
 /// the path, in turn.
-pub fn entries(text: &[u8]) -> Vec<Entry> {
+pub fn entries(text: &[u8]) -> Vec<IndexEntry> {
     let mut parts = text.split(|byte| *byte == 0);
     let mut entries = Vec::new();
     while let (Some(header), Some(path)) = (parts.next(), parts.next()) {
         let fields: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
         if let [_, mode, _, id, _] = fields[..] {
-            entries.push(Entry { path: path.to_vec(), what: [mode, b" ", id].concat() });
+            entries.push(IndexEntry { path: path.to_vec(), what: [mode, b" ", id].concat() });
         }
     }
     entries

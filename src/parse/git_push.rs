@@ -2,7 +2,7 @@
 //! of the branch, or why it did not get there. Where git gives no code, its words decide (`LC_ALL=C`).
 
 use super::git::{complaint, plain};
-use crate::engine::git::Trouble;
+use crate::engine::git::GitTrouble;
 use crate::engine::text::start;
 
 /// The most of a cause that is kept, in characters.
@@ -15,23 +15,23 @@ pub fn was_up_to_date(text: &str) -> Option<bool> {
 }
 
 /// Why a push did not work, and what was said about it.
-pub fn trouble(text: &str) -> (Trouble, String) {
+pub fn trouble(text: &str) -> (GitTrouble, String) {
     let (trouble, cause) = rejection(text).unwrap_or_else(|| transport(text));
     (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
 }
 
 /// Git's own line about the branch: `!`, from and to, and `[rejected] (fetch first)`.
-fn rejection(text: &str) -> Option<(Trouble, String)> {
+fn rejection(text: &str) -> Option<(GitTrouble, String)> {
     let line = text.lines().find(|line| line.starts_with("!\t"))?;
     let summary = line.splitn(3, '\t').nth(2).unwrap_or_default();
     let behind = ["(fetch first)", "(non-fast-forward)", "(stale info)", "but expected"];
     if behind.iter().any(|words| summary.contains(words)) {
         let cause = "the branch on the remote has commits that this one lacks".to_owned();
-        return Some((Trouble::NonFastForward, cause));
+        return Some((GitTrouble::NonFastForward, cause));
     }
     let said: Vec<&str> = text.lines().filter_map(of_the_remote).collect();
     let denied = said.iter().find(|line| contains_any(line, &DENIED));
-    let trouble = if denied.is_some() { Trouble::Auth } else { Trouble::Rejected };
+    let trouble = if denied.is_some() { GitTrouble::Auth } else { GitTrouble::Rejected };
     let cause = match denied.or(said.first()) {
         Some(said) => format!("{summary}: {said}"),
         None => summary.to_owned(),
@@ -47,15 +47,18 @@ fn of_the_remote(line: &str) -> Option<&str> {
 }
 
 /// No branch was told of: the remote was not reached, or did not let anybody in.
-fn transport(text: &str) -> (Trouble, String) {
-    let kinds: [(Trouble, &[&str]); 3] =
-        [(Trouble::Auth, &DENIED), (Trouble::NoRemote, &ABSENT), (Trouble::Network, &UNREACHED)];
+fn transport(text: &str) -> (GitTrouble, String) {
+    let kinds: [(GitTrouble, &[&str]); 3] = [
+        (GitTrouble::Auth, &DENIED),
+        (GitTrouble::NoRemote, &ABSENT),
+        (GitTrouble::Network, &UNREACHED),
+    ];
     for (trouble, words) in kinds {
         if let Some(line) = text.lines().find(|line| contains_any(line, words)) {
             return (trouble, plain(line).to_owned());
         }
     }
-    (Trouble::Other, complaint(text))
+    (GitTrouble::Other, complaint(text))
 }
 
 /// In lower case: who asks is not known, or may not.
@@ -135,103 +138,103 @@ mod tests {
     use super::*;
 
     /// What git 2.47 and OpenSSH 9.2 printed, and the hosts' own pages for their words.
-    const TABLE: &[(&str, Trouble, &str)] = &[
+    const TABLE: &[(&str, GitTrouble, &str)] = &[
         (
             "error: failed to push some refs to 'file:///r.git'\nhint: Updates were rejected because the remote contains work that you do not\nTo file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (fetch first)\nDone\n",
-            Trouble::NonFastForward,
+            GitTrouble::NonFastForward,
             "the branch on the remote has commits that this one lacks",
         ),
         (
             "To file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (non-fast-forward)\nDone\n",
-            Trouble::NonFastForward,
+            GitTrouble::NonFastForward,
             "the branch on the remote has commits that this one lacks",
         ),
         (
             "remote: Resolving deltas: 100% (1/1), done.        \nremote: error: GH006: Protected branch update failed for refs/heads/main.        \nremote: error: Changes must be made through a pull request.        \nTo https://host/r.git\n!\trefs/heads/main:refs/heads/main\t[remote rejected] (protected branch hook declined)\nDone\n",
-            Trouble::Rejected,
+            GitTrouble::Rejected,
             "[remote rejected] (protected branch hook declined): GH006: Protected branch update failed for refs/heads/main.",
         ),
         (
             "remote: GitLab: You are not allowed to push code to protected branches on this project.        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
-            Trouble::Auth,
+            GitTrouble::Auth,
             "[remote rejected] (pre-receive hook declined): GitLab: You are not allowed to push code to protected branches on this project.",
         ),
         (
             "remote: error: refusing to update checked out branch: refs/heads/main        \nremote: is denied, because it will make the index and work tree inconsistent        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (branch is currently checked out)\nDone\n",
-            Trouble::Rejected,
+            GitTrouble::Rejected,
             "[remote rejected] (branch is currently checked out): refusing to update checked out branch: refs/heads/main",
         ),
         (
             "remote: error: GH008: Your push referenced at least 1 unknown Git LFS object:        \nremote:     0c3f        \n!\trefs/heads/main:refs/heads/main\t[remote rejected] (pre-receive hook declined)\nDone\n",
-            Trouble::Rejected,
+            GitTrouble::Rejected,
             "[remote rejected] (pre-receive hook declined): GH008: Your push referenced at least 1 unknown Git LFS object:",
         ),
         (
             "git@host: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
-            Trouble::Auth,
+            GitTrouble::Auth,
             "git@host: Permission denied (publickey).",
         ),
         (
             "Host key verification failed.\nfatal: Could not read from remote repository.\n",
-            Trouble::Auth,
+            GitTrouble::Auth,
             "Host key verification failed.",
         ),
         (
             "fatal: Authentication failed for 'http://u:secret@127.0.0.1:20401/x.git/'\n",
-            Trouble::Auth,
+            GitTrouble::Auth,
             "Authentication failed for 'http://127.0.0.1:20401/x.git/'",
         ),
         (
             "fatal: could not read Username for 'http://127.0.0.1:20501': terminal prompts disabled\n",
-            Trouble::Auth,
+            GitTrouble::Auth,
             "could not read Username for 'http://127.0.0.1:20501': terminal prompts disabled",
         ),
         (
             "remote: Permission to o/r.git denied to u.\nfatal: unable to access 'https://host/o/r.git/': The requested URL returned error: 403\n",
-            Trouble::Auth,
+            GitTrouble::Auth,
             "Permission to o/r.git denied to u.",
         ),
         (
             "fatal: '/nonexist/x.git' does not appear to be a git repository\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
-            Trouble::NoRemote,
+            GitTrouble::NoRemote,
             "'/nonexist/x.git' does not appear to be a git repository",
         ),
         (
             "ERROR: Repository not found.\nfatal: Could not read from remote repository.\n",
-            Trouble::NoRemote,
+            GitTrouble::NoRemote,
             "Repository not found.",
         ),
         (
             "fatal: repository 'http://127.0.0.1:20404/x.git/' not found\n",
-            Trouble::NoRemote,
+            GitTrouble::NoRemote,
             "repository 'http://127.0.0.1:20404/x.git/' not found",
         ),
         (
             "fatal: unable to access 'http://127.0.0.1:1/x.git/': Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server\n",
-            Trouble::Network,
+            GitTrouble::Network,
             "unable to access 'http://127.0.0.1:1/x.git/': Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect to server",
         ),
         (
             "ssh: Could not resolve hostname no.such.invalid: Name or service not known\nfatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\nand the repository exists.\n",
-            Trouble::Network,
+            GitTrouble::Network,
             "ssh: Could not resolve hostname no.such.invalid: Name or service not known",
         ),
         (
             "ssh: connect to host 127.0.0.1 port 1: Connection refused\nfatal: Could not read from remote repository.\n",
-            Trouble::Network,
+            GitTrouble::Network,
             "ssh: connect to host 127.0.0.1 port 1: Connection refused",
         ),
         (
             "fatal: unable to access 'http://127.0.0.1:20500/x.git/': The requested URL returned error: 500\n",
-            Trouble::Network,
+            GitTrouble::Network,
             "unable to access 'http://127.0.0.1:20500/x.git/': The requested URL returned error: 500",
         ),
         (
             "error: src refspec x does not match any\n",
-            Trouble::Other,
+            GitTrouble::Other,
             "src refspec x does not match any",
         ),
-        ("", Trouble::Other, "git said nothing"),
+        ("", GitTrouble::Other, "git said nothing"),
     ];
 
     #[test]

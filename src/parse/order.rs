@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 /// An order as its file holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct RequestLine {
     pub by: String,
     pub reason: Option<String>,
 }
@@ -20,7 +20,7 @@ pub fn write(at: DateTime<Utc>, by: &str, reason: Option<&str>) -> String {
 }
 
 /// Reads the line. The file's being there is the order: junk is an order by the user with no reason.
-pub fn read(text: &str) -> Line {
+pub fn read(text: &str) -> RequestLine {
     let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
     let _time = words.next();
     let by = match words.next() {
@@ -28,7 +28,7 @@ pub fn read(text: &str) -> Line {
         _ => "user",
     };
     let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
-    Line { by: by.to_owned(), reason: reason.map(|reason| start(reason, 500).to_owned()) }
+    RequestLine { by: by.to_owned(), reason: reason.map(|reason| start(reason, 500).to_owned()) }
 }
 
 #[cfg(test)]
@@ -40,10 +40,11 @@ mod tests {
         let at = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
         let line = write(at, "agent", Some("wrong\nbranch "));
         assert_eq!(line, "2026-11-18T11:06:40Z agent wrong branch\n");
-        let expected = Line { by: "agent".to_owned(), reason: Some("wrong branch".to_owned()) };
+        let expected =
+            RequestLine { by: "agent".to_owned(), reason: Some("wrong branch".to_owned()) };
         assert_eq!(read(&line), expected);
         for junk in ["", "\n", "x", "\u{0}\u{0}"] {
-            assert_eq!(read(junk), Line { by: "user".to_owned(), reason: None });
+            assert_eq!(read(junk), RequestLine { by: "user".to_owned(), reason: None });
         }
     }
 }

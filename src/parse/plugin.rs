@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::engine::doctor::{NAME, PLUGIN, Plugin, Settings, Version};
+use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, Plugin, Version};
 
 /// The version in "2.1.330 (Claude Code)".
 pub fn client_version(text: &str) -> Option<Version> {
@@ -74,16 +74,20 @@ pub fn marketplace(text: &str) -> Result<Option<Source>, String> {
 }
 
 /// What a settings file says of crew and its hooks.
-pub fn settings(path: PathBuf, text: &str, managed: bool) -> Settings {
+pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
     let fields: Map<String, Value> = match serde_json::from_str(text) {
         Ok(fields) => fields,
         Err(error) => {
-            return Settings { path, broken: Some(error.to_string()), ..Settings::default() };
+            return ClientSettings {
+                path,
+                broken: Some(error.to_string()),
+                ..ClientSettings::default()
+            };
         }
     };
     let is_set = |name: &str| fields.get(name).and_then(Value::as_bool) == Some(true);
     let cap = fields.get("env").and_then(|env| env.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"));
-    Settings {
+    ClientSettings {
         path,
         broken: None,
         disables_hooks: is_set("disableAllHooks"),
@@ -152,7 +156,7 @@ mod tests {
         assert!(settings("/s".into(), text, true).managed_hooks_only);
         assert_eq!(
             settings("/s".into(), "{}", true),
-            Settings { path: "/s".into(), ..Settings::default() }
+            ClientSettings { path: "/s".into(), ..ClientSettings::default() }
         );
         assert!(settings("/s".into(), "{,", true).broken.is_some());
         let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());

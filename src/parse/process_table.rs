@@ -2,7 +2,7 @@
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ProcessRow {
     pub parent: i32,
     pub session: i32,
     /// It is over and only waits to be reaped. Linux alone says so.
@@ -15,10 +15,10 @@ pub struct Row {
 
 /// Linux: the text of `/proc/<pid>/stat`. The name in the second field may hold anything, blanks and
 /// parentheses too, so the fields are counted from its last parenthesis.
-pub fn proc_stat(text: &str) -> Option<Row> {
+pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
-    Some(Row {
+    Some(ProcessRow {
         has_ended: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
@@ -29,13 +29,13 @@ pub fn proc_stat(text: &str) -> Option<Row> {
 
 /// Elsewhere: the output of `ps -o ppid=,sess=,lstart= -p PID`.
 #[cfg(any(test, not(target_os = "linux")))]
-pub fn ps(text: &str) -> Option<Row> {
+pub fn ps(text: &str) -> Option<ProcessRow> {
     let mut words = text.split_whitespace();
     let parent = words.next()?.parse().ok()?;
     let session = words.next()?.parse().unwrap_or(0);
     let started: Vec<&str> = words.collect();
     let started = started.join(" ");
-    (!started.is_empty()).then_some(Row {
+    (!started.is_empty()).then_some(ProcessRow {
         parent,
         session,
         has_ended: false,
@@ -52,12 +52,13 @@ mod tests {
     fn a_linux_row_is_read_past_any_program_name() {
         let text = "4242 (a) b (c)) S 17 4242 9 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2";
         let started = "987654".to_owned();
-        let row = Row { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
+        let row =
+            ProcessRow { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
         assert_eq!(proc_stat(text), Some(row.clone()));
-        let seated = Row { has_terminal: true, ..row.clone() };
+        let seated = ProcessRow { has_terminal: true, ..row.clone() };
         assert_eq!(proc_stat(&text.replace(" 9 0 ", " 9 34816 ")), Some(seated));
         let ended = text.replace(") S", ") Z");
-        assert_eq!(proc_stat(&ended), Some(Row { has_ended: true, ..row }));
+        assert_eq!(proc_stat(&ended), Some(ProcessRow { has_ended: true, ..row }));
         assert_eq!(proc_stat("4242 (crew"), None);
     }
 
@@ -65,7 +66,7 @@ mod tests {
     fn a_row_of_ps_is_read() {
         let started = "Sat Nov 21 22:15:00 2026".to_owned();
         let expected =
-            Row { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
+            ProcessRow { parent: 17, session: 9, has_ended: false, has_terminal: false, started };
         assert_eq!(ps("   17      9 Sat Nov 21 22:15:00 2026\n"), Some(expected));
         assert_eq!(ps(""), None);
     }

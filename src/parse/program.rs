@@ -3,7 +3,7 @@
 
 /// What a command begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named<'run> {
+pub struct ProgramNames<'run> {
     /// A bare name, looked for on `PATH`.
     pub program: Option<&'run str>,
     /// A file: the program, or the script that a well-known interpreter is given.
@@ -22,7 +22,7 @@ const INTERPRETERS: [&str; 9] =
 
 /// Reads the beginning of a command. Quotes, variables, lists and pipes can make anything of what they touch,
 /// so one of them anywhere is not understood.
-pub fn named(run: &str) -> Option<Named<'_>> {
+pub fn named(run: &str) -> Option<ProgramNames<'_>> {
     let is_plain = |letter: char| letter.is_alphanumeric() || " \t-_./+:,@=".contains(letter);
     let mut words = run.split([' ', '\t']).filter(|word| !word.is_empty());
     let first = words.next().filter(|word| !word.contains(['=', ',', '@', ':']))?;
@@ -30,11 +30,11 @@ pub fn named(run: &str) -> Option<Named<'_>> {
         return None;
     }
     if first.contains('/') {
-        return Some(Named { program: None, file: Some(first) });
+        return Some(ProgramNames { program: None, file: Some(first) });
     }
     let script = words.next().filter(|word| !word.starts_with('-'));
     let script = script.filter(|_| INTERPRETERS.contains(&first));
-    Some(Named { program: Some(first), file: script })
+    Some(ProgramNames { program: Some(first), file: script })
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn only_a_plain_command_names_its_program() {
-        let named_as = |program, file| Some(Named { program, file });
+        let named_as = |program, file| Some(ProgramNames { program, file });
         for (run, expected) in [
             ("nosuchcmd", named_as(Some("nosuchcmd"), None)),
             ("  cargo test --all=x a/b.rs ", named_as(Some("cargo"), None)),

@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use handlebars::{Handlebars, no_escape};
 use serde_json::Value;
 
-use super::parts::{Parts, Phase, Piece};
-use super::values::{self, Known, values};
+use super::parts::{Parts, Phase, PromptPiece};
+use super::values::{self, PromptInputs, values};
 use crate::engine::record::Loop;
 use crate::engine::text::{clean, clip};
-use crate::engine::words::prompt::{Reader, ahead, rules, seen};
+use crate::engine::words::prompt::{PromptReader, ahead, rules, seen};
 
 /// The most UTF-16 units of what crew saw: room for the tails of every check that is shown.
 const SEEN_UNITS_MAX: usize = 200_000;
@@ -25,7 +25,7 @@ const COMMAND_CHARS_MAX: usize = 160;
 ///
 /// # Errors
 /// When a template cannot be filled in, with its name: crew's own and checked ones can.
-pub fn prompt(subject: &Loop, parts: &Parts, known: &Known<'_>) -> Result<String, String> {
+pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result<String, String> {
     let data = values(subject, known, parts.wanted());
     let mut text = preamble(subject, parts);
     if let Some(page) = known.handoff {
@@ -49,15 +49,15 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &Known<'_>) -> Result<String
         section(&mut text, phase.heading(), &body);
     }
     section(&mut text, "EVIDENCE", &evidence(subject, known));
-    section(&mut text, "HOW TO FINISH", &rules(subject, Reader::Next));
+    section(&mut text, "HOW TO FINISH", &rules(subject, PromptReader::Next));
     let _ = write!(text, "Now begin iteration {}.", subject.iteration());
     Ok(text)
 }
 
-fn fill(piece: &Piece, data: &BTreeMap<&'static str, Value>) -> Result<String, String> {
+fn fill(piece: &PromptPiece, data: &BTreeMap<&'static str, Value>) -> Result<String, String> {
     let (origin, template) = match piece {
-        Piece::Literal(text) => return Ok(text.clone()),
-        Piece::Template { origin, template } => (origin, template),
+        PromptPiece::Literal(text) => return Ok(text.clone()),
+        PromptPiece::Template { origin, template } => (origin, template),
     };
     let mut filling = Handlebars::new();
     filling.set_strict_mode(true);
@@ -116,9 +116,9 @@ fn branch(subject: &Loop) -> String {
     }
 }
 
-fn evidence(subject: &Loop, known: &Known<'_>) -> String {
+fn evidence(subject: &Loop, known: &PromptInputs<'_>) -> String {
     let mut text = match &subject.state.evidence {
-        Some(last) => seen(last, SEEN_UNITS_MAX, Reader::Next),
+        Some(last) => seen(last, SEEN_UNITS_MAX, PromptReader::Next),
         None => before_the_first(subject),
     };
     let progress = values::progress(known.accounts);

@@ -4,18 +4,18 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::boundary::facts::Verdict;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::{Claim, read};
+use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop_with, facts, result};
 use crate::engine::journal::account::Account;
 use crate::engine::record::CheckMemory;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
-use crate::engine::record::run::{Fragment, GitSteps, Pace, Recipe, Run};
+use crate::engine::record::run::{Fragment, GitSteps, IterationTimes, Recipe, Run};
 use crate::prompts::parts::{self, Files};
 use crate::prompts::procedures;
-use crate::prompts::values::{Handoff, VALUE_BYTES_MAX};
+use crate::prompts::values::{HandoffPage, VALUE_BYTES_MAX};
 
 /// One file, whatever it is called.
 struct Only<'text>(&'text str);
@@ -30,7 +30,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
     let agent = Agent {
         name: "claude".to_owned(),
         command: vec!["claude".to_owned()],
-        prompt: PromptDoor::Stdin,
+        prompt: PromptVia::Stdin,
         dialect: Dialect::Claude,
         permissions: [].into(),
         ..Agent::default()
@@ -40,7 +40,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         agent,
         permissions: Permissions::default(),
         recipe,
-        pace: Pace::default(),
+        pace: IterationTimes::default(),
         max_turns: 0,
         token_budget: 100_000,
         may_sleep: false,
@@ -64,7 +64,7 @@ fn of_task(task: &str, recipe: Recipe) -> Loop {
     subject
 }
 
-fn made(subject: &Loop, known: &Known<'_>, files: &str) -> String {
+fn made(subject: &Loop, known: &PromptInputs<'_>, files: &str) -> String {
     let recipe = &subject.contract.run.as_ref().unwrap().recipe;
     prompt(subject, &parts::read(recipe, &Only(files)).unwrap(), known).unwrap()
 }
@@ -72,10 +72,10 @@ fn made(subject: &Loop, known: &Known<'_>, files: &str) -> String {
 #[test]
 fn a_first_prompt_is_who_you_are_the_phases_and_how_to_finish() {
     let subject = of("build");
-    let known = Known {
+    let known = PromptInputs {
         git_status: Some(" M src/lib.rs\n?? notes.txt\n"),
         git_log: Some("1a2b3c4 Add the list endpoint\n"),
-        ..Known::default()
+        ..PromptInputs::default()
     };
     assert_snapshot!("the_first_prompt_of_build", made(&subject, &known, ""));
 }
@@ -97,8 +97,8 @@ fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
     subject.state.still = 3;
     subject.state.words = vec!["Leave src/old alone.\nIt goes next week.".to_owned()];
     let page = Path::new("/repo/.claude/branches/main/handoffs/task-1.md");
-    let handoff = Some(Handoff { path: page, text: "# Handoff\n\nThe lexer is done.\n" });
-    let known = Known { accounts: &accounts, handoff, ..Known::default() };
+    let handoff = Some(HandoffPage { path: page, text: "# Handoff\n\nThe lexer is done.\n" });
+    let known = PromptInputs { accounts: &accounts, handoff, ..PromptInputs::default() };
     assert_snapshot!("the_fourth_prompt_of_fix", made(&subject, &known, ""));
 }
 
@@ -108,7 +108,7 @@ fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
     let mut cut = facts(Claim::Success);
     cut.seen.agent.cut = true;
     subject = judge(&subject, &cut).after;
-    let text = made(&subject, &Known::default(), "");
+    let text = made(&subject, &PromptInputs::default(), "");
     assert!(
         text.contains("cut by the token limit; what it changed is there. Carry on from there.")
     );
@@ -116,22 +116,22 @@ fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
 
 #[test]
 fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
-    let plain = made(&of_task("Build it", Recipe::default()), &Known::default(), "");
+    let plain = made(&of_task("Build it", Recipe::default()), &PromptInputs::default(), "");
     assert!(plain.starts_with("# Loop Iteration\n\nThis is iteration 1 of 10."));
     assert!(plain.contains("\n\n## TASK\n\nBuild it\n\n## HOW TO FINISH\n\n"));
     let act = Recipe { act: vec![Fragment::Text("Slowly.".to_owned())], ..Recipe::default() };
-    let both = made(&of_task("Build it", act.clone()), &Known::default(), "");
+    let both = made(&of_task("Build it", act.clone()), &PromptInputs::default(), "");
     assert!(both.contains("\n\n## TASK\n\nBuild it\n\n## ACT\n\nSlowly.\n\n## HOW"));
     let mut procedure = of_task("the build procedure", act);
     procedure.contract.run.as_mut().unwrap().procedure = Some("own".to_owned());
-    assert!(!made(&procedure, &Known::default(), "").contains("TASK"));
+    assert!(!made(&procedure, &PromptInputs::default(), "").contains("TASK"));
 }
 
 #[test]
 fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
     let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
     let hostile = "{{task}} {{> x.hbs}} {{{{raw}}}} <b>&\"'` {{#if";
-    let known = Known { git_diff: Some(hostile), ..Known::default() };
+    let known = PromptInputs { git_diff: Some(hostile), ..PromptInputs::default() };
     let text =
         made(&of_task("t", recipe), &known, "[{{git-diff}}] [{{{git-diff}}}] \\{{git-diff}}");
     assert!(text.contains(&format!("[{hostile}] [{hostile}] {{{{git-diff}}}}")), "{text}");
@@ -165,7 +165,7 @@ fn the_blocks_of_a_template_do_what_handlebars_says() {
         ("{{~#unless git-diff~}} clean {{~/unless~}}", "clean"),
     ];
     for (template, expected) in table {
-        let text = made(&subject, &Known::default(), template);
+        let text = made(&subject, &PromptInputs::default(), template);
         assert!(
             text.contains(&format!("## CONTEXT\n\n{expected}\n\n## TASK")),
             "{template}: {text}"
@@ -176,7 +176,7 @@ fn the_blocks_of_a_template_do_what_handlebars_says() {
         [("\n{{#if}}a{{/if}}", "/p/a.hbs:2: "), ("{{eq task}}", "/p/a.hbs:1: ")]
     {
         let parts = parts::read(&run.recipe, &Only(template)).unwrap();
-        let told = prompt(&subject, &parts, &Known::default()).unwrap_err();
+        let told = prompt(&subject, &parts, &PromptInputs::default()).unwrap_err();
         assert!(told.starts_with(expected), "{told}");
     }
 }
@@ -185,7 +185,7 @@ fn the_blocks_of_a_template_do_what_handlebars_says() {
 fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
     let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
     let diff = "+ another line of 日本語\n".repeat(2000);
-    let known = Known { git_diff: Some(&diff), ..Known::default() };
+    let known = PromptInputs { git_diff: Some(&diff), ..PromptInputs::default() };
     let task = "x".repeat(10_000_000);
     let text = made(&of_task(&task, recipe), &known, "{{git-diff}}\n{{task}}");
     assert_eq!(text.matches(&task).count(), 2);
@@ -201,7 +201,7 @@ fn a_baseline_is_the_evidence_of_the_first_prompt() {
     let mut memory = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
     memory.tail = "test b ... FAILED\n\n1 failed".to_owned();
     subject.state.checks.insert("cargo test".to_owned(), memory);
-    let text = made(&subject, &Known::default(), "");
+    let text = made(&subject, &PromptInputs::default(), "");
     assert!(text.contains(
         "## EVIDENCE\n\nWhat crew saw before iteration 1:\n- `cargo test` failed (exit 1).\n  \
          Its last lines:\n    test b ... FAILED\n    \n    1 failed\n"
@@ -213,7 +213,11 @@ fn a_baseline_is_the_evidence_of_the_first_prompt() {
 fn no_line_of_crews_own_is_a_claim() {
     for name in procedures::names() {
         let subject = of(name);
-        let known = Known { git_status: Some("M a"), git_log: Some("1 b"), ..Known::default() };
+        let known = PromptInputs {
+            git_status: Some("M a"),
+            git_log: Some("1 b"),
+            ..PromptInputs::default()
+        };
         let text = made(&subject, &known, "");
         assert!(text.ends_with("\n\nNow begin iteration 1."));
         let mut before = String::new();
@@ -245,7 +249,7 @@ proptest! {
         };
         let mut subject = of_task(&task, recipe);
         subject.state.words = vec![words.clone()];
-        let text = made(&subject, &Known::default(), &file);
+        let text = made(&subject, &PromptInputs::default(), &file);
         for (heading, literal) in [
             ("## TASK\n\n", &task),
             ("## CONTEXT\n\n", &context),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use handlebars::Template;
 
 use super::built_in;
-use super::templates::Reading;
+use super::templates::TemplateReader;
 use super::variables::Variable;
 use crate::engine::record::run::{Fragment, Recipe};
 
@@ -126,7 +126,7 @@ fn plain(path: &Path) -> PathBuf {
 
 /// A piece of a prompt, ready to be filled in.
 #[derive(Debug, Clone)]
-pub enum Piece {
+pub enum PromptPiece {
     /// Goes in as it is.
     Literal(String),
     Template {
@@ -138,7 +138,7 @@ pub enum Piece {
 /// A recipe, read and checked.
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
-    phases: Vec<(Phase, Vec<Piece>)>,
+    phases: Vec<(Phase, Vec<PromptPiece>)>,
     wanted: BTreeSet<Variable>,
 }
 
@@ -149,7 +149,7 @@ impl Parts {
     }
 
     /// The pieces of a phase, in their order.
-    pub fn of(&self, phase: Phase) -> &[Piece] {
+    pub fn of(&self, phase: Phase) -> &[PromptPiece] {
         let found = self.phases.iter().find(|(other, _)| *other == phase);
         found.map_or(&[], |(_, pieces)| pieces)
     }
@@ -161,14 +161,14 @@ impl Parts {
 /// The first thing that is wrong, with its file and line: a file that cannot be read, a template's syntax, a
 /// name that is none, a circle of includes.
 pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
-    let mut reading = Reading::new(files);
+    let mut reading = TemplateReader::new(files);
     let mut phases = Vec::new();
     for phase in Phase::ALL {
         let mut pieces = Vec::new();
         for fragment in phase.of(recipe) {
             let origin = match fragment {
                 Fragment::Text(text) => {
-                    pieces.push(Piece::Literal(text.clone()));
+                    pieces.push(PromptPiece::Literal(text.clone()));
                     continue;
                 }
                 Fragment::File(path) => Origin::File(path.clone()),
@@ -176,9 +176,9 @@ pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
             };
             pieces.push(if origin.is_template() {
                 let template = reading.template(&origin)?;
-                Piece::Template { origin, template }
+                PromptPiece::Template { origin, template }
             } else {
-                Piece::Literal(origin.text(files, None)?)
+                PromptPiece::Literal(origin.text(files, None)?)
             });
         }
         phases.push((phase, pieces));

@@ -12,7 +12,7 @@ use handlebars::template::{
 
 use super::nesting;
 use super::parts::{Files, Origin};
-use super::variables::{Kind, Meaning, Variable, named};
+use super::variables::{Meaning, Variable, VariableKind, named};
 
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
@@ -28,7 +28,7 @@ const HELPERS: [&str; 10] = ["eq", "ne", "gt", "gte", "lt", "lte", "and", "or", 
 const LOCALS: [&str; 3] = ["@index", "@first", "@last"];
 
 /// The reading of one recipe's templates.
-pub struct Reading<'files> {
+pub struct TemplateReader<'files> {
     files: &'files dyn Files,
     /// The templates that are being read, each included by the one before, and the line of each.
     open: Vec<(Origin, usize)>,
@@ -47,7 +47,7 @@ struct Scope {
     given: Vec<String>,
 }
 
-impl<'files> Reading<'files> {
+impl<'files> TemplateReader<'files> {
     /// Nothing read yet.
     pub fn new(files: &'files dyn Files) -> Self {
         Self { files, open: Vec::new(), includes: 0, bytes: 0, wanted: BTreeSet::new() }
@@ -152,7 +152,7 @@ impl<'files> Reading<'files> {
     fn inserted(&mut self, inserted: &HelperTemplate, scope: &Scope) -> Result<(), String> {
         if inserted.params.is_empty() && inserted.hash.is_empty() {
             let meaning = self.value(&inserted.name, scope)?;
-            return match meaning.filter(|meaning| meaning.kind == Kind::List) {
+            return match meaning.filter(|meaning| meaning.kind == VariableKind::List) {
                 Some(Meaning { name, .. }) => Err(self.wrong(format!(
                     "`{name}` is a list: {{{{#each {name}}}}}{{{{this}}}}{{{{/each}}}}"
                 ))),
@@ -173,7 +173,7 @@ impl<'files> Reading<'files> {
         if name == "each" {
             let first = block.params.first();
             let meaning = first.map_or(Ok(None), |list| self.value(list, scope))?;
-            if meaning.is_none_or(|meaning| meaning.kind != Kind::List) {
+            if meaning.is_none_or(|meaning| meaning.kind != VariableKind::List) {
                 return Err(self.wrong("#each needs a list: `failing` or `words`"));
             }
             inner.depth += 1;

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::variables::Variable;
-use crate::engine::boundary::facts::Verdict;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::journal::account::Account;
 use crate::engine::record::Loop;
 use crate::engine::text::{clip, start_bytes};
@@ -20,11 +20,11 @@ const COMMAND_CHARS_MAX: usize = 200;
 
 /// What is known beside the loop itself. An absent value was not looked at, or is not there.
 #[derive(Debug, Clone, Default)]
-pub struct Known<'a> {
+pub struct PromptInputs<'a> {
     /// What the last iterations came to, the oldest first.
     pub accounts: &'a [Account],
     /// The page of whoever had the loop before: only for the first prompt of a new owner.
-    pub handoff: Option<Handoff<'a>>,
+    pub handoff: Option<HandoffPage<'a>>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,
     pub git_log: Option<&'a str>,
@@ -32,7 +32,7 @@ pub struct Known<'a> {
 
 /// A handoff's page.
 #[derive(Debug, Clone, Copy)]
-pub struct Handoff<'a> {
+pub struct HandoffPage<'a> {
     pub path: &'a Path,
     pub text: &'a str,
 }
@@ -40,7 +40,7 @@ pub struct Handoff<'a> {
 /// The values of the wanted variables, by name.
 pub fn values(
     subject: &Loop,
-    known: &Known<'_>,
+    known: &PromptInputs<'_>,
     wanted: &BTreeSet<Variable>,
 ) -> BTreeMap<&'static str, Value> {
     wanted
@@ -49,7 +49,7 @@ pub fn values(
         .collect()
 }
 
-fn value(variable: Variable, subject: &Loop, known: &Known<'_>) -> Value {
+fn value(variable: Variable, subject: &Loop, known: &PromptInputs<'_>) -> Value {
     let contract = &subject.contract;
     let run = contract.run.as_ref();
     let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();

@@ -27,7 +27,7 @@ pub enum Variable {
 
 /// How a variable can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum VariableKind {
     /// Inserted as it is; empty is false.
     Text,
     /// 0 is false.
@@ -44,20 +44,20 @@ pub struct Meaning {
     pub variable: Variable,
     /// As a template writes it.
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: VariableKind,
     pub what: &'static str,
 }
 
 const fn text(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, kind: Kind::Text, what }
+    Meaning { variable, name, kind: VariableKind::Text, what }
 }
 
 const fn list(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, kind: Kind::List, what }
+    Meaning { variable, name, kind: VariableKind::List, what }
 }
 
 const fn number(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
-    Meaning { variable, name, kind: Kind::Number, what }
+    Meaning { variable, name, kind: VariableKind::Number, what }
 }
 
 /// Every variable, in the order in which they are shown.
@@ -77,7 +77,7 @@ pub const VARIABLES: [Meaning; 16] = [
     Meaning {
         variable: Variable::CrewCommits,
         name: "crew-commits",
-        kind: Kind::Truth,
+        kind: VariableKind::Truth,
         what: "whether crew commits after each iteration (--commit)",
     },
     text(Variable::GitStatus, "git-status", "git status --porcelain; empty when clean"),
@@ -111,7 +111,7 @@ pub fn named(name: &str) -> Result<&'static Meaning, String> {
 pub fn table() -> String {
     VARIABLES.iter().fold(String::new(), |mut text, meaning| {
         let name = format!("{{{{{}}}}}", meaning.name);
-        let list = if meaning.kind == Kind::List { " (a list, for #each)" } else { "" };
+        let list = if meaning.kind == VariableKind::List { " (a list, for #each)" } else { "" };
         let _ = writeln!(text, "  {name:<20} {}{list}", meaning.what);
         text
     })

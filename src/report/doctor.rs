@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::json::SCHEMA;
-use crate::engine::doctor::{Client, Facts, Finding, Severity};
+use crate::engine::doctor::{Client, DoctorFacts, Finding, Severity};
 use crate::engine::text::count;
 
 /// What was looked at, every finding with its fix, and the sum.
-pub fn page(facts: &Facts, findings: &[Finding]) -> String {
+pub fn page(facts: &DoctorFacts, findings: &[Finding]) -> String {
     let mut text = format!("crew {}\n", facts.version);
     for (name, value) in looked_at(facts) {
         let _ = writeln!(text, "  {name:<8} {value}");
@@ -34,7 +34,7 @@ pub fn page(facts: &Facts, findings: &[Finding]) -> String {
     text
 }
 
-fn looked_at(facts: &Facts) -> [(&'static str, String); 3] {
+fn looked_at(facts: &DoctorFacts) -> [(&'static str, String); 3] {
     let client = match &facts.client {
         Client::Absent => "none".to_owned(),
         Client::Silent(_) => "does not answer".to_owned(),
@@ -48,7 +48,7 @@ fn looked_at(facts: &Facts) -> [(&'static str, String); 3] {
 }
 
 /// The same for programs.
-pub fn json(facts: &Facts, findings: &[Finding]) -> Value {
+pub fn json(facts: &DoctorFacts, findings: &[Finding]) -> Value {
     let version = match &facts.client {
         Client::Present { version, .. } => Some(version.to_string()),
         _ => None,

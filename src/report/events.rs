@@ -24,10 +24,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::json::{SCHEMA, usage};
-use crate::engine::boundary::facts::CheckResult;
 use crate::engine::boundary::limits::going_on;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::evidence::Evidence;
+use crate::engine::evidence::check::CheckResult;
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::Outcome;
 
@@ -40,11 +40,11 @@ pub struct Events {
 
 impl Events {
     /// The object for a moment.
-    pub fn event(&mut self, news: &News<'_>, at: DateTime<Utc>) -> Value {
+    pub fn event(&mut self, news: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
         if let Some(record) = record(news) {
             self.subject = Some(record.id.to_string());
             self.iteration = match news {
-                News::IterationEnded { after, .. } => after.state.completed,
+                RunEvent::IterationEnded { after, .. } => after.state.completed,
                 _ => record.iteration(),
             };
         }
@@ -66,53 +66,57 @@ fn stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-fn record<'a>(news: &News<'a>) -> Option<&'a Loop> {
+fn record<'a>(news: &RunEvent<'a>) -> Option<&'a Loop> {
     match *news {
-        News::Started(record)
-        | News::Resumed(record)
-        | News::IterationStarted(record)
-        | News::Skipped { record, .. }
-        | News::IterationEnded { after: record, .. }
-        | News::Delayed { record, .. }
-        | News::Waiting(record)
-        | News::Paused(record)
-        | News::Finished { record, .. } => Some(record),
+        RunEvent::Started(record)
+        | RunEvent::Resumed(record)
+        | RunEvent::IterationStarted(record)
+        | RunEvent::Skipped { record, .. }
+        | RunEvent::IterationEnded { after: record, .. }
+        | RunEvent::Delayed { record, .. }
+        | RunEvent::Waiting(record)
+        | RunEvent::Paused(record)
+        | RunEvent::Finished { record, .. } => Some(record),
         _ => None,
     }
 }
 
-fn told(news: &News<'_>) -> (&'static str, Value) {
+fn told(news: &RunEvent<'_>) -> (&'static str, Value) {
     match *news {
-        News::Started(record) => ("start", begun(record)),
-        News::Resumed(record) => ("resume", begun(record)),
-        News::Noted(text) => ("note", json!({ "text": text })),
-        News::OverBudget { tokens, budget } => {
+        RunEvent::Started(record) => ("start", begun(record)),
+        RunEvent::Resumed(record) => ("resume", begun(record)),
+        RunEvent::Noted(text) => ("note", json!({ "text": text })),
+        RunEvent::OverBudget { tokens, budget } => {
             ("prompt_over_budget", json!({ "tokens": tokens, "budget": budget }))
         }
-        News::IterationStarted(_) => ("iteration_start", Value::Null),
-        News::Skipped { why, .. } => ("iteration_skipped", json!({ "why": why })),
-        News::Said(text) => ("agent_line", json!({ "text": text })),
-        News::CheckStarted(run) => ("check_start", json!({ "run": run })),
-        News::CheckEnded(result) => ("check_end", check(result)),
-        News::IterationEnded { after, exit, ends } => ("iteration_end", ended(after, exit, ends)),
-        News::Delayed { until, .. } => ("delay", json!({ "until": stamp(until) })),
-        News::Waiting(record) => {
+        RunEvent::IterationStarted(_) => ("iteration_start", Value::Null),
+        RunEvent::Skipped { why, .. } => ("iteration_skipped", json!({ "why": why })),
+        RunEvent::Said(text) => ("agent_line", json!({ "text": text })),
+        RunEvent::CheckStarted(run) => ("check_start", json!({ "run": run })),
+        RunEvent::CheckEnded(result) => ("check_end", check(result)),
+        RunEvent::IterationEnded { after, exit, ends } => {
+            ("iteration_end", ended(after, exit, ends))
+        }
+        RunEvent::Delayed { until, .. } => ("delay", json!({ "until": stamp(until) })),
+        RunEvent::Waiting(record) => {
             ("wait", json!({ "until": record.state.due.map(stamp), "why": record.state.awaited }))
         }
-        News::Paused(_) => ("pause", Value::Null),
-        News::ReactionFailed { on, run, why } => {
+        RunEvent::Paused(_) => ("pause", Value::Null),
+        RunEvent::ReactionFailed { on, run, why } => {
             ("reaction_failed", json!({ "on": on, "run": run, "why": why }))
         }
-        News::Committed { commit, branch, subject } => {
+        RunEvent::Committed { commit, branch, subject } => {
             ("commit", json!({ "commit": commit, "branch": branch, "subject": subject }))
         }
-        News::CommitFailed { why } => ("commit_failed", json!({ "why": why })),
-        News::Pushed { branch, remote } => ("push", json!({ "branch": branch, "remote": remote })),
-        News::PushFailed { why } => ("push_failed", json!({ "why": why })),
-        News::Rebased { onto } => ("rebase", json!({ "onto": onto })),
-        News::Unsaved { why } => ("state_unwritable", json!({ "why": why })),
-        News::Stopping => ("stopping", Value::Null),
-        News::Finished { .. } => ("finish", finished(news)),
+        RunEvent::CommitFailed { why } => ("commit_failed", json!({ "why": why })),
+        RunEvent::Pushed { branch, remote } => {
+            ("push", json!({ "branch": branch, "remote": remote }))
+        }
+        RunEvent::PushFailed { why } => ("push_failed", json!({ "why": why })),
+        RunEvent::Rebased { onto } => ("rebase", json!({ "onto": onto })),
+        RunEvent::Unsaved { why } => ("state_unwritable", json!({ "why": why })),
+        RunEvent::Stopping => ("stopping", Value::Null),
+        RunEvent::Finished { .. } => ("finish", finished(news)),
     }
 }
 
@@ -155,8 +159,8 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     })
 }
 
-fn finished(news: &News<'_>) -> Value {
-    let News::Finished { record, since, handoff, saved } = *news else { return Value::Null };
+fn finished(news: &RunEvent<'_>) -> Value {
+    let RunEvent::Finished { record, since, handoff, saved } = *news else { return Value::Null };
     let ending = record.state.ending.as_ref();
     let over = record.outcome() == Some(Outcome::Completed);
     json!({

@@ -1,13 +1,14 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::boundary::facts::{ProcessEnd, Verdict};
+use crate::engine::boundary::facts::ProcessEnd;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_run, at, facts, result};
 use crate::engine::record::Status;
 use crate::engine::record::outcome::{Ending, Proof};
-use crate::engine::record::run::On;
+use crate::engine::record::run::LoopMoment;
 use crate::engine::words::handoff::Since;
 
 #[test]
@@ -19,23 +20,27 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     let mut events = Events::default();
     let mut text = String::new();
     let since = Since::default();
-    let mut tell = |news: &News<'_>| {
+    let mut tell = |news: &RunEvent<'_>| {
         text.push_str(&events.event(news, at(0).wall).to_string());
         text.push('\n');
     };
-    tell(&News::IterationStarted(&record));
-    tell(&News::Said("working"));
-    tell(&News::CheckStarted("cargo test"));
-    tell(&News::ReactionFailed { on: On::IterationEnd, run: "make", why: "exited with status 2" });
-    tell(&News::IterationEnded { after: &after, exit: Some(0), ends: None });
-    tell(&News::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
+    tell(&RunEvent::IterationStarted(&record));
+    tell(&RunEvent::Said("working"));
+    tell(&RunEvent::CheckStarted("cargo test"));
+    tell(&RunEvent::ReactionFailed {
+        on: LoopMoment::IterationEnd,
+        run: "make",
+        why: "exited with status 2",
+    });
+    tell(&RunEvent::IterationEnded { after: &after, exit: Some(0), ends: None });
+    tell(&RunEvent::Committed { commit: "1a2b3c4", branch: Some("main"), subject: "Mend" });
     after.state.ending = Some(Ending {
         outcome: Outcome::Completed,
         proof: Some(Proof::Claimed),
         why: "nothing was checked".to_owned(),
     });
     after.state.status = Status::Finished;
-    tell(&News::Finished { record: &after, since: &since, handoff: None, saved: true });
+    tell(&RunEvent::Finished { record: &after, since: &since, handoff: None, saved: true });
     assert_snapshot!(text, @r#"
     {"at":"2026-11-18T11:06:40.000Z","event":"iteration_start","iteration":1,"loop":"haaaaaaa","schema":1}
     {"at":"2026-11-18T11:06:40.000Z","event":"agent_line","iteration":1,"loop":"haaaaaaa","schema":1,"text":"working"}
@@ -53,28 +58,28 @@ fn the_table_in_the_module_names_every_event() {
     let since = Since::default();
     let result = result("make", Verdict::Passed);
     let all = [
-        News::Started(&record),
-        News::Resumed(&record),
-        News::Noted(""),
-        News::OverBudget { tokens: 2, budget: 1 },
-        News::IterationStarted(&record),
-        News::Skipped { record: &record, why: "" },
-        News::Said(""),
-        News::CheckStarted(""),
-        News::CheckEnded(&result),
-        News::IterationEnded { after: &record, exit: None, ends: None },
-        News::Delayed { record: &record, until: at(0).wall },
-        News::Waiting(&record),
-        News::Paused(&record),
-        News::ReactionFailed { on: On::Wait, run: "", why: "" },
-        News::Committed { commit: "", branch: None, subject: "" },
-        News::CommitFailed { why: "" },
-        News::Pushed { branch: "", remote: "" },
-        News::PushFailed { why: "" },
-        News::Rebased { onto: "" },
-        News::Unsaved { why: "" },
-        News::Stopping,
-        News::Finished { record: &record, since: &since, handoff: None, saved: true },
+        RunEvent::Started(&record),
+        RunEvent::Resumed(&record),
+        RunEvent::Noted(""),
+        RunEvent::OverBudget { tokens: 2, budget: 1 },
+        RunEvent::IterationStarted(&record),
+        RunEvent::Skipped { record: &record, why: "" },
+        RunEvent::Said(""),
+        RunEvent::CheckStarted(""),
+        RunEvent::CheckEnded(&result),
+        RunEvent::IterationEnded { after: &record, exit: None, ends: None },
+        RunEvent::Delayed { record: &record, until: at(0).wall },
+        RunEvent::Waiting(&record),
+        RunEvent::Paused(&record),
+        RunEvent::ReactionFailed { on: LoopMoment::Wait, run: "", why: "" },
+        RunEvent::Committed { commit: "", branch: None, subject: "" },
+        RunEvent::CommitFailed { why: "" },
+        RunEvent::Pushed { branch: "", remote: "" },
+        RunEvent::PushFailed { why: "" },
+        RunEvent::Rebased { onto: "" },
+        RunEvent::Unsaved { why: "" },
+        RunEvent::Stopping,
+        RunEvent::Finished { record: &record, since: &since, handoff: None, saved: true },
     ];
     let table = include_str!("events.rs");
     for news in all {

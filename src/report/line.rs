@@ -7,10 +7,10 @@ use chrono::{DateTime, FixedOffset};
 
 use super::words::{commands, duration, took};
 use crate::engine::boundary::limits::going_on;
-use crate::engine::evidence::{Evidence, Standing};
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count};
-use crate::engine::usage::{Money, spoken_tokens};
+use crate::engine::usage::{Money, tokens_text};
 
 /// What a start promises.
 pub fn start(subject: &Loop) -> String {
@@ -31,7 +31,7 @@ pub fn limits(subject: &Loop) -> String {
         named(max, count(max, "iteration")),
         named(limits.max_duration_s, duration(limits.max_duration_s.saturating_mul(1000))),
         named(limits.max_cost_micros, Money::from_micros(limits.max_cost_micros).to_string()),
-        named(limits.max_tokens, format!("{} tokens", spoken_tokens(limits.max_tokens))),
+        named(limits.max_tokens, format!("{} tokens", tokens_text(limits.max_tokens))),
     ];
     let named: Vec<String> = named.into_iter().flatten().collect();
     if named.is_empty() {
@@ -128,7 +128,7 @@ fn cost(subject: &Loop) -> Option<String> {
         max => format!("{cost} of {max}"),
     };
     if limits.max_tokens > 0 {
-        let [used, max] = [usage.tokens.total(), limits.max_tokens].map(spoken_tokens);
+        let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
         let _ = write!(text, ", {used} of {max} tokens");
     }
     Some(text)
@@ -144,11 +144,11 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     let failing =
         failing.map(|check| format!("{} {}", clip(&check.run, 60), check.what_happened()));
     parts.extend(match (&evidence.claim, &failing) {
-        (Standing::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
-        (Standing::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
+        (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
+        (ClaimResult::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
         (claim, _) => claim.worded(CLAIM, |because| clip(because, 80)),
     });
-    parts.extend(failing.filter(|_| !matches!(evidence.claim, Standing::Refused(_))));
+    parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];
         parts.push(evidence.progress.worded(changed).to_owned());
@@ -224,9 +224,9 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::boundary::facts::Verdict;
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
+    use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
     use crate::engine::usage::{Tokens, Usage};
 

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 
 use super::words::duration;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::record::Loop;
 use crate::engine::text::clip;
 
@@ -36,40 +36,40 @@ enum Doing {
 
 impl Live {
     /// Takes a moment; says whether something new begins, whose time counts from zero.
-    pub fn hear(&mut self, news: &News<'_>) -> bool {
+    pub fn hear(&mut self, news: &RunEvent<'_>) -> bool {
         match *news {
-            News::Started(record) | News::Resumed(record) => {
+            RunEvent::Started(record) | RunEvent::Resumed(record) => {
                 self.look(record);
                 "starting".clone_into(&mut self.iteration);
             }
-            News::IterationStarted(record) => {
+            RunEvent::IterationStarted(record) => {
                 self.look(record);
                 self.doing = Doing::Iterating;
             }
-            News::CheckStarted(run) => {
+            RunEvent::CheckStarted(run) => {
                 self.doing = Doing::Checking(format!("`{}`", clip(run, 40)));
                 return false;
             }
-            News::CheckEnded(result) => {
+            RunEvent::CheckEnded(result) => {
                 let happened = result.verdict.what_happened(result.exit, result.elapsed_ms);
                 self.check = Some(format!("`{}` {happened}", clip(&result.run, 30)));
                 self.doing = Doing::Iterating;
                 return false;
             }
-            News::IterationEnded { after, .. } => {
+            RunEvent::IterationEnded { after, .. } => {
                 self.cost = spent(after);
                 return false;
             }
-            News::Waiting(record) => {
+            RunEvent::Waiting(record) => {
                 let why = record.state.awaited.as_deref().unwrap_or("the model's service");
                 let what = format!("waiting ({})", clip(why, 40));
                 self.look(record);
                 self.doing = Doing::Idle { what, until: record.state.due };
             }
-            News::Delayed { until, .. } => {
+            RunEvent::Delayed { until, .. } => {
                 self.doing = Doing::Idle { what: "delay".to_owned(), until: Some(until) };
             }
-            News::Stopping => {
+            RunEvent::Stopping => {
                 self.doing = Doing::Stopping;
                 return false;
             }
@@ -120,7 +120,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::boundary::facts::Verdict;
+    use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop, at, result};
     use crate::engine::usage::{Money, Tokens, Usage};
 
@@ -128,25 +128,25 @@ mod tests {
     fn the_line_says_where_the_run_is_and_what_it_waits_for() {
         let mut record = a_loop();
         let mut live = Live::default();
-        live.hear(&News::Started(&record));
+        live.hear(&RunEvent::Started(&record));
         assert_snapshot!(live.line(at(0).wall), @"starting");
-        assert!(live.hear(&News::IterationStarted(&record)), "its time counts from zero");
+        assert!(live.hear(&RunEvent::IterationStarted(&record)), "its time counts from zero");
         assert_snapshot!(live.line(at(0).wall), @"iteration 1/10");
-        assert!(!live.hear(&News::CheckStarted("cargo test")));
+        assert!(!live.hear(&RunEvent::CheckStarted("cargo test")));
         assert_snapshot!(live.line(at(0).wall), @"iteration 1/10 · checking `cargo test`");
-        live.hear(&News::CheckEnded(&result("cargo test", Verdict::Failed)));
+        live.hear(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
         record.state.completed = 1;
         let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
         record.state.usage =
             Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
-        live.hear(&News::IterationStarted(&record));
+        live.hear(&RunEvent::IterationStarted(&record));
         assert_snapshot!(live.line(at(0).wall), @"iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
         record.state.due = Some(at(750).wall);
         record.state.awaited = Some("rate limit".to_owned());
-        live.hear(&News::Waiting(&record));
+        live.hear(&RunEvent::Waiting(&record));
         assert_snapshot!(live.line(at(2).wall), @"waiting (rate limit), 12m 28s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
         assert_snapshot!(live.line(at(900).wall), @"waiting (rate limit), 0s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
-        live.hear(&News::Stopping);
+        live.hear(&RunEvent::Stopping);
         assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · ending the agent, Ctrl-C again kills it · $1.84 · `cargo test` failed (exit 1)");
     }
 }

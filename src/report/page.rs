@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::words::{duration, took};
 use super::{line, run};
-use crate::engine::boundary::facts::Verdict;
 use crate::engine::boundary::limits::going_on;
-use crate::engine::evidence::{Evidence, Standing};
+use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::Driver;
 use crate::engine::record::{Loop, Status};
@@ -134,7 +134,7 @@ fn next(subject: &Loop) -> String {
 fn asks_a_person(subject: &Loop) -> bool {
     let last = subject.state.evidence.as_ref();
     subject.driver() == Driver::Process
-        && last.is_some_and(|last| matches!(last.claim, Standing::Blocked(_)))
+        && last.is_some_and(|last| matches!(last.claim, ClaimResult::Blocked(_)))
 }
 
 /// The command that answers the agent and goes on.
@@ -193,7 +193,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::decide::{apply, decide};
     use crate::engine::boundary::judge::judge;
     use crate::engine::boundary::limits::reached;
     use crate::engine::claim::Claim;
@@ -210,7 +210,7 @@ mod tests {
         facts.checks = vec![result("cargo test", verdict)];
         let judged = judge(&subject, &facts);
         let decision = decide(&judged, &facts);
-        settle(judged, &decision)
+        apply(judged, &decision)
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         passing.checks = vec![result("cargo test", Verdict::Passed)];
         let judged = judge(&judge(&subject, &failing).after, &passing);
         let decision = decide(&judged, &passing);
-        assert_snapshot!(finish(&settle(judged, &decision), &Since::default(), None), @"
+        assert_snapshot!(finish(&apply(judged, &decision), &Since::default(), None), @"
         loop haaaaaaa: completed, checked after 2 iterations
           why      a check that had failed now passes
           time     1m awake (last iterations: 1m, 0ms)

@@ -4,13 +4,14 @@
 use chrono::{DateTime, FixedOffset, Utc};
 
 use super::words::took;
-use crate::engine::boundary::facts::{CheckResult, Verdict};
 use crate::engine::boundary::judge::exited;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
+use crate::engine::evidence::check::CheckResult;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Ending, Outcome, Proof};
 use crate::engine::text::{self, clip, count};
-use crate::engine::usage::spoken_tokens;
+use crate::engine::usage::tokens_text;
 
 /// The most of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
@@ -32,7 +33,7 @@ pub enum Tone {
 
 /// One line, without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct ProgressLine {
     pub tone: Tone,
     /// `[10:02:10] WARNING: …`
     pub text: String,
@@ -40,50 +41,50 @@ pub struct Line {
 
 /// What is said of a moment at `at`, the time on the user's own wall. The agent's words and the live line's
 /// moments come to no line.
-pub fn lines(news: &News<'_>, at: DateTime<FixedOffset>) -> Vec<Line> {
+pub fn lines(news: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let said = match *news {
-        News::Started(record) => vec![plain(started(record))],
-        News::Resumed(record) => resumed(record),
-        News::Noted(text) => vec![plain(format!("Note: {text}"))],
-        News::OverBudget { tokens, budget } => vec![warning(format!(
+        RunEvent::Started(record) => vec![plain(started(record))],
+        RunEvent::Resumed(record) => resumed(record),
+        RunEvent::Noted(text) => vec![plain(format!("Note: {text}"))],
+        RunEvent::OverBudget { tokens, budget } => vec![warning(format!(
             "Prompt exceeds its budget: about {} of {} tokens; sent all the same",
-            spoken_tokens(tokens),
-            spoken_tokens(budget)
+            tokens_text(tokens),
+            tokens_text(budget)
         ))],
-        News::IterationStarted(record) => {
+        RunEvent::IterationStarted(record) => {
             vec![plain(format!("Iteration {} starting...", numbered(record, record.iteration())))]
         }
-        News::Skipped { record, why } => {
+        RunEvent::Skipped { record, why } => {
             let iteration = numbered(record, record.iteration());
             vec![warning(format!("Iteration {iteration} skipped: {}", short(why)))]
         }
-        News::CheckEnded(result) => checked(result),
-        News::IterationEnded { after, exit, ends } => iteration_ended(after, exit, ends),
-        News::Delayed { record, until } => {
+        RunEvent::CheckEnded(result) => checked(result),
+        RunEvent::IterationEnded { after, exit, ends } => iteration_ended(after, exit, ends),
+        RunEvent::Delayed { record, until } => {
             let iteration = record.iteration();
             vec![plain(format!("Iteration {iteration} starts at {}", second(until, at)))]
         }
-        News::Waiting(record) => vec![plain(waiting(record, at))],
-        News::Paused(record) => vec![plain(format!(
+        RunEvent::Waiting(record) => vec![plain(waiting(record, at))],
+        RunEvent::Paused(record) => vec![plain(format!(
             "Paused before iteration {}. Resume with: {}",
             numbered(record, record.iteration()),
             resume(record)
         ))],
-        News::ReactionFailed { on, run, why } => {
+        RunEvent::ReactionFailed { on, run, why } => {
             let (run, why) = (short(run), short(why));
             vec![warning(format!("Reaction to {} failed: `{run}`: {why}", on.label()))]
         }
-        News::Unsaved { why } => vec![error(format!(
+        RunEvent::Unsaved { why } => vec![error(format!(
             "State cannot be written: {}. The run goes on with its limits; this is said once",
             short(why)
         ))],
-        News::Finished { record, saved, .. } => finished(record, saved),
-        News::Committed { .. }
-        | News::CommitFailed { .. }
-        | News::Pushed { .. }
-        | News::PushFailed { .. }
-        | News::Rebased { .. } => vec![git(news)],
-        News::Said(_) | News::CheckStarted(_) | News::Stopping => Vec::new(),
+        RunEvent::Finished { record, saved, .. } => finished(record, saved),
+        RunEvent::Committed { .. }
+        | RunEvent::CommitFailed { .. }
+        | RunEvent::Pushed { .. }
+        | RunEvent::PushFailed { .. }
+        | RunEvent::Rebased { .. } => vec![git(news)],
+        RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
     };
     let stamp = at.format("[%H:%M:%S]");
     said.into_iter()
@@ -93,7 +94,7 @@ pub fn lines(news: &News<'_>, at: DateTime<FixedOffset>) -> Vec<Line> {
                 Tone::Warning => "WARNING: ",
                 Tone::Error => "ERROR: ",
             };
-            Line { tone, text: format!("{stamp} {mark}{text}") }
+            ProgressLine { tone, text: format!("{stamp} {mark}{text}") }
         })
         .collect()
 }
@@ -245,17 +246,17 @@ fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
 }
 
-fn git(news: &News<'_>) -> Said {
+fn git(news: &RunEvent<'_>) -> Said {
     match *news {
-        News::Committed { commit, branch, subject } => {
+        RunEvent::Committed { commit, branch, subject } => {
             let commit = commit.get(..12).unwrap_or(commit);
             let branch = branch.unwrap_or("no branch");
             plain(format!("Committed {commit} on {branch}: {}", short(subject)))
         }
-        News::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
-        News::Rebased { onto } => plain(format!("Rebased onto {onto}")),
+        RunEvent::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
+        RunEvent::Rebased { onto } => plain(format!("Rebased onto {onto}")),
         // Said whole, as far as it is one line: the way out comes last.
-        News::CommitFailed { why } | News::PushFailed { why } => {
+        RunEvent::CommitFailed { why } | RunEvent::PushFailed { why } => {
             let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
             warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))
         }

@@ -2,7 +2,7 @@ use chrono::TimeDelta;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::boundary::decide::{Decision, decide, settle};
+use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
@@ -10,7 +10,7 @@ use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
 use crate::engine::record::Status;
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::Proof;
-use crate::engine::record::run::On;
+use crate::engine::record::run::LoopMoment;
 use crate::engine::words::handoff::Since;
 
 /// A run as a pipe shows it. It begins at ten o'clock on the user's wall.
@@ -25,7 +25,7 @@ impl Told {
         Self { record, ms: 0, text: String::new() }
     }
 
-    fn hear(&mut self, news: &News<'_>) {
+    fn hear(&mut self, news: &RunEvent<'_>) {
         let ten = DateTime::parse_from_rfc3339("2026-11-18T10:00:00+02:00").unwrap();
         for line in lines(news, ten + TimeDelta::milliseconds(self.ms)) {
             self.text.push_str(&line.text);
@@ -34,18 +34,18 @@ impl Told {
     }
 
     fn start(mut self) -> Self {
-        self.hear(&News::Started(&self.record.clone()));
+        self.hear(&RunEvent::Started(&self.record.clone()));
         self
     }
 
     fn resume(mut self) -> Self {
-        self.hear(&News::Resumed(&self.record.clone()));
+        self.hear(&RunEvent::Resumed(&self.record.clone()));
         self
     }
 
     /// An iteration of so many milliseconds whose agent exits so, to the boundary's decision.
     fn iterate(&mut self, ms: u32, exit: i32, change: impl FnOnce(&mut Facts)) {
-        self.hear(&News::IterationStarted(&self.record.clone()));
+        self.hear(&RunEvent::IterationStarted(&self.record.clone()));
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
@@ -55,7 +55,7 @@ impl Told {
         let judged = judge(&self.record, &facts);
         let decision = decide(&judged, &facts);
         let counted = judged.counted;
-        self.record = settle(judged, &decision);
+        self.record = apply(judged, &decision);
         self.ms += i64::from(ms);
         let after = self.record.clone();
         if counted {
@@ -63,10 +63,10 @@ impl Told {
                 Some(ProcessEnd::Exit(code)) => Some(code),
                 _ => None,
             };
-            self.hear(&News::IterationEnded { after: &after, exit, ends: after.outcome() });
+            self.hear(&RunEvent::IterationEnded { after: &after, exit, ends: after.outcome() });
         }
         if let Decision::Wait { .. } = decision {
-            self.hear(&News::Waiting(&after));
+            self.hear(&RunEvent::Waiting(&after));
         }
         if !after.is_live() {
             self.finish();
@@ -75,8 +75,8 @@ impl Told {
 
     /// Ctrl-C so many milliseconds into an iteration, which counts.
     fn interrupt(&mut self, ms: u32) {
-        self.hear(&News::IterationStarted(&self.record.clone()));
-        self.hear(&News::Stopping);
+        self.hear(&RunEvent::IterationStarted(&self.record.clone()));
+        self.hear(&RunEvent::Stopping);
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
@@ -86,14 +86,14 @@ impl Told {
         self.ms += i64::from(ms);
         let after = self.record.clone();
         let ends = Some(Outcome::Interrupted);
-        self.hear(&News::IterationEnded { after: &after, exit: None, ends });
+        self.hear(&RunEvent::IterationEnded { after: &after, exit: None, ends });
         self.end(Outcome::Interrupted, "interrupted at the keyboard");
     }
 
     fn finish(&mut self) {
         let (record, since) = (self.record.clone(), Since::default());
         let finished =
-            News::Finished { record: &record, since: &since, handoff: None, saved: true };
+            RunEvent::Finished { record: &record, since: &since, handoff: None, saved: true };
         self.hear(&finished);
     }
 
@@ -168,7 +168,7 @@ fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
     told.record.state.status = Status::Running;
     told.record.state.ending = None;
     let mut told = told.resume();
-    told.hear(&News::IterationStarted(&told.record.clone()));
+    told.hear(&RunEvent::IterationStarted(&told.record.clone()));
     assert_snapshot!(told.text, @"
     [10:04:18] Iteration 5/10 starting...
     [10:04:30] Interrupted. State saved. Resume with: crew resume build
@@ -210,10 +210,10 @@ fn claims_checks_and_gates_are_told_as_they_happen() {
     let mut record = a_loop_with(&[("cargo test", Role::Verify), ("cargo fmt", Role::Gate)]);
     record.contract.run = build(5).contract.run;
     let mut told = Told::of(record);
-    told.hear(&News::CheckEnded(&result("cargo test", Verdict::Failed)));
-    told.hear(&News::CheckEnded(&result("cargo fmt", Verdict::Passed)));
-    told.hear(&News::CheckEnded(&result("make", Verdict::TimedOut)));
-    told.hear(&News::CheckEnded(&result("make", Verdict::Unknown)));
+    told.hear(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
+    told.hear(&RunEvent::CheckEnded(&result("cargo fmt", Verdict::Passed)));
+    told.hear(&RunEvent::CheckEnded(&result("make", Verdict::TimedOut)));
+    told.hear(&RunEvent::CheckEnded(&result("make", Verdict::Unknown)));
     let checks = |test, fmt| vec![result("cargo test", test), result("cargo fmt", fmt)];
     told.iterate(1000, 0, |facts| {
         facts.seen.claim = Claim::Success;
@@ -263,28 +263,30 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
     let mut told = Told::of(record.clone());
     let until = at(30).wall;
     for news in [
-        News::Noted("nothing is checked"),
-        News::OverBudget { tokens: 120_000, budget: 100_000 },
-        News::Skipped { record: &record, why: "`make ready` exited\nwith status 1" },
-        News::Delayed { record: &record, until },
-        News::Paused(&record),
-        News::ReactionFailed {
-            on: On::Finish,
+        RunEvent::Noted("nothing is checked"),
+        RunEvent::OverBudget { tokens: 120_000, budget: 100_000 },
+        RunEvent::Skipped { record: &record, why: "`make ready` exited\nwith status 1" },
+        RunEvent::Delayed { record: &record, until },
+        RunEvent::Paused(&record),
+        RunEvent::ReactionFailed {
+            on: LoopMoment::Finish,
             run: "notify-send done",
             why: "exited with status 1",
         },
-        News::Committed {
+        RunEvent::Committed {
             commit: "1a2b3c4d5e6f7a8b9c0d",
             branch: Some("main"),
             subject: "Mend the parser",
         },
-        News::CommitFailed { why: "commit failed (unfinished): a merge is under way; finish it" },
-        News::Pushed { branch: "feat/auth", remote: "origin" },
-        News::PushFailed { why: "push failed (auth): no key; add one" },
-        News::Rebased { onto: "main" },
-        News::Unsaved { why: "no space left on device" },
-        News::Said("never a line of crew's"),
-        News::CheckStarted("cargo test"),
+        RunEvent::CommitFailed {
+            why: "commit failed (unfinished): a merge is under way; finish it",
+        },
+        RunEvent::Pushed { branch: "feat/auth", remote: "origin" },
+        RunEvent::PushFailed { why: "push failed (auth): no key; add one" },
+        RunEvent::Rebased { onto: "main" },
+        RunEvent::Unsaved { why: "no space left on device" },
+        RunEvent::Said("never a line of crew's"),
+        RunEvent::CheckStarted("cargo test"),
     ] {
         told.hear(&news);
     }
@@ -328,7 +330,7 @@ fn every_way_to_end_has_its_line() {
     }
     told.end(Outcome::Interrupted, "SIGTERM");
     let (record, since) = (told.record.clone(), Since::default());
-    told.hear(&News::Finished { record: &record, since: &since, handoff: None, saved: false });
+    told.hear(&RunEvent::Finished { record: &record, since: &since, handoff: None, saved: false });
     assert_snapshot!(told.text, @"
     [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)
     [10:00:00] Completed, claimed: the time limit of 4h is reached; nothing was checked (3 iterations completed, total: 2m16s)

@@ -15,15 +15,15 @@ fn a_closing_event_that_says_error_or_is_missing_is_a_failure_and_leaves_no_clai
             r#"{{"type":"result","subtype":"{subtype}","is_error":{is_error},"result":"Oh no."}}"#
         )
     };
-    let failed = || Closing::Failed("the agent's closing event says error: Oh no.".to_owned());
+    let failed = || AgentClosing::Failed("the agent's closing event says error: Oh no.".to_owned());
     let table = [
-        (CLAIM.to_owned(), Closing::Missing, false),
-        (format!("{CLAIM}\n{DONE}"), Closing::Plain, true),
+        (CLAIM.to_owned(), AgentClosing::Missing, false),
+        (format!("{CLAIM}\n{DONE}"), AgentClosing::Plain, true),
         (format!("{CLAIM}\n{}", error("success", true)), failed(), false),
         (format!("{CLAIM}\n{}", error("error_during_execution", false)), failed(), false),
         (format!("{CLAIM}\n{}", error("error_max_budget_usd", true)), failed(), false),
-        (format!("{CLAIM}\n{}", error("error_max_turns", true)), Closing::Plain, false),
-        (format!("{}\n{CLAIM}\n{DONE}", error("success", true)), Closing::Plain, true),
+        (format!("{CLAIM}\n{}", error("error_max_turns", true)), AgentClosing::Plain, false),
+        (format!("{}\n{CLAIM}\n{DONE}", error("success", true)), AgentClosing::Plain, true),
     ];
     for (stream, closing, is_claim) in table {
         let report = read(&stream).0;

@@ -14,8 +14,8 @@ use self::spent::Spent;
 use super::open::OpenWork;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{OutputReader, Report};
-use crate::engine::boundary::facts::{ApiError, Closing};
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
+use crate::engine::boundary::facts::{AgentClosing, ApiError};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::{api_error, reset};
 
 mod events;
@@ -45,7 +45,7 @@ pub(super) fn agent() -> Agent {
     Agent {
         name: NAME.to_owned(),
         command: owned(&[NAME, "-p", "--output-format", "stream-json", "--verbose"]),
-        prompt: PromptDoor::Stdin,
+        prompt: PromptVia::Stdin,
         dialect: Dialect::Claude,
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: Some("--max-turns".to_owned()),
@@ -137,9 +137,9 @@ impl OutputReader for Claude {
         };
         let error = if cut { None } else { self.api_error(now) };
         let closing = match ending.map(|ending| &ending.failed) {
-            None => Closing::Missing,
-            Some(Some(how)) if !cut && error.is_none() => Closing::Failed(how.clone()),
-            Some(_) => Closing::Plain,
+            None => AgentClosing::Missing,
+            Some(Some(how)) if !cut && error.is_none() => AgentClosing::Failed(how.clone()),
+            Some(_) => AgentClosing::Plain,
         };
         Report {
             final_message,

@@ -7,17 +7,17 @@ use std::io::{IsTerminal, stderr, stdout};
 
 use self::screen::Screen;
 use super::print;
-use crate::engine::events::{Listener, News};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Outcome, Proof};
 use crate::report::events::Events;
 use crate::report::page;
-use crate::report::progress::{Line, Tone, lines};
+use crate::report::progress::{ProgressLine, Tone, lines};
 use crate::world::{clock, env};
 
 /// How a run was asked to sound.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Manner {
+pub struct OutputMode {
     /// Events on standard output; lines go to standard error.
     pub json: bool,
     /// Only what went wrong, on standard error.
@@ -28,15 +28,15 @@ pub struct Manner {
 
 /// Says what it hears.
 #[derive(Debug)]
-pub struct Voice {
-    manner: Manner,
+pub struct Reporter {
+    manner: OutputMode,
     events: Option<Events>,
     screen: Option<Screen>,
 }
 
-impl Voice {
+impl Reporter {
     /// The voice that fits this process's output and the environment.
-    pub fn new(manner: Manner) -> Self {
+    pub fn new(manner: OutputMode) -> Self {
         let is_live = !manner.json && !manner.quiet && has_a_screen();
         Self {
             manner,
@@ -45,10 +45,12 @@ impl Voice {
         }
     }
 
-    fn say(&self, line: &Line) {
+    fn say(&self, line: &ProgressLine) {
         match (self.manner, line.tone) {
-            (Manner { quiet: true, .. }, Tone::Plain) => {}
-            (Manner { quiet: true, .. } | Manner { json: true, .. }, _) => self.err(&line.text),
+            (OutputMode { quiet: true, .. }, Tone::Plain) => {}
+            (OutputMode { quiet: true, .. } | OutputMode { json: true, .. }, _) => {
+                self.err(&line.text);
+            }
             _ => self.out(&line.text),
         }
     }
@@ -67,8 +69,8 @@ impl Voice {
         }
     }
 
-    fn ending(&mut self, news: &News<'_>) {
-        let News::Finished { record, since, handoff, .. } = *news else { return };
+    fn ending(&mut self, news: &RunEvent<'_>) {
+        let RunEvent::Finished { record, since, handoff, .. } = *news else { return };
         if let Some(screen) = &self.screen {
             screen.clear();
         }
@@ -86,23 +88,23 @@ impl Voice {
     }
 }
 
-impl Listener for Voice {
-    fn hear(&mut self, news: &News<'_>) {
-        if let (News::Said(_), false) = (news, self.manner.verbose) {
+impl EventSink for Reporter {
+    fn hear(&mut self, news: &RunEvent<'_>) {
+        if let (RunEvent::Said(_), false) = (news, self.manner.verbose) {
             return;
         }
         if let Some(events) = &mut self.events {
             print::json(&events.event(news, clock::now().wall));
         }
-        if let (Some(screen), false) = (&mut self.screen, matches!(news, News::Said(_))) {
+        if let (Some(screen), false) = (&mut self.screen, matches!(news, RunEvent::Said(_))) {
             screen.hear(news);
         }
         match news {
-            News::Said(_) if self.manner.json => {}
-            News::Said(text) => self.out(text),
-            News::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
-            News::Noted(_) => {}
-            News::Finished { record, .. }
+            RunEvent::Said(_) if self.manner.json => {}
+            RunEvent::Said(text) => self.out(text),
+            RunEvent::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
+            RunEvent::Noted(_) => {}
+            RunEvent::Finished { record, .. }
                 if self.manner.quiet && record.outcome() != Some(Outcome::Completed) =>
             {
                 for line in lines(news, clock::local()) {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use crate::cmd::print;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::text::clean;
 use crate::report::live::Live;
 use crate::world::clock::{self, Stopwatch};
@@ -36,7 +36,7 @@ impl Screen {
     }
 
     /// Takes a moment to the line.
-    pub fn hear(&mut self, news: &News<'_>) {
+    pub fn hear(&mut self, news: &RunEvent<'_>) {
         if self.live.hear(news) {
             self.since = Stopwatch::start();
         }

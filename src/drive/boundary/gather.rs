@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use crate::drive::run::missing;
-use crate::engine::boundary::facts::{CheckResult, Facts, Seen, Verdict};
+use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::boundary::wants::wants;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
+use crate::engine::evidence::check::CheckResult;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Check;
 use crate::engine::text::plain;
@@ -56,7 +58,7 @@ pub fn gather(
     seen: Seen,
     usage: Option<Usage>,
     stop: &dyn Fn() -> bool,
-    tell: &dyn Fn(&News<'_>),
+    tell: &dyn Fn(&RunEvent<'_>),
 ) -> Option<Facts> {
     let within = Within::of(subject, seen.agent.missed_ms);
     let looks = seen.looks(&subject.contract);
@@ -91,7 +93,7 @@ pub fn each(
     home: &Home,
     subject: &Loop,
     stop: &dyn Fn() -> bool,
-    tell: &dyn Fn(&News<'_>),
+    tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
     let mut done: Vec<CheckResult> = Vec::new();
@@ -114,11 +116,11 @@ fn told(
     check: &Check,
     within: &Within,
     stop: &dyn Fn() -> bool,
-    tell: &dyn Fn(&News<'_>),
+    tell: &dyn Fn(&RunEvent<'_>),
 ) -> Option<CheckResult> {
-    tell(&News::CheckStarted(&check.run));
+    tell(&RunEvent::CheckStarted(&check.run));
     let result = run(home, subject, check, within, stop)?;
-    tell(&News::CheckEnded(&result));
+    tell(&RunEvent::CheckEnded(&result));
     Some(result)
 }
 

@@ -12,11 +12,11 @@ use chrono::{DateTime, Utc};
 use self::gather::gather;
 use super::end;
 use super::session::undelivered;
-use crate::engine::boundary::decide::{Decision, Hold, decide, settle};
-use crate::engine::boundary::facts::{Facts, Order, Seen};
+use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
+use crate::engine::boundary::facts::{ControlRequest, Facts, Seen};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::record::owner::SessionMemory;
@@ -25,7 +25,7 @@ use crate::engine::usage::Usage;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::home::{Home, hash};
-use crate::world::store::view::{self, Sight};
+use crate::world::store::view::{self, ViewState};
 use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
 use crate::world::{clock, environment};
 
@@ -37,14 +37,14 @@ pub struct Open {
     /// The record as the boundary found it.
     pub before: Loop,
     /// What was found in the checkout, to be journalled with the record.
-    sight: Sight,
+    sight: ViewState,
     /// `None` for a boundary that only memory will have.
     lock: Option<Lock>,
 }
 
 /// What a driver adds to the record.
 #[derive(Debug, Clone, Default)]
-pub struct Closing {
+pub struct DriverNotes {
     pub memory: SessionMemory,
     /// Ends a loop that would go on or wait.
     pub veto: Option<Ending>,
@@ -151,11 +151,11 @@ pub fn open_remembered(home: &Home, before: Loop) -> Open {
 impl Open {
     /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed. A
     /// cancel outranks a pause, wherever it comes from.
-    pub fn order(&self) -> Option<Order> {
+    pub fn order(&self) -> Option<ControlRequest> {
         match store::order(&self.home, &self.before.id) {
-            None | Some(Order::Pause) if self.sight == Sight::Deactivated => {
+            None | Some(ControlRequest::Pause) if self.sight == ViewState::Deactivated => {
                 let reason = Some(end::SWITCHED_OFF.to_owned());
-                Some(Order::Cancel { by: "user".to_owned(), reason })
+                Some(ControlRequest::Cancel { by: "user".to_owned(), reason })
             }
             filed => filed,
         }
@@ -167,7 +167,7 @@ impl Open {
         seen: Seen,
         usage: Option<Usage>,
         stop: &dyn Fn() -> bool,
-        tell: &dyn Fn(&News<'_>),
+        tell: &dyn Fn(&RunEvent<'_>),
     ) -> Option<Facts> {
         gather(&self.home, &self.before, seen, usage, stop, tell)
     }
@@ -179,14 +179,14 @@ impl Open {
 
     /// Judges, decides and records on the record as it is now. `None` when the iteration that was looked at
     /// is no longer the one that runs: this boundary counts nothing.
-    pub fn record(mut self, mut facts: Facts, closing: Closing) -> Result<Option<Recorded>> {
+    pub fn record(mut self, mut facts: Facts, closing: DriverNotes) -> Result<Option<Recorded>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
         let mut record = held.load()?;
         if !is_the_same_iteration(&self.before, &record) {
             return Ok(None);
         }
-        if view::look(&record) == Sight::Deactivated {
-            self.sight = Sight::Deactivated;
+        if view::look(&record) == ViewState::Deactivated {
+            self.sight = ViewState::Deactivated;
         }
         if let Some(order) = self.order() {
             facts.seen.order = Some(order);
@@ -206,7 +206,7 @@ impl Open {
     pub fn record_or_remember(
         self,
         mut facts: Facts,
-        closing: Closing,
+        closing: DriverNotes,
     ) -> Option<(Boundary, Option<Error>)> {
         let before = self.before.clone();
         let order = self.order();
@@ -228,9 +228,9 @@ impl Open {
     fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
         let now = facts.now;
         let what = match self.sight {
-            Sight::Altered => Some("state.json was altered; written again"),
-            Sight::Missing => Some("state.json was deleted; written again"),
-            Sight::AsWritten | Sight::Deactivated => None,
+            ViewState::Altered => Some("state.json was altered; written again"),
+            ViewState::Missing => Some("state.json was deleted; written again"),
+            ViewState::AsWritten | ViewState::Deactivated => None,
         };
         if let Some(what) = what {
             held.note(record, now, what)?;
@@ -269,7 +269,7 @@ struct Concluded {
     next: Loop,
 }
 
-fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
+fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let judged = judge(record, facts);
     let decision = match (decide(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
@@ -284,7 +284,7 @@ fn conclude(record: &Loop, facts: &Facts, closing: Closing) -> Concluded {
         Some(lost) if !is_spared => Decision::Finish(lost),
         _ => decision,
     };
-    let mut next = settle(judged.clone(), &decision);
+    let mut next = apply(judged.clone(), &decision);
     next.state.session = closing.memory;
     if let Decision::Hold(Hold::Background(_)) = decision {
         next.state.due = closing.hold_until;

@@ -11,8 +11,8 @@ use super::end::owner_is_gone;
 use super::install::{HOOKS, MANIFEST, PROGRAMS};
 use crate::engine::boundary::limits::going_on;
 use crate::engine::doctor::{
-    Client, Facts, Folder, Home as HomeFact, LoopFact, NAME, PLUGIN, Plugin, Program, Settings,
-    Trouble,
+    Client, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, LoopTrouble,
+    NAME, PLUGIN, Plugin, Program,
 };
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::{Loop, LoopId, Status};
@@ -33,14 +33,14 @@ const TEXT_BYTES: u64 = 4 << 20;
 const QUIET_HOURS: i64 = 24;
 
 /// Looks at this machine from `here`.
-pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> Facts {
+pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
     let (program, client) = the_client(here, named);
     let ask = |words: &[&str]| client::ask(program.as_deref()?, words, here).ok();
     let told = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let source = source.and_then(|text| marketplace(&text).ok().flatten());
     let (loops, unreadable) = the_loops(home);
-    Facts {
+    DoctorFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         folder: the_folder(source, told.as_deref()).map(|path| look_into(path, here)),
         client,
@@ -118,7 +118,7 @@ fn the_program(folder: &Path, here: &Path) -> (PathBuf, Program) {
 
 /// The client's settings files that are there and count here. Clients differ in where they look for a
 /// project's from a folder below its root, so both places are looked at.
-fn the_settings(here: &Path) -> Vec<Settings> {
+fn the_settings(here: &Path) -> Vec<ClientSettings> {
     let managed = if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode/managed-settings.json"
     } else {
@@ -135,9 +135,11 @@ fn the_settings(here: &Path) -> Vec<Settings> {
     }
     let read = |(path, managed): (PathBuf, bool)| match disk::read_text(&path, TEXT_BYTES) {
         Ok(text) => text.map(|text| settings(path, &text, managed)),
-        Err(error) => {
-            Some(Settings { path, broken: Some(error.to_string()), ..Settings::default() })
-        }
+        Err(error) => Some(ClientSettings {
+            path,
+            broken: Some(error.to_string()),
+            ..ClientSettings::default()
+        }),
     };
     files.into_iter().filter_map(read).collect()
 }
@@ -213,11 +215,11 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
         }
     }
     // Of the interrupted ones only the newest: every loop keeps its record for good.
-    troubled.extend(interrupted.map(|record| fact(&record, Trouble::Interrupted)));
+    troubled.extend(interrupted.map(|record| fact(&record, LoopTrouble::Interrupted)));
     (troubled, unreadable)
 }
 
-fn fact(record: &Loop, trouble: Trouble) -> LoopFact {
+fn fact(record: &Loop, trouble: LoopTrouble) -> LoopFact {
     LoopFact {
         id: record.id.clone(),
         checkout: record.place.checkout.clone(),
@@ -226,13 +228,13 @@ fn fact(record: &Loop, trouble: Trouble) -> LoopFact {
     }
 }
 
-fn trouble(home: &Home, record: &Loop) -> Option<Trouble> {
+fn trouble(home: &Home, record: &Loop) -> Option<LoopTrouble> {
     if owner_is_gone(home, record) {
-        return Some(Trouble::OwnerGone);
+        return Some(LoopTrouble::OwnerGone);
     }
     let hours = (clock::now().wall - record.state.began.wall).num_hours();
     (record.state.status == Status::Running && hours >= QUIET_HOURS)
-        .then_some(Trouble::Quiet { hours })
+        .then_some(LoopTrouble::Quiet { hours })
 }
 
 /// Temporary files whose writer is gone.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use chrono::DateTime;
 
-use crate::drive::control::By;
+use crate::drive::control::Actor;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::handoff::{Since, file_name, page};
 use crate::parse::handoff_words::is_kind;
@@ -16,7 +16,7 @@ use crate::world::store::{self, LOCK_WAIT, view};
 use crate::world::{clock, git};
 
 /// Writes a handoff page of the given type, journals whose it is, and gives its path.
-pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: By) -> Result<PathBuf> {
+pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
     if !is_kind(kind) {
         bail!("{kind:?} is no type of a handoff\nhint: one plain word, such as task or review");
     }

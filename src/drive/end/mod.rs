@@ -24,7 +24,7 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::process::{descendants, groups, unix};
 use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::view::{self, Sight};
+use crate::world::store::view::{self, ViewState};
 use crate::world::store::{self, LOCK_WAIT, StoreError, wakes};
 use crate::world::{clock, git, host};
 
@@ -43,7 +43,7 @@ const CREW_STEP: Duration = Duration::from_millis(50);
 
 /// A loop that is over, with what its page tells.
 #[derive(Debug)]
-pub struct Ended {
+pub struct EndedLoop {
     pub record: Loop,
     pub since: Since,
     /// The handoff; `None` for a completed loop, or where it could not be written.
@@ -51,14 +51,14 @@ pub struct Ended {
 }
 
 /// Does the once-only work of an ending, but for what somebody else has done or is doing.
-pub fn wind_up(home: &Home, record: Loop) -> Ended {
+pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let mut since = git::since(&record);
     since.diffstat.truncate(start_bytes(&since.diffstat, 6000).len());
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
         let handed_off = record.outcome() != Some(Outcome::Completed);
         let handoff = handed_off.then(|| view::newest_handoff(&record)).flatten();
-        return Ended { record, since, handoff };
+        return EndedLoop { record, since, handoff };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let now = clock::now().wall;
@@ -75,7 +75,7 @@ pub fn wind_up(home: &Home, record: Loop) -> Ended {
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }
-    Ended { record, since, handoff: handoff.flatten() }
+    EndedLoop { record, since, handoff: handoff.flatten() }
 }
 
 fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
@@ -198,8 +198,8 @@ pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
 
 /// What became of an attempt to end a loop from outside a boundary.
 #[derive(Debug)]
-pub enum Attempt {
-    Ended(Box<Ended>),
+pub enum EndAttempt {
+    Ended(Box<EndedLoop>),
     /// It was over already.
     Over(Box<Loop>),
     /// A boundary is being recorded; it obeys the order that was left.
@@ -209,22 +209,27 @@ pub enum Attempt {
 /// Cancels a loop: the order first, so that nothing in flight can go on, then the record. The agent's turn goes
 /// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
 /// but would start a process at every tool call of every session, with a loop or without.
-pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<EndAttempt> {
     let _lock = between_starts(home, id)?;
     cancel_under(home, id, by, reason)
 }
 
 /// The same for whoever keeps other starts in the working tree out already.
-pub fn cancel_under(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<Attempt> {
+pub fn cancel_under(
+    home: &Home,
+    id: &LoopId,
+    by: &str,
+    reason: Option<&str>,
+) -> Result<EndAttempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {
-        return Ok(Attempt::Over(Box::new(record)));
+        return Ok(EndAttempt::Over(Box::new(record)));
     }
     store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
     let ended = end(home, id, Ending::cancelled(by, reason), LOCK_WAIT);
     ended.or_else(|error| match life(&record.state.owner) {
         // Where nothing can be recorded the order stands all the same.
-        Life::Alive => Ok(Attempt::LeftToTheBoundary),
+        Life::Alive => Ok(EndAttempt::LeftToTheBoundary),
         Life::Gone | Life::Elsewhere => Err(error),
     })
 }
@@ -240,9 +245,9 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
 }
 
 /// Ends a paused loop that was switched off in its view: no boundary will look at it. `None` for any other.
-pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<Attempt>> {
+pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     let is_paused = record.state.status == Status::Paused;
-    if !is_paused || view::look(record) != Sight::Deactivated {
+    if !is_paused || view::look(record) != ViewState::Deactivated {
         return Ok(None);
     }
     end(home, &record.id, Ending::cancelled("user", Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
@@ -278,10 +283,10 @@ pub fn end_groups(home: &Home, record: &Loop) {
 }
 
 /// Ends a loop whose owner is gone.
-pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<Attempt> {
+pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<EndAttempt> {
     let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
     let attempt = end(home, id, ending, wait)?;
-    if let Attempt::Ended(ended) = &attempt
+    if let EndAttempt::Ended(ended) = &attempt
         && ended.record.driver() == Driver::Process
     {
         end_leftovers(home, &ended.record);
@@ -290,21 +295,21 @@ pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<
 }
 
 /// Ends a loop from outside a boundary.
-pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<Attempt> {
+pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<EndAttempt> {
     let held = match store::hold(home, id, wait) {
         Ok(held) => held,
-        Err(StoreError::Busy(_)) => return Ok(Attempt::LeftToTheBoundary),
+        Err(StoreError::Busy(_)) => return Ok(EndAttempt::LeftToTheBoundary),
         Err(error) => return Err(error.into()),
     };
     let mut record = held.load()?;
     if !record.is_live() {
-        return Ok(Attempt::Over(Box::new(record)));
+        return Ok(EndAttempt::Over(Box::new(record)));
     }
     let what = ending.why.clone();
     ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
-    Ok(Attempt::Ended(Box::new(wind_up(home, record))))
+    Ok(EndAttempt::Ended(Box::new(wind_up(home, record))))
 }
 
 /// Waits for the crew of a run that is over, which may still commit and push, and refuses where it stays.

@@ -18,7 +18,7 @@ pub use self::folder::{Laid, place};
 
 /// For whom the plugin is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum InstallScope {
     /// This person, everywhere.
     User,
     /// Everybody who works in this repository.
@@ -27,7 +27,7 @@ pub enum Scope {
     Local,
 }
 
-impl Scope {
+impl InstallScope {
     /// The client's word.
     pub fn label(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ impl Scope {
 }
 
 /// Lays the plugin down and registers it for this person.
-pub fn install(scope: Scope, named: Option<&Path>) -> Result<Laid> {
+pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
     let laid = folder::lay_down()?;
     let here = env::current_folder()?;
     let from = laid.folder.display().to_string();
@@ -170,7 +170,7 @@ fn same(one: &Path, other: &Path) -> bool {
 /// is others' too: it is left, and named.
 fn forget(client: &Path, plugin: &Plugin, here: &Path) -> Result<Option<PathBuf>> {
     let folder = plugin.project.as_deref().unwrap_or(here);
-    if plugin.scope == Scope::Project.label() {
+    if plugin.scope == InstallScope::Project.label() {
         return Ok(Some(folder.to_owned()));
     }
     // The settings of a repository that is gone are gone with it.

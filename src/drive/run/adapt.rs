@@ -9,7 +9,7 @@ use crate::drive::start::agent::has_program;
 use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
 use crate::drive::start::settings;
 use crate::engine::record::Loop;
-use crate::engine::record::run::{GitSteps, Pace, Run};
+use crate::engine::record::run::{GitSteps, IterationTimes, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
@@ -106,7 +106,7 @@ fn still(had: Run, options: &RunOptions) -> Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
         may_sleep: had.may_sleep || options.no_awake,
-        pace: Pace {
+        pace: IterationTimes {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),
             idle_timeout_s: options.idle_timeout.map_or(had.pace.idle_timeout_s, whole_seconds),
             delay_s: options.delay.map_or(had.pace.delay_s, whole_seconds),

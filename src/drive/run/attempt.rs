@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::watch::Watcher;
 use super::{Runner, prompt};
 use crate::agents::{self, Ask, Launch, Report};
-use crate::engine::boundary::facts::{AgentEnd, ProcessEnd};
+use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd};
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::claim::Claim;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::evidence::TAIL_CHARS;
 use crate::engine::evidence::size::Size;
-use crate::engine::record::run::{On, Run};
+use crate::engine::record::run::{LoopMoment, Run};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::world::clock;
@@ -24,43 +24,43 @@ use crate::world::store::logs;
 
 /// What a try came to.
 #[derive(Debug)]
-pub(super) struct Attempt {
-    pub agent: AgentEnd,
+pub(super) struct IterationRun {
+    pub agent: AgentOutcome,
     pub claim: Claim,
     pub usage: Option<Usage>,
 }
 
-impl Attempt {
+impl IterationRun {
     fn ended(process: ProcessEnd) -> Self {
-        let agent = AgentEnd { process: Some(process), ..AgentEnd::default() };
+        let agent = AgentOutcome { process: Some(process), ..AgentOutcome::default() };
         Self { agent, claim: Claim::None, usage: Some(Usage::default()) }
     }
 }
 
 impl Runner<'_> {
     /// Tries once. `None` when the loop ended before the agent was started.
-    pub(super) fn attempt(&mut self) -> Option<Attempt> {
+    pub(super) fn attempt(&mut self) -> Option<IterationRun> {
         let run = self.run();
-        let stood_against = self.react(On::IterationStart);
+        let stood_against = self.react(LoopMoment::IterationStart);
         if self.is_called_off() {
             return None;
         }
         if let Some(why) = stood_against {
-            return Some(Attempt::ended(ProcessEnd::Skipped(why)));
+            return Some(IterationRun::ended(ProcessEnd::Skipped(why)));
         }
         if let Some(onto) = &run.git.rebase
             && (!self.rebase(onto) || self.is_called_off())
         {
             return None;
         }
-        self.tell(&News::IterationStarted(&self.ledger.record));
+        self.tell(&RunEvent::IterationStarted(&self.ledger.record));
         let (prompt, launch) = match self.ask(&run) {
             Ok(asked) => asked,
-            Err(why) => return Some(Attempt::ended(ProcessEnd::NotStarted(why))),
+            Err(why) => return Some(IterationRun::ended(ProcessEnd::NotStarted(why))),
         };
         let mut attempt = self.start(&run, &prompt, &launch);
         if self.signals.times() == 0
-            && let Some(why) = self.react(On::IterationEnd)
+            && let Some(why) = self.react(LoopMoment::IterationEnd)
         {
             attempt.agent.failed_around = Some(why);
         }
@@ -77,7 +77,7 @@ impl Runner<'_> {
         let asked = prompt::assemble(self.home, &self.ledger.record, self.handoff.as_deref())?;
         if asked.size.is_over() {
             let Size { tokens, budget } = asked.size;
-            self.tell(&News::OverBudget { tokens, budget });
+            self.tell(&RunEvent::OverBudget { tokens, budget });
         }
         let ask = Ask::of(run, &asked.text, &self.ledger.record.contract.checks);
         let launch = agents::launch(&run.agent, &ask)?;
@@ -86,7 +86,7 @@ impl Runner<'_> {
     }
 
     /// Starts the agent and stays with it to its end.
-    fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> Attempt {
+    fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> IterationRun {
         let record = &self.ledger.record;
         let mut variables = vec![
             ("CREW_LOOP", record.id.to_string()),
@@ -117,7 +117,7 @@ impl Runner<'_> {
             Ok(ended) => ended,
             Err(error) => {
                 let why = format!("{}: {error}", launch.program);
-                return Attempt::ended(ProcessEnd::NotStarted(why));
+                return IterationRun::ended(ProcessEnd::NotStarted(why));
             }
         };
         self.tell_of_the_end(&ended);
@@ -152,11 +152,17 @@ impl Runner<'_> {
             notes.push(format!("the agent left processes that do not end: {}", ids.join(", ")));
         }
         for note in notes {
-            self.tell(&News::Noted(&note));
+            self.tell(&RunEvent::Noted(&note));
         }
     }
 
-    fn came_to(&self, run: &Run, prompt: &str, ended: &FinishedAgent, report: &Report) -> Attempt {
+    fn came_to(
+        &self,
+        run: &Run,
+        prompt: &str,
+        ended: &FinishedAgent,
+        report: &Report,
+    ) -> IterationRun {
         let contract = &self.ledger.record.contract;
         let claim = report.claim(prompt, &contract.task, contract.promise.as_ref());
         let process = match ended.cause {
@@ -173,9 +179,9 @@ impl Runner<'_> {
         // A claim stands against it: whoever says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
         let mut agent =
-            AgentEnd { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };
+            AgentOutcome { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };
         agent.error = agent.error.or(told);
-        Attempt { agent, claim, usage }
+        IterationRun { agent, claim, usage }
     }
 
     /// Where the agent works: the folder the loop was started from.

@@ -7,9 +7,10 @@ use super::is_ours;
 use super::watch::Cancels;
 use crate::drive::boundary::gather;
 use crate::drive::end;
-use crate::engine::boundary::facts::{CheckResult, Verdict};
-use crate::engine::events::{Listener, News};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::TAIL_CHARS;
+use crate::engine::evidence::check::CheckResult;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::journal::Event;
 use crate::engine::record::contract::Check;
 use crate::engine::record::{CheckMemory, Loop, Status};
@@ -25,7 +26,7 @@ pub fn baseline(
     home: &Home,
     record: Loop,
     signals: &Signals,
-    listener: &mut dyn Listener,
+    listener: &mut dyn EventSink,
 ) -> Result<Loop> {
     let is_known = |check: &Check| record.state.checks.contains_key(&check.run);
     if record.state.completed > 0 || record.contract.before_the_first().all(is_known) {
@@ -38,10 +39,10 @@ pub fn baseline(
         listener.borrow_mut().tick();
         signals.times() > 0 || cancels.any()
     };
-    let tell = |news: &News<'_>| listener.borrow_mut().hear(news);
+    let tell = |news: &RunEvent<'_>| listener.borrow_mut().hear(news);
     let results = gather::each(home, &record, &stop, &tell);
     for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
-        tell(&News::Noted(why));
+        tell(&RunEvent::Noted(why));
     }
     let tree = record.watches_the_tree().then(|| fingerprint(&record)).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
@@ -62,7 +63,9 @@ pub fn baseline(
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };
     if found.contract.before_the_first().all(passed) {
-        tell(&News::Noted("every check passes already: they cannot show that the work was done"));
+        tell(&RunEvent::Noted(
+            "every check passes already: they cannot show that the work was done",
+        ));
     }
     Ok(found)
 }

@@ -6,10 +6,10 @@ use std::cell::RefCell;
 use anyhow::{Error, Result};
 
 use super::is_ours;
-use crate::drive::boundary::{self, Boundary, Closing, Open};
+use crate::drive::boundary::{self, Boundary, DriverNotes, Open};
 use crate::drive::{control, end};
 use crate::engine::boundary::facts::Facts;
-use crate::engine::events::{Listener, News};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::Ending;
 use crate::engine::record::{Loop, LoopId};
@@ -22,7 +22,7 @@ pub(super) struct Ledger<'a> {
     home: &'a Home,
     /// As it was last recorded, or, while nothing can be recorded, as it is.
     pub record: Loop,
-    listener: &'a RefCell<&'a mut dyn Listener>,
+    listener: &'a RefCell<&'a mut dyn EventSink>,
     /// The record as it was last known on disk, while the one in memory is ahead of it.
     behind: Option<Box<Loop>>,
     /// Whether it was said that nothing can be recorded.
@@ -32,7 +32,7 @@ pub(super) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub fn new(home: &'a Home, record: Loop, listener: &'a RefCell<&'a mut dyn Listener>) -> Self {
+    pub fn new(home: &'a Home, record: Loop, listener: &'a RefCell<&'a mut dyn EventSink>) -> Self {
         Self { home, record, listener, behind: None, was_said: false, refused: None }
     }
 
@@ -129,7 +129,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records a boundary. `None` when the record is another's to write by now.
-    pub fn boundary(&mut self, open: Open, facts: &Facts, closing: Closing) -> Option<Boundary> {
+    pub fn boundary(
+        &mut self,
+        open: Open,
+        facts: &Facts,
+        closing: DriverNotes,
+    ) -> Option<Boundary> {
         let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
         if let Some(error) = error {
             self.remember(error);
@@ -146,7 +151,7 @@ impl<'a> Ledger<'a> {
         if matches!(why.downcast_ref(), Some(StoreError::Newer { .. })) {
             self.refused = Some(why);
         } else if !std::mem::replace(&mut self.was_said, true) {
-            self.listener.borrow_mut().hear(&News::Unsaved { why: &format!("{why:#}") });
+            self.listener.borrow_mut().hear(&RunEvent::Unsaved { why: &format!("{why:#}") });
         }
     }
 

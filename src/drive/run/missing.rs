@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::{Check, Place};
 use crate::parse::not_found::not_found;
-use crate::parse::program::{Named, named};
+use crate::parse::program::{ProgramNames, named};
 use crate::world::files::disk;
 use crate::world::{client, env};
 
@@ -14,7 +14,7 @@ use crate::world::{client, env};
 pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
     let mut absent: Vec<&str> = Vec::new();
     for check in checks {
-        let Some(Named { program, file }) = named(&check.run) else { continue };
+        let Some(ProgramNames { program, file }) = named(&check.run) else { continue };
         if let Some(name) = program.filter(|name| client::on_path(name).is_empty()) {
             if !may_come_to_be(place) {
                 bail!(

@@ -23,12 +23,12 @@ use std::path::PathBuf;
 use anyhow::Error;
 
 use self::ledger::Ledger;
-use super::end::{Ended, is};
+use super::end::{EndedLoop, is};
 use super::resume::myself;
-use crate::engine::events::{Listener, News};
-use crate::engine::git::Trusted;
+use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::git::GitBaseline;
 use crate::engine::record::outcome::Outcome;
-use crate::engine::record::run::{On, Run};
+use crate::engine::record::run::{LoopMoment, Run};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::world::git;
 use crate::world::process::unix::Signals;
@@ -38,8 +38,8 @@ use crate::world::store::view;
 
 /// What became of a loop in this process.
 #[derive(Debug)]
-pub enum End {
-    Finished(Box<Ended>),
+pub enum RunEnd {
+    Finished(Box<EndedLoop>),
     Paused,
     /// Another owner has it.
     Taken(LoopId),
@@ -49,19 +49,19 @@ pub enum End {
 
 /// Drives a loop that this process owns until it is over or paused. Nothing that fails on the way loses it: what
 /// cannot be recorded is remembered.
-pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Listener) -> End {
+pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn EventSink) -> RunEnd {
     // Before orphans are adopted: what keeps the machine awake is to be none of theirs.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(awake::keep).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;
         let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
-        listener.hear(&News::Noted(&told));
+        listener.hear(&RunEvent::Noted(&told));
     }
     // Without it an agent's orphans outlive their iteration; only a system without the call has none.
     let _ = descendants::adopt();
     let trusted = record.trusted.clone();
-    let listener = RefCell::new(&mut *listener as &mut dyn Listener);
+    let listener = RefCell::new(&mut *listener as &mut dyn EventSink);
     let mut runner = Runner {
         home,
         ledger: Ledger::new(home, record, &listener),
@@ -87,9 +87,9 @@ struct Runner<'a> {
     home: &'a Home,
     ledger: Ledger<'a>,
     signals: &'a Signals,
-    listener: &'a RefCell<&'a mut dyn Listener>,
+    listener: &'a RefCell<&'a mut dyn EventSink>,
     /// As it was recorded when this process took the loop: an agent can write the record too.
-    trusted: Option<Trusted>,
+    trusted: Option<GitBaseline>,
     /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
     handoff: Option<PathBuf>,
     /// Whether the next iteration waits for no delay: the first here, and one that a wait stood before.
@@ -103,11 +103,11 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn go(&mut self) -> End {
+    fn go(&mut self) -> RunEnd {
         self.handoff = view::newest_handoff(&self.ledger.record);
         loop {
             if !self.ledger.look() {
-                return End::Taken(self.ledger.record.id.clone());
+                return RunEnd::Taken(self.ledger.record.id.clone());
             }
             let rests =
                 matches!(self.ledger.record.state.status, Status::Finished | Status::Paused);
@@ -115,13 +115,13 @@ impl Runner<'_> {
                 continue;
             }
             if let Some(error) = self.ledger.refused.take() {
-                return End::Refused(error);
+                return RunEnd::Refused(error);
             }
             match self.ledger.record.state.status {
-                Status::Finished => return End::Finished(Box::new(self.finished())),
+                Status::Finished => return RunEnd::Finished(Box::new(self.finished())),
                 Status::Paused => {
-                    self.tell(&News::Paused(&self.ledger.record));
-                    return End::Paused;
+                    self.tell(&RunEvent::Paused(&self.ledger.record));
+                    return RunEnd::Paused;
                 }
                 Status::Waiting => self.wait(),
                 Status::Running => self.round(),
@@ -133,7 +133,7 @@ impl Runner<'_> {
         self.ledger.record.contract.run.clone().unwrap_or_default()
     }
 
-    fn tell(&self, news: &News<'_>) {
+    fn tell(&self, news: &RunEvent<'_>) {
         self.listener.borrow_mut().hear(news);
     }
 
@@ -144,13 +144,13 @@ impl Runner<'_> {
     }
 
     /// The end as it is recorded: a boundary of this run wound it up, or whoever ended it from outside did.
-    fn finished(&self) -> Ended {
+    fn finished(&self) -> EndedLoop {
         let since = git::since(&self.ledger.record);
         let is_done = self.ledger.record.outcome() == Some(Outcome::Completed);
         let handoff = if is_done { None } else { view::newest_handoff(&self.ledger.record) };
-        self.react(On::Finish);
-        let ended = Ended { record: self.ledger.record.clone(), since, handoff };
-        self.tell(&News::Finished {
+        self.react(LoopMoment::Finish);
+        let ended = EndedLoop { record: self.ledger.record.clone(), since, handoff };
+        self.tell(&RunEvent::Finished {
             record: &ended.record,
             since: &ended.since,
             handoff: ended.handoff.as_deref(),

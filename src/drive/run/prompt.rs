@@ -7,7 +7,7 @@ use crate::engine::evidence::size::Size;
 use crate::engine::record::Loop;
 use crate::prompts::assembly;
 use crate::prompts::parts::{self, Files};
-use crate::prompts::values::{Handoff, Known};
+use crate::prompts::values::{HandoffPage, PromptInputs};
 use crate::prompts::variables::Variable;
 use crate::world::files::{disk, tree};
 use crate::world::git;
@@ -43,9 +43,9 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
         let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;
         Some((path, text))
     });
-    let known = Known {
+    let known = PromptInputs {
         accounts: &accounts,
-        handoff: page.as_ref().map(|(path, text)| Handoff { path, text }),
+        handoff: page.as_ref().map(|(path, text)| HandoffPage { path, text }),
         git_status: status.as_deref(),
         git_diff: diff.as_deref(),
         git_log: log.as_deref(),

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::engine::boundary::facts::Verdict;
 use crate::engine::evidence::TAIL_CHARS;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
-use crate::engine::record::run::{On, Reaction};
+use crate::engine::record::run::{LoopMoment, Reaction};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::words::reaction::{ReactionEnd, document, variables};
 use crate::world::process::groups::{self, Note};
@@ -20,7 +20,7 @@ use crate::world::store::home::Home;
 pub fn react(
     home: &Home,
     subject: &Loop,
-    on: On,
+    on: LoopMoment,
     extra: &Map<String, Value>,
     stop: &dyn Fn() -> bool,
 ) -> Vec<ReactionEnd> {

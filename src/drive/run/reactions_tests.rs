@@ -8,8 +8,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::fixture::a_loop;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptDoor};
-use crate::engine::record::run::{GitSteps, Pace, Recipe, Run};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
+use crate::engine::record::run::{GitSteps, IterationTimes, Recipe, Run};
 use crate::world::files::disk;
 
 /// A loop in a folder, with reactions of a minute.
@@ -19,25 +19,28 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(reactions: &[(On, &str)]) -> Self {
+    fn new(reactions: &[(LoopMoment, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut subject = a_loop();
         subject.place.folder = folder.path().to_owned();
-        let reaction =
-            |(on, run): &(On, &str)| Reaction { on: *on, run: (*run).to_owned(), timeout_s: 60 };
+        let reaction = |(on, run): &(LoopMoment, &str)| Reaction {
+            on: *on,
+            run: (*run).to_owned(),
+            timeout_s: 60,
+        };
         subject.contract.run = Some(Run {
             procedure: Some("build".to_owned()),
             agent: Agent {
                 name: "fake".to_owned(),
                 command: Vec::new(),
-                prompt: PromptDoor::Stdin,
+                prompt: PromptVia::Stdin,
                 dialect: Dialect::Text,
                 permissions: [].into(),
                 ..Agent::default()
             },
             permissions: Permissions::default(),
             recipe: Recipe::default(),
-            pace: Pace::default(),
+            pace: IterationTimes::default(),
             max_turns: 0,
             token_budget: 100_000,
             may_sleep: false,
@@ -52,7 +55,7 @@ impl Scene {
         Home::at(&self.folder.path().join("home"))
     }
 
-    fn react(&self, on: On) -> Vec<ReactionEnd> {
+    fn react(&self, on: LoopMoment) -> Vec<ReactionEnd> {
         let extra = json!({ "exit": 3 });
         react(&self.home(), &self.subject, on, extra.as_object().unwrap(), &|| false)
     }
@@ -80,12 +83,12 @@ fn verdicts(ends: &[ReactionEnd]) -> Vec<(Verdict, Option<i32>)> {
 #[test]
 fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
     let scene = Scene::new(&[
-        (On::Finish, "echo one >> log"),
-        (On::Wait, "echo another moment >> log"),
-        (On::Finish, "echo two >> log; echo it is full >&2; exit 3"),
-        (On::Finish, "echo three >> log"),
+        (LoopMoment::Finish, "echo one >> log"),
+        (LoopMoment::Wait, "echo another moment >> log"),
+        (LoopMoment::Finish, "echo two >> log; echo it is full >&2; exit 3"),
+        (LoopMoment::Finish, "echo three >> log"),
     ]);
-    let ends = scene.react(On::Finish);
+    let ends = scene.react(LoopMoment::Finish);
     let passed = (Verdict::Passed, Some(0));
     assert_eq!(verdicts(&ends), [passed, (Verdict::Failed, Some(3)), passed]);
     assert_eq!(scene.read("log"), "one\ntwo\nthree\n");
@@ -94,17 +97,17 @@ fn the_reactions_of_a_moment_run_in_order_and_a_failure_stops_none() {
         ends[1].line(),
         "finish `echo two >> log; echo it is full >&2; exit 3` failed (exit 3): it is full"
     );
-    assert_eq!(scene.react(On::Stall), []);
+    assert_eq!(scene.react(LoopMoment::Stall), []);
 }
 
 #[test]
 fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
     let scene = Scene::new(&[(
-        On::IterationStart,
+        LoopMoment::IterationStart,
         "cat > told.json; echo \"$CREW_ON $CREW_LOOP $CREW_ITERATION/$CREW_MAX_ITERATIONS \
          [$CREW_OUTCOME] ${CLAUDECODE-unset}\"; pwd -P > where",
     )]);
-    let ends = scene.react(On::IterationStart);
+    let ends = scene.react(LoopMoment::IterationStart);
     assert_eq!(ends[0].tail, "iteration_start haaaaaaa 1/10 [] unset");
     let folder = disk::real_path(scene.folder.path()).unwrap();
     assert_eq!(Path::new(scene.read("where").trim()), folder);
@@ -118,17 +121,19 @@ fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
 
 #[test]
 fn a_reaction_that_reads_nothing_of_a_long_task_ends_all_the_same() {
-    let mut scene = Scene::new(&[(On::Finish, "exit 0"), (On::Finish, "wc -c > size")]);
+    let mut scene =
+        Scene::new(&[(LoopMoment::Finish, "exit 0"), (LoopMoment::Finish, "wc -c > size")]);
     scene.subject.contract.task = "x".repeat(1 << 20);
-    assert!(scene.react(On::Finish).iter().all(|end| end.verdict == Verdict::Passed));
+    assert!(scene.react(LoopMoment::Finish).iter().all(|end| end.verdict == Verdict::Passed));
     assert!(scene.read("size").trim().parse::<usize>().unwrap() > 1 << 20);
 }
 
 #[test]
 fn a_reaction_that_takes_too_long_is_ended_with_all_it_started() {
-    let scene = Scene::new(&[(On::IterationEnd, "echo begun; (sleep 600; : > late) & wait")]);
+    let scene =
+        Scene::new(&[(LoopMoment::IterationEnd, "echo begun; (sleep 600; : > late) & wait")]);
     let scene = scene.timeout(1);
-    let ends = scene.react(On::IterationEnd);
+    let ends = scene.react(LoopMoment::IterationEnd);
     assert_eq!(verdicts(&ends), [(Verdict::TimedOut, None)]);
     assert!(ends[0].failed());
     assert_eq!(ends[0].tail, "begun");
@@ -139,39 +144,39 @@ fn a_reaction_that_takes_too_long_is_ended_with_all_it_started() {
 
 #[test]
 fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
-    let killed = Scene::new(&[(On::Finish, "kill -KILL $$")]).react(On::Finish);
+    let killed = Scene::new(&[(LoopMoment::Finish, "kill -KILL $$")]).react(LoopMoment::Finish);
     assert_eq!(verdicts(&killed), [(Verdict::Unknown, None)]);
     assert!(!killed[0].failed());
 
-    let scene = Scene::new(&[(On::Finish, "sleep 600"), (On::Finish, ": > next")]);
+    let scene = Scene::new(&[(LoopMoment::Finish, "sleep 600"), (LoopMoment::Finish, ": > next")]);
     let asked = Cell::new(0);
     let stop = || {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
-    let ends = react(&scene.home(), &scene.subject, On::Finish, &Map::new(), &stop);
+    let ends = react(&scene.home(), &scene.subject, LoopMoment::Finish, &Map::new(), &stop);
     assert_eq!(verdicts(&ends), [(Verdict::Unknown, None)]);
     assert!(!disk::exists(&scene.path("next")));
 }
 
 #[test]
 fn a_folder_that_is_gone_is_a_failure_with_its_reason() {
-    let mut scene = Scene::new(&[(On::IterationStart, "true")]);
+    let mut scene = Scene::new(&[(LoopMoment::IterationStart, "true")]);
     scene.subject.place.folder = scene.path("gone");
-    let ends = scene.react(On::IterationStart);
+    let ends = scene.react(LoopMoment::IterationStart);
     assert_eq!(verdicts(&ends), [(Verdict::Failed, None)]);
     assert!(ends[0].line().starts_with("iteration_start `true` could not be started: "));
 }
 
 #[test]
 fn only_the_end_of_a_long_output_is_kept() {
-    let scene = Scene::new(&[(On::Finish, "seq 1 100000; exit 1")]);
-    let ends = scene.react(On::Finish);
+    let scene = Scene::new(&[(LoopMoment::Finish, "seq 1 100000; exit 1")]);
+    let ends = scene.react(LoopMoment::Finish);
     assert!(ends[0].tail.len() <= TAIL_CHARS && ends[0].tail.ends_with("\n99999\n100000"));
 }
 
 #[test]
 fn a_loop_without_a_run_has_no_reactions() {
     let home = Home::at(Path::new("/nowhere"));
-    assert_eq!(react(&home, &a_loop(), On::Finish, &Map::new(), &|| false), []);
+    assert_eq!(react(&home, &a_loop(), LoopMoment::Finish, &Map::new(), &|| false), []);
 }

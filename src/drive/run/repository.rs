@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
 
-use crate::engine::git::{GitFault, Step, Trouble};
+use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::record::contract::Place;
 use crate::engine::record::run::GitSteps;
 use crate::parse::arguments::RunOptions;
@@ -64,8 +64,8 @@ pub fn some_commit(steps: &GitSteps, folder: &Path) -> Result<()> {
 
 /// Refuses a checkout whose repository is not the one that the loop began in.
 pub fn same_repository(place: &Place) -> Result<()> {
-    let lost = place.repository.as_ref().and_then(|_| pin::stand(place, Step::Commit).err());
-    match lost.filter(|fault| fault.trouble == Trouble::Repository) {
+    let lost = place.repository.as_ref().and_then(|_| pin::stand(place, GitStep::Commit).err());
+    match lost.filter(|fault| fault.trouble == GitTrouble::Repository) {
         Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
         None => Ok(()),
     }

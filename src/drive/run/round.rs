@@ -4,17 +4,17 @@
 use serde_json::Map;
 
 use super::Runner;
-use super::attempt::Attempt;
+use super::attempt::IterationRun;
 use super::reactions::react;
 use super::watch::Cancels;
-use crate::drive::boundary::{Boundary, Closing, Open};
+use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::end;
 use crate::drive::start::place;
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::record::outcome::Outcome;
-use crate::engine::record::run::On;
+use crate::engine::record::run::LoopMoment;
 use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
@@ -48,18 +48,18 @@ impl Runner<'_> {
         let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
         if let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage) {
             let why = format!("what the last iteration used could not be counted: {error:#}");
-            self.tell(&News::Noted(&why));
+            self.tell(&RunEvent::Noted(&why));
         }
     }
 
     /// Judges and records. `None` when the record is another's to write by now.
-    fn judge(&mut self, open: Open, mut attempt: Attempt) -> Option<(Boundary, Facts)> {
+    fn judge(&mut self, open: Open, mut attempt: IterationRun) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
         // A pause for now has said that this iteration is repeated, however it ended since.
         if signalled || open.before.state.status == Status::Paused {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
-        let seen = |attempt: &Attempt| Seen {
+        let seen = |attempt: &IterationRun| Seen {
             order: open.order(),
             claim: attempt.claim.clone(),
             agent: attempt.agent.clone(),
@@ -77,7 +77,7 @@ impl Runner<'_> {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             gather(seen(&attempt), &|| false)
         })?;
-        let closing = Closing { lost: self.loss(), ..Closing::default() };
+        let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
         let boundary = self.ledger.boundary(open, &facts, closing)?;
         Some((boundary, facts))
     }
@@ -86,7 +86,7 @@ impl Runner<'_> {
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
         let Boundary { after, decision, note } = boundary;
         if let Some(note) = note {
-            self.tell(&News::Noted(&note));
+            self.tell(&RunEvent::Noted(&note));
         }
         let counted = after.state.completed > self.ledger.record.state.completed;
         let began = std::mem::replace(&mut self.ledger.record, after);
@@ -103,20 +103,22 @@ impl Runner<'_> {
             };
             match &facts.seen.agent.process {
                 Some(ProcessEnd::Skipped(why)) => {
-                    self.tell(&News::Skipped { record: &began, why });
+                    self.tell(&RunEvent::Skipped { record: &began, why });
                 }
-                _ => self.tell(&News::IterationEnded { after: &self.ledger.record, exit, ends }),
+                _ => {
+                    self.tell(&RunEvent::IterationEnded { after: &self.ledger.record, exit, ends });
+                }
             }
             if let Some(fault) = self.keep_work() {
                 self.end_without_a_repository(&fault);
             }
         }
         if self.stalls_by_half(&began) {
-            self.react(On::Stall);
+            self.react(LoopMoment::Stall);
         }
         match decision {
             Decision::Wait { .. } => {
-                self.react(On::Wait);
+                self.react(LoopMoment::Wait);
             }
             Decision::Finish(_) if !self.ledger.is_behind() => {
                 end::wind_up(self.home, self.ledger.record.clone());
@@ -133,13 +135,13 @@ impl Runner<'_> {
     }
 
     /// Runs the user's commands for a moment, tells those that failed, and gives the first such.
-    pub(super) fn react(&self, on: On) -> Option<String> {
+    pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
         for end in react(self.home, &self.ledger.record, on, &Map::new(), &stop) {
             if end.failed() {
                 let why = end.line();
-                self.tell(&News::ReactionFailed { on, run: &end.run, why: &why });
+                self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why });
                 first.get_or_insert(why);
             }
         }

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use super::Runner;
 use super::watch::Cancels;
 use crate::engine::boundary::protect;
-use crate::engine::events::News;
-use crate::engine::git::{GitFault, Pushed, Rebased, Step, Trouble, commit_message, named};
+use crate::engine::events::RunEvent;
+use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased, commit_message, named};
 use crate::engine::record::Loop;
 use crate::engine::record::git_memory::{Failures, GitMemory, Sent};
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::world::files::protected;
-use crate::world::git::commit::Kept;
+use crate::world::git::commit::CommitResult;
 use crate::world::git::drafts::{self, Drafts, Left};
 use crate::world::git::pin;
 use crate::world::git::steps::{Steps, following};
@@ -29,8 +29,8 @@ impl Runner<'_> {
         if is_unlooked || place.repository.is_none() {
             return None;
         }
-        let fault = pin::stand(place, Step::Commit).err();
-        let fault = fault.filter(|fault| fault.trouble == Trouble::Repository)?;
+        let fault = pin::stand(place, GitStep::Commit).err();
+        let fault = fault.filter(|fault| fault.trouble == GitTrouble::Repository)?;
         Some(Ending { outcome: Outcome::Blocked, proof: None, why: reason(&fault) })
     }
 
@@ -40,7 +40,7 @@ impl Runner<'_> {
         let fault = if run.commit { self.commit() } else { None };
         let pushes = run.push && fault.is_none() && self.signals.times() == 0;
         let fault = if pushes { self.push() } else { fault };
-        fault.filter(|fault| fault.trouble == Trouble::Repository)
+        fault.filter(|fault| fault.trouble == GitTrouble::Repository)
     }
 
     /// Without its repository a loop cannot go on. Where it ends anyway, its last work is in no commit.
@@ -49,7 +49,7 @@ impl Runner<'_> {
         if self.ledger.record.is_live() {
             self.end(Outcome::Blocked, &reason(fault));
         } else if self.run().git.commit && why != Some(reason(fault)) {
-            self.tell(&News::CommitFailed { why: &fault.line() });
+            self.tell(&RunEvent::CommitFailed { why: &fault.line() });
             self.remember_of_git(|git| git.commits.add(reason(fault)));
         }
     }
@@ -62,7 +62,7 @@ impl Runner<'_> {
         let kept = drafts.and_then(|drafts| {
             let stop = self.second_wish("commit");
             let kept = self.steps_until(&stop, |steps| steps.commit(&message, drafts.as_ref()));
-            kept.unwrap_or_else(|| Err(unlisted(Step::Commit))).map(|kept| (kept, drafts))
+            kept.unwrap_or_else(|| Err(unlisted(GitStep::Commit))).map(|kept| (kept, drafts))
         });
         match kept {
             Ok((kept, drafts)) => {
@@ -70,8 +70,8 @@ impl Runner<'_> {
                 None
             }
             Err(fault) => {
-                if fault.trouble != Trouble::Repository {
-                    self.tell(&News::CommitFailed { why: &fault.line() });
+                if fault.trouble != GitTrouble::Repository {
+                    self.tell(&RunEvent::CommitFailed { why: &fault.line() });
                     self.remember_of_git(|git| git.commits.add(reason(&fault)));
                 }
                 Some(fault)
@@ -80,19 +80,19 @@ impl Runner<'_> {
     }
 
     /// Tells of a commit, and of what is not in it.
-    fn committed(&mut self, message: &str, kept: Kept, mut drafts: Option<Drafts>) {
-        let Kept { commit, branch, taken, ignored, left, nested } = kept;
+    fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Option<Drafts>) {
+        let CommitResult { commit, branch, taken, ignored, left, nested } = kept;
         let ignored: Vec<_> =
             ignored.into_iter().filter(|it| self.missed.insert(it.clone())).collect();
         if !ignored.is_empty() {
-            self.tell(&News::Noted(&format!(
+            self.tell(&RunEvent::Noted(&format!(
                 "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
                 drafts::told(&ignored)
             )));
         }
         for path in nested {
             if self.nested.insert(path.clone()) {
-                self.tell(&News::Noted(&format!(
+                self.tell(&RunEvent::Noted(&format!(
                     "{} is a repository of its own: what is in it is in no commit of this loop (git submodule \
                      add takes it in, or remove the .git in it)",
                     path.display()
@@ -108,9 +108,9 @@ impl Runner<'_> {
         let Some(commit) = commit else { return };
         let subject = message.lines().next().unwrap_or_default();
         let branch = branch.as_deref();
-        self.tell(&News::Committed { commit: &commit, branch, subject });
+        self.tell(&RunEvent::Committed { commit: &commit, branch, subject });
         if let (Some(drafts), false) = (&mut drafts, taken.is_empty()) {
-            self.tell(&News::Noted(&format!(
+            self.tell(&RunEvent::Noted(&format!(
                 "the agent changed what you had not committed, so it is in {commit} whole: {} (crew show --before \
                  FILE prints yours)",
                 drafts::told(&taken)
@@ -140,7 +140,7 @@ impl Runner<'_> {
                 count if count == paths.len() => "crew show --before FILE prints yours",
                 _ => "crew show --before FILE prints yours, where a copy is kept",
             };
-            self.tell(&News::Noted(&format!("{what}: {} ({way_out})", drafts::told(paths))));
+            self.tell(&RunEvent::Noted(&format!("{what}: {} ({way_out})", drafts::told(paths))));
         }
         self.missed.extend(gone);
         if !committed.is_empty() {
@@ -154,7 +154,7 @@ impl Runner<'_> {
         if branch == own {
             self.elsewhere = None;
         } else if self.elsewhere.as_deref() != Some(branch.unwrap_or_default()) {
-            self.tell(&News::Noted(&on_another_branch(own, branch)));
+            self.tell(&RunEvent::Noted(&on_another_branch(own, branch)));
             self.elsewhere = Some(branch.unwrap_or_default().to_owned());
         }
     }
@@ -166,7 +166,7 @@ impl Runner<'_> {
             Err(error) => error.to_string(),
         };
         let cure = "crew resume --commit=all takes everything in".to_owned();
-        Err(GitFault { step: Step::Commit, trouble: Trouble::Other, cause, cure })
+        Err(GitFault { step: GitStep::Commit, trouble: GitTrouble::Other, cause, cure })
     }
 
     /// The first Ctrl-C lets a step end, which is said once; a second or a cancel ends it.
@@ -176,7 +176,7 @@ impl Runner<'_> {
         move || {
             if self.tick() && !is_told.replace(true) {
                 let most = if step == "push" { "two" } else { "five" };
-                self.tell(&News::Noted(&format!(
+                self.tell(&RunEvent::Noted(&format!(
                     "a {step} is under way and is let end, {most} minutes at most; Ctrl-C again ends it at once"
                 )));
             }
@@ -193,14 +193,14 @@ impl Runner<'_> {
         };
         let is_here = self.ledger.record.place.repository.is_some();
         let pushed = pushed
-            .unwrap_or_else(|| Err(if is_here { unlisted(Step::Push) } else { without_git() }));
+            .unwrap_or_else(|| Err(if is_here { unlisted(GitStep::Push) } else { without_git() }));
         match pushed {
             Ok(pushed) => {
                 self.pushed(&pushed);
                 None
             }
             Err(fault) => {
-                self.tell(&News::PushFailed { why: &fault.line() });
+                self.tell(&RunEvent::PushFailed { why: &fault.line() });
                 self.remember_of_git(|git| git.pushes.add(reason(&fault)));
                 Some(fault)
             }
@@ -210,7 +210,7 @@ impl Runner<'_> {
     fn pushed(&mut self, pushed: &Pushed) {
         let Pushed { branch, remote, commit, .. } = pushed;
         if !pushed.was_up_to_date {
-            self.tell(&News::Pushed { branch, remote });
+            self.tell(&RunEvent::Pushed { branch, remote });
         }
         if pushed.upstream_was_set {
             self.trusted = self.trusted.take().map(|before| following(&before, branch, remote));
@@ -267,12 +267,12 @@ impl Runner<'_> {
         let carried = self.sent_commit_below();
         match self.steps(|steps| steps.rebase(self.ledger.record.branch(), onto)) {
             None | Some(Ok(Rebased::NothingNew)) => true,
-            Some(Err(fault)) if fault.trouble == Trouble::Branch => {
-                self.tell(&News::Noted(&fault.line()));
+            Some(Err(fault)) if fault.trouble == GitTrouble::Branch => {
+                self.tell(&RunEvent::Noted(&fault.line()));
                 true
             }
             Some(Ok(Rebased::Onto(_))) => {
-                self.tell(&News::Rebased { onto });
+                self.tell(&RunEvent::Rebased { onto });
                 let after = self.protected();
                 if let (Some(began), Some(before), Some(after)) =
                     (&mut self.ledger.record.protected, before, after)
@@ -299,7 +299,7 @@ impl Runner<'_> {
     fn sent_commit_below(&self) -> Option<Sent> {
         let seen = || self.steps(|steps| steps.seen()).flatten().filter(|_| self.run().git.push);
         let sent = self.ledger.record.state.git.pushed.clone().or_else(seen)?;
-        let head = pin::stand(&self.ledger.record.place, Step::Rebase).ok()?.head?;
+        let head = pin::stand(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
@@ -307,8 +307,9 @@ impl Runner<'_> {
     /// Remembers what a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
-        let head =
-            pin::stand(&self.ledger.record.place, Step::Rebase).ok().and_then(|stand| stand.head);
+        let head = pin::stand(&self.ledger.record.place, GitStep::Rebase)
+            .ok()
+            .and_then(|stand| stand.head);
         let sent = Sent { rebased: head, ..sent };
         self.remember_of_git(|git| git.pushed = Some(sent.clone()));
     }
@@ -320,15 +321,15 @@ fn reason(fault: &GitFault) -> String {
 }
 
 /// Nothing is done where it cannot be told which programs the user's own settings name.
-fn unlisted(step: Step) -> GitFault {
+fn unlisted(step: GitStep) -> GitFault {
     let cause = "git's settings could not be listed when the loop began".to_owned();
-    GitFault { step, trouble: Trouble::Other, cause, cure: "crew resume looks again".to_owned() }
+    GitFault { step, trouble: GitTrouble::Other, cause, cure: "crew resume looks again".to_owned() }
 }
 
 fn without_git() -> GitFault {
     GitFault {
-        step: Step::Push,
-        trouble: Trouble::NoRemote,
+        step: GitStep::Push,
+        trouble: GitTrouble::NoRemote,
         cause: "this is no git repository".to_owned(),
         cure: "git init".to_owned(),
     }

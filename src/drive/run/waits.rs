@@ -6,9 +6,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Runner;
-use crate::engine::boundary::facts::Order;
+use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::boundary::limits::time_left_ms;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::record::Status;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::world::clock::{self, Stopwatch};
@@ -22,7 +22,7 @@ const ORDERS_MS: u64 = 500;
 impl Runner<'_> {
     /// Sleeps until the wait is over, or a person cuts it short by Enter, then has the iteration begin.
     pub(super) fn wait(&mut self) {
-        self.tell(&News::Waiting(&self.ledger.record));
+        self.tell(&RunEvent::Waiting(&self.ledger.record));
         self.is_rested = true;
         // What was typed before asks for nothing.
         terminal::enter_was_pressed();
@@ -52,7 +52,7 @@ impl Runner<'_> {
         let rest =
             TimeDelta::milliseconds(i64::try_from(delay.min(left)).unwrap_or(most).min(most));
         let until = clock::now().wall + rest;
-        self.tell(&News::Delayed { record: &self.ledger.record, until });
+        self.tell(&RunEvent::Delayed { record: &self.ledger.record, until });
         let is_over = self.sleep_until(until, &|| false);
         if is_over {
             self.ledger.begin("the delay is over");
@@ -101,17 +101,17 @@ impl Runner<'_> {
     /// Does what was asked for between two iterations: a signal interrupts, a cancel ends, a pause pauses.
     pub(super) fn obey(&mut self) {
         if self.signals.times() > 0 {
-            self.tell(&News::Stopping);
+            self.tell(&RunEvent::Stopping);
             return self.end(Outcome::Interrupted, self.signal_why());
         }
         match store::order(self.home, &self.ledger.record.id) {
-            Some(Order::Cancel { by, reason }) => {
+            Some(ControlRequest::Cancel { by, reason }) => {
                 self.ledger.end(&Ending::cancelled(&by, reason.as_deref()));
             }
-            Some(Order::Pause) if self.ledger.record.state.status != Status::Paused => {
+            Some(ControlRequest::Pause) if self.ledger.record.state.status != Status::Paused => {
                 self.ledger.pause();
             }
-            Some(Order::Pause) | None => {}
+            Some(ControlRequest::Pause) | None => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use super::Runner;
 use crate::agents::OutputReader;
-use crate::engine::events::News;
+use crate::engine::events::RunEvent;
 use crate::engine::record::LoopId;
 use crate::engine::text::plain;
 use crate::world::clock::Stopwatch;
@@ -72,12 +72,12 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
 impl Watch for Watcher<'_, '_> {
     fn line(&mut self, line: &str) {
         if let Some(words) = self.reader.line(line) {
-            self.runner.tell(&News::Said(&words));
+            self.runner.tell(&RunEvent::Said(&words));
         }
     }
 
     fn error_line(&mut self, line: &str) {
-        self.runner.tell(&News::Said(&plain(line)));
+        self.runner.tell(&RunEvent::Said(&plain(line)));
     }
 
     fn tool_is_open(&self) -> bool {
@@ -95,7 +95,7 @@ impl Watch for Watcher<'_, '_> {
         }
         if !self.was_told {
             self.was_told = true;
-            self.runner.tell(&News::Stopping);
+            self.runner.tell(&RunEvent::Stopping);
         }
         Some(if self.runner.signals.times() > 1 { StopRequest::Kill } else { StopRequest::Now })
     }

@@ -20,7 +20,7 @@ const DOUBLINGS_MAX: u32 = 3;
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Awaited {
+pub struct BackgroundWait {
     /// For people.
     pub work: String,
     pub within: Duration,
@@ -29,7 +29,11 @@ pub struct Awaited {
 }
 
 /// Brings the memory of background tasks up to date, and says what is waited for, if anything.
-pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) -> Option<Awaited> {
+pub fn awaited(
+    tasks: &[Task],
+    used_a_tool: bool,
+    memory: &mut SessionMemory,
+) -> Option<BackgroundWait> {
     let running = |id: &String| tasks.iter().any(|task| task.id == *id);
     memory.unawaited.retain(running);
     if used_a_tool {
@@ -58,11 +62,11 @@ pub fn awaited(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) ->
     };
     let description = start(&first.description, 60);
     let work = format!("{} {description}", first.kind).trim_end().to_owned();
-    Some(Awaited { work, within, has_worked })
+    Some(BackgroundWait { work, within, has_worked })
 }
 
 /// Remembers a stop that ended in this hold, if it did.
-pub fn remember(memory: &mut SessionMemory, held: Option<&Awaited>) {
+pub fn remember(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
     memory.holds += u32::from(held.is_some());
     memory.worked_holds += u32::from(held.is_some_and(|held| held.has_worked));
 }

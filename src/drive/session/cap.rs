@@ -32,7 +32,7 @@ pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
 
 /// How a loop that goes on gets its next turn.
 #[derive(Debug)]
-pub enum Road {
+pub enum NextTurn {
     /// In this turn.
     Context,
     /// By this companion.
@@ -41,7 +41,7 @@ pub enum Road {
     None,
 }
 
-impl Road {
+impl NextTurn {
     /// Chooses after `row` continuations in a row without a tool call.
     pub fn choose(home: &Home, session_id: &str, row: u32) -> Self {
         if !is_near(row) {

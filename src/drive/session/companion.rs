@@ -18,7 +18,7 @@ use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::process::unix;
 use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::wakes::{self, Post};
+use crate::world::store::wakes::{self, WakeFile};
 use crate::world::store::{self, LOCK_WAIT, StoreError, view};
 
 /// The first step of a sleep, and the longest one: a boundary waits for the companion's answer, a reset is
@@ -39,7 +39,7 @@ pub fn companion(home: &Home, payload: &Payload) -> Result<Option<String>> {
 
 /// The net: the session has been idle for a while. When its loop is due some time and nobody that lives has
 /// the ticket, this process takes it over.
-pub fn net(home: &Home, payload: &Payload) -> Result<Option<String>> {
+pub fn idle_fallback(home: &Home, payload: &Payload) -> Result<Option<String>> {
     if payload.notification.as_deref() != Some("idle_prompt") {
         return Ok(None);
     }
@@ -81,9 +81,9 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
     let (mut step, mut looks) = (STEP, 0_u32);
     loop {
         let longest = match wakes::read(file)? {
-            Post::Gone => return Ok(None),
-            Post::Waiting => STEP_NEAR,
-            Post::Ticket(ticket) => {
+            WakeFile::Gone => return Ok(None),
+            WakeFile::Waiting => STEP_NEAR,
+            WakeFile::Ticket(ticket) => {
                 let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
                 if left.is_zero() {
                     match redeem(home, id, session_id, file) {
@@ -117,7 +117,7 @@ fn is_busy(error: &anyhow::Error) -> bool {
 /// Uses the ticket, under the loop's lock, if it is still good.
 fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let Post::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
+    let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
     let mut record = held.load()?;
     // The ticket is left to the boundary, which sees by it that nobody was woken.
     if store::order(home, id).is_some() {

@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::stop::{facts, open_ours, ticket};
 use super::{companion, meter};
-use crate::drive::boundary::{Closing, Recorded};
+use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::end::wind_up;
 use crate::engine::boundary::decide::Decision;
-use crate::engine::boundary::facts::{AgentEnd, Seen};
+use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::parse::api_error;
@@ -27,7 +27,7 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
     // What the agent last said is the error's own text then, and no claim.
     let message = payload.last_message.as_deref().unwrap_or_default();
     let error = api_error::classify(kind, message, clock::local());
-    let agent = AgentEnd { error: Some(error), ..AgentEnd::default() };
+    let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
     let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
     let reading = meter::read(&open.before, payload, false);
@@ -41,7 +41,7 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
         proof: None,
         why: format!("the model's service failed ({kind}), and nobody may wait for it here"),
     });
-    let closing = Closing { memory, veto, ..Closing::default() };
+    let closing = DriverNotes { memory, veto, ..DriverNotes::default() };
     let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };
     let Recorded { boundary, held, lock } = recorded;
     let after = boundary.after;

@@ -32,7 +32,7 @@ const LATE: TimeDelta = TimeDelta::seconds(1);
 
 /// What a look found, and how far it came.
 #[derive(Debug, Clone)]
-pub struct Reading {
+pub struct MeterReading {
     /// `None` where there is no transcript to tell.
     pub usage: Option<Usage>,
     pub metered: Metered,
@@ -53,7 +53,7 @@ pub fn begin(prompt_id: Option<String>, transcript: Option<PathBuf>) -> SessionM
 
 /// Looks. `it_counts` says that the sum decides something or is the last: then the final message, which the
 /// client writes up to 200 ms after it has told of it, is waited for.
-pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> Reading {
+pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> MeterReading {
     let memory = &before.state.session;
     let file = payload.transcript.as_deref().or(memory.transcript.as_deref());
     if it_counts && let (Some(file), Some(words)) = (file, &payload.last_message) {
@@ -76,7 +76,7 @@ pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> Reading {
 pub fn catch_up(record: &mut Loop) {
     let state = &mut record.state;
     let file = state.session.transcript.as_deref();
-    let Reading { usage, metered } = look(file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
+    let MeterReading { usage, metered } = look(file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
         state.usage.add(&usage);
         state.session.metered = metered;
@@ -93,7 +93,7 @@ fn await_words(file: &Path, from: u64, words: &str) {
     });
 }
 
-fn look(file: Option<&Path>, before: &Metered, budget: u64) -> Reading {
+fn look(file: Option<&Path>, before: &Metered, budget: u64) -> MeterReading {
     let mut metered = before.clone();
     // A session that began before usage was measured has no beginning to count from.
     let told = file.filter(|_| before.since.is_some()).and_then(|file| {
@@ -104,7 +104,7 @@ fn look(file: Option<&Path>, before: &Metered, budget: u64) -> Reading {
         metered.last = Some(now);
         Some(look.usage)
     });
-    Reading { usage: told, metered }
+    MeterReading { usage: told, metered }
 }
 
 fn is_a_transcript(name: &str) -> bool {

@@ -18,15 +18,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use self::companion::net;
+use self::companion::idle_fallback;
 use self::failure::failure;
 use self::queued::Aside;
 use self::refused::told;
-use self::stop::{Stop, is_ours, stop};
-use super::control::{self, By, Paused};
-use super::end::{self, Attempt, handoff};
+use self::stop::{StopResult, is_ours, stop};
+use super::control::{self, Actor, Paused};
+use super::end::{self, EndAttempt, handoff};
 use super::find::{self, Found};
-use super::resume::{Resumed, Taker, resume};
+use super::resume::{NewOwner, Resumed, resume};
 use super::start::session::{Request, Started, start};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::Obeyed;
@@ -47,17 +47,17 @@ const MARK_WITHIN: u64 = 64 << 10;
 
 /// What crew has to say to an event.
 #[derive(Debug)]
-pub enum Answer {
+pub enum EventResult {
     Silent,
     /// With what is said of commands that the user had queued.
-    Stopped(Stop, Vec<Aside>),
+    Stopped(StopResult, Vec<Aside>),
     Started(Box<Started>),
     /// The command was understood and could not be obeyed; it costs no model turn.
     Refused(String),
     Help,
     /// `/crew:status`: the loop of this session or working tree.
     Status(Option<Box<Loop>>),
-    Cancelled(Attempt),
+    Cancelled(EndAttempt),
     Paused(Paused),
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
@@ -77,12 +77,12 @@ pub enum Answer {
     Wake(String),
 }
 
-impl Answer {
+impl EventResult {
     /// Whether it carries a prompt, and so what the user wants the agent to be told.
     pub fn prompts_the_agent(&self) -> bool {
         matches!(
             self,
-            Self::Stopped(Stop::Continue(_), _)
+            Self::Stopped(StopResult::Continue(_), _)
                 | Self::Resumed(_)
                 | Self::Reminded(_)
                 | Self::Wake(_)
@@ -98,27 +98,29 @@ pub fn delivered(home: &Home, payload: &Payload) -> Result<()> {
 }
 
 /// Answers one event. An error means: let everything through.
-pub fn answer(home: &Home, payload: &Payload) -> Result<Answer> {
+pub fn answer(home: &Home, payload: &Payload) -> Result<EventResult> {
     if payload.agent_id.is_some() {
-        return Ok(Answer::Silent);
+        return Ok(EventResult::Silent);
     }
     match payload.event.as_str() {
-        "Stop" => stop(home, payload).map(|(stop, asides)| Answer::Stopped(stop, asides)),
-        "StopFailure" => Ok(failure(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
-        "Notification" => Ok(net(home, payload)?.map_or(Answer::Silent, Answer::Wake)),
+        "Stop" => stop(home, payload).map(|(stop, asides)| EventResult::Stopped(stop, asides)),
+        "StopFailure" => Ok(failure(home, payload)?.map_or(EventResult::Silent, EventResult::Wake)),
+        "Notification" => {
+            Ok(idle_fallback(home, payload)?.map_or(EventResult::Silent, EventResult::Wake))
+        }
         "UserPromptExpansion" => {
             let name = payload.command_name.as_deref().and_then(|name| name.strip_prefix("crew:"));
             let raw = payload.command_args.as_deref().unwrap_or_default();
-            name.map_or(Ok(Answer::Silent), |name| Ok(command(home, payload, name, raw)))
+            name.map_or(Ok(EventResult::Silent), |name| Ok(command(home, payload, name, raw)))
         }
         "UserPromptSubmit" => match payload.prompt.as_deref().and_then(pasted_command) {
-            Some(_) if payload.is_another_authors() => Ok(Answer::Silent),
+            Some(_) if payload.is_another_authors() => Ok(EventResult::Silent),
             Some((name, raw)) => Ok(command(home, payload, &name, &raw)),
             None => prompt_submitted(home, payload),
         },
         "SessionStart" => session_start(home, payload),
         "SessionEnd" => session_end(home, payload),
-        _ => Ok(Answer::Silent),
+        _ => Ok(EventResult::Silent),
     }
 }
 
@@ -134,11 +136,11 @@ pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
 }
 
 /// A slash command. Whatever goes wrong is told to the user, who has just typed it.
-fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
+fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> EventResult {
     let already = had(home, payload).and_then(|record| {
         let Some(record) = record else { return Ok(None) };
         let obeyed = queued::was_obeyed(home, &record, payload, name, raw)?;
-        Ok(obeyed.map(|obeyed| Answer::Already(obeyed, Box::new(record))))
+        Ok(obeyed.map(|obeyed| EventResult::Already(obeyed, Box::new(record))))
     });
     if let Ok(Some(already)) = already {
         return already;
@@ -147,18 +149,18 @@ fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> Answer {
         "loop" => start_loop(home, payload, raw),
         "cancel-loop" => cancel_loop(home, payload, raw),
         "status" => status(home, payload),
-        "help" => Ok(Answer::Help),
+        "help" => Ok(EventResult::Help),
         "pause" => pause_loop(home, payload),
         "resume" => resume_loop(home, payload, raw),
         "handoff" => hand_off(home, payload, raw),
-        _ => Ok(Answer::Silent),
+        _ => Ok(EventResult::Silent),
     };
-    answer.unwrap_or_else(|error| Answer::Refused(told(&error)))
+    answer.unwrap_or_else(|error| EventResult::Refused(told(&error)))
 }
 
-fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
     let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
-        return Ok(Answer::Help);
+        return Ok(EventResult::Help);
     };
     let session_id = payload.session_id.as_deref().context("the client names no session")?;
     let request = Request {
@@ -170,29 +172,29 @@ fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
         transcript: payload.transcript.clone(),
     };
     let started = start(home, request)?;
-    Ok(started.map_or(Answer::Silent, |started| Answer::Started(Box::new(started))))
+    Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
 
-fn status(home: &Home, payload: &Payload) -> Result<Answer> {
+fn status(home: &Home, payload: &Payload) -> Result<EventResult> {
     let found = of_session(home, payload)?;
     if let Some(record) = &found {
         end::complete(home, record);
     }
-    Ok(Answer::Status(found.map(Box::new)))
+    Ok(EventResult::Status(found.map(Box::new)))
 }
 
-fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
-    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
+    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Status(None)) };
     let reason = queued::reason(raw);
-    Ok(Answer::Cancelled(end::cancel(home, &record.id, "user", reason)?))
+    Ok(EventResult::Cancelled(end::cancel(home, &record.id, "user", reason)?))
 }
 
-fn pause_loop(home: &Home, payload: &Payload) -> Result<Answer> {
-    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
-    Ok(Answer::Paused(control::pause(home, &record.id, By::User, false)?))
+fn pause_loop(home: &Home, payload: &Payload) -> Result<EventResult> {
+    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Status(None)) };
+    Ok(EventResult::Paused(control::pause(home, &record.id, Actor::User, false)?))
 }
 
-fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
+fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
     let typed = arguments::resume(raw)?;
     let folder = payload.cwd.as_deref().context("the client names no folder")?;
     let record = match (&typed.name, of_session(home, payload)?) {
@@ -204,9 +206,10 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
         },
     };
     let session_id = payload.session_id.as_deref().context("the client names no session")?;
-    let taker = Taker::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
+    let taker =
+        NewOwner::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
     let changes = typed.limits.changes();
-    Ok(Answer::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
+    Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
 }
 
 /// A procedure is a recipe for the prompts of fresh processes: a session could not be told what to do.
@@ -221,31 +224,31 @@ fn has_a_task(record: &mut Loop) -> Result<()> {
     Ok(())
 }
 
-fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<Answer> {
-    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Status(None)) };
+fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
+    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Status(None)) };
     let (kind, told) = handoff_words::split(raw);
-    Ok(Answer::HandedOff(handoff::write(home, &record, kind, told, By::User)?))
+    Ok(EventResult::HandedOff(handoff::write(home, &record, kind, told, Actor::User)?))
 }
 
 /// A prompt that is no command: an order typed to crew, or the user's own words. Words typed while the
 /// agent works are steering and left alone.
-fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
+fn prompt_submitted(home: &Home, payload: &Payload) -> Result<EventResult> {
     let prompt = payload.prompt.as_deref().unwrap_or_default();
     if prompt.trim_start().starts_with("/crew:") {
-        return Ok(Answer::Silent);
+        return Ok(EventResult::Silent);
     }
-    let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
+    let Some(session_id) = &payload.session_id else { return Ok(EventResult::Silent) };
     let words = without_old_orders(prompt);
     if let Some(order) = typed(words) {
         return obey(home, payload, order);
     }
     if let (true, Some((name, raw))) = (words != prompt, split(words)) {
         let had = had(home, payload)?;
-        return Ok(had.map_or(Answer::Silent, |_| command(home, payload, name, raw)));
+        return Ok(had.map_or(EventResult::Silent, |_| command(home, payload, name, raw)));
     }
-    let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
+    let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
     if !record.is_live() || !is_ours(&record, session_id) {
-        return Ok(Answer::Silent);
+        return Ok(EventResult::Silent);
     }
     let id = record.id.clone();
     if is_the_clients(prompt) {
@@ -253,10 +256,10 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
         if record.state.due.is_some() {
             control::take_up(home, &id, "taken up by the end of a task")?;
         }
-        return Ok(Answer::Silent);
+        return Ok(EventResult::Silent);
     }
     if record.state.status == Status::Paused {
-        return Ok(Answer::Silent);
+        return Ok(EventResult::Silent);
     }
     let broken_off = payload.transcript.as_deref().is_some_and(|file| {
         let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
@@ -264,26 +267,26 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<Answer> {
     });
     if broken_off {
         let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
-        return Ok(Answer::BrokenOff(Box::new(paused)));
+        return Ok(EventResult::BrokenOff(Box::new(paused)));
     }
     if record.state.due.is_some() {
         control::take_up(home, &id, "taken up by the user's own prompt")?;
     }
-    Ok(Answer::Silent)
+    Ok(EventResult::Silent)
 }
 
 /// Obeys an order that was typed as a message. In a session that never had a loop it is the user's own text.
-fn obey(home: &Home, payload: &Payload, order: Typed) -> Result<Answer> {
-    let Some(record) = had(home, payload)? else { return Ok(Answer::Silent) };
+fn obey(home: &Home, payload: &Payload, order: Typed) -> Result<EventResult> {
+    let Some(record) = had(home, payload)? else { return Ok(EventResult::Silent) };
     let id = &record.id;
     match &order {
-        Typed::Pause => drop(control::pause(home, id, By::User, false)?),
+        Typed::Pause => drop(control::pause(home, id, Actor::User, false)?),
         Typed::Cancel { reason } => {
-            drop(end::cancel(home, id, By::User.label(), reason.as_deref())?);
+            drop(end::cancel(home, id, Actor::User.label(), reason.as_deref())?);
         }
         Typed::Status => end::complete(home, &record),
     }
-    Ok(Answer::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
+    Ok(EventResult::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
 }
 
 /// The loop of a session. A start that was cut off leaves a pointer to nothing, which means nothing.
@@ -319,43 +322,47 @@ fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
 
 /// After a compaction reminds the agent; otherwise tells of a loop that lost its owner, and never goes on
 /// with it unasked.
-fn session_start(home: &Home, payload: &Payload) -> Result<Answer> {
-    let Some(record) = of_session(home, payload)? else { return Ok(Answer::Silent) };
+fn session_start(home: &Home, payload: &Payload) -> Result<EventResult> {
+    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Silent) };
     end::complete(home, &record);
     if payload.source.as_deref() == Some("compact") {
         let session_id = payload.session_id.as_deref().unwrap_or_default();
         let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)
             && is_ours(&record, session_id);
-        return Ok(if goes_on { Answer::Reminded(Box::new(record)) } else { Answer::Silent });
+        return Ok(if goes_on {
+            EventResult::Reminded(Box::new(record))
+        } else {
+            EventResult::Silent
+        });
     }
     let record = if end::owner_is_gone(home, &record) {
         match end::interrupt(home, &record.id, end::gone_why(&record), LOCK_WAIT)? {
-            Attempt::Ended(ended) => ended.record,
-            Attempt::Over(record) => *record,
-            Attempt::LeftToTheBoundary => return Ok(Answer::Silent),
+            EndAttempt::Ended(ended) => ended.record,
+            EndAttempt::Over(record) => *record,
+            EndAttempt::LeftToTheBoundary => return Ok(EventResult::Silent),
         }
     } else {
         record
     };
     let told = home.loop_file(&record.id, "told");
     if record.outcome() != Some(Outcome::Interrupted) || disk::exists(&told) {
-        return Ok(Answer::Silent);
+        return Ok(EventResult::Silent);
     }
     disk::write(&told, b"", Durability::Process)?;
-    Ok(Answer::Interrupted(Box::new(record)))
+    Ok(EventResult::Interrupted(Box::new(record)))
 }
 
 /// The session is over, and so is its loop's turn to run; a lock that cannot be had in time is answered
 /// with a mark that the next reader honours.
-fn session_end(home: &Home, payload: &Payload) -> Result<Answer> {
-    let Some(session_id) = &payload.session_id else { return Ok(Answer::Silent) };
-    let Some(record) = owned(home, session_id)? else { return Ok(Answer::Silent) };
+fn session_end(home: &Home, payload: &Payload) -> Result<EventResult> {
+    let Some(session_id) = &payload.session_id else { return Ok(EventResult::Silent) };
+    let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
     if record.is_live() && is_ours(&record, session_id) {
         let reason = payload.reason.as_deref().unwrap_or("other");
         let why = format!("its session ended ({reason})");
-        if let Attempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, END_WAIT)? {
+        if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, END_WAIT)? {
             disk::write(&end::end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }
     }
-    Ok(Answer::Silent)
+    Ok(EventResult::Silent)
 }

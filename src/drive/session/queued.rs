@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::refused::told;
-use crate::drive::control::By;
+use crate::drive::control::Actor;
 use crate::drive::end::{self, handoff};
-use crate::engine::boundary::facts::Order;
+use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::owner::{Obeyed, Queue};
 use crate::engine::record::{Loop, LoopId};
 use crate::parse::handoff_words;
@@ -36,10 +36,10 @@ pub fn look(home: &Home, before: &Loop, payload: &Payload, queue: &mut Queue) ->
     if !read_on(before, payload, queue) {
         return Ok(());
     }
-    let (id, by) = (&before.id, By::User.label());
+    let (id, by) = (&before.id, Actor::User.label());
     for text in &queue.waiting {
         match (command(text), store::order(home, id)) {
-            (Some(Queued::Cancel(raw)), None | Some(Order::Pause)) => {
+            (Some(Queued::Cancel(raw)), None | Some(ControlRequest::Pause)) => {
                 store::order_cancel(home, id, by, reason(raw))?;
             }
             (Some(Queued::Pause), None) => store::order_pause(home, id, by, false)?,
@@ -100,7 +100,7 @@ fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
     let (kind, words) = handoff_words::split(raw);
     let written = store::load(home, id)
         .map_err(anyhow::Error::from)
-        .and_then(|record| handoff::write(home, &record, kind, words, By::User));
+        .and_then(|record| handoff::write(home, &record, kind, words, Actor::User));
     written.map_or_else(|error| Aside::Refused(told(&error)), Aside::HandedOff)
 }
 

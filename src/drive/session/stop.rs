@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::cap::{self, COMPANION_WAIT, Road, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
+use super::cap::{self, COMPANION_WAIT, NextTurn, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use super::queued::{self, Aside};
 use super::{background, meter};
-use crate::drive::boundary::{Boundary, Closing, Open, Recorded, open};
+use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::control;
-use crate::drive::end::{self, Attempt, Ended, is, wind_up};
+use crate::drive::end::{self, EndAttempt, EndedLoop, is, wind_up};
 use crate::engine::boundary::decide::{Decision, Hold};
-use crate::engine::boundary::facts::{AgentEnd, Facts, Order, Seen};
+use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
 use crate::engine::record::owner::StopMark;
 use crate::engine::record::{Loop, Status};
@@ -27,7 +27,7 @@ use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::unix;
 use crate::world::store::home::{Home, hash, read_pointer};
-use crate::world::store::wakes::{self, Post, Ticket};
+use crate::world::store::wakes::{self, Ticket, WakeFile};
 use crate::world::store::{self, Held, LOCK_WAIT, view};
 
 /// What a client under load needs, from the end of a companion, to take its wake: where our answer is there at
@@ -36,7 +36,7 @@ const WAKE_TAKEN: Duration = Duration::from_millis(20);
 
 /// What a stop came to.
 #[derive(Debug)]
-pub enum Stop {
+pub enum StopResult {
     /// No loop is ours, or this stop is not a boundary of it: nothing is said.
     NotOurs,
     /// The loop goes on in this turn, with its next prompt.
@@ -45,7 +45,7 @@ pub enum Stop {
     Woken(Box<Boundary>),
     /// The stop is let through and the loop stays where it is.
     Held(Box<Boundary>),
-    Finished(Box<Ended>),
+    Finished(Box<EndedLoop>),
 }
 
 /// Opens the boundary of this event, if it is one of a loop that this session and client own.
@@ -53,14 +53,14 @@ pub fn open_ours(home: &Home, payload: &Payload) -> Result<Option<Open>> {
     let Some(session_id) = payload.session_id.as_deref() else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
     let Some(open) = open(home, &id)? else { return Ok(None) };
-    let is_cancelled = matches!(open.order(), Some(Order::Cancel { .. }));
+    let is_cancelled = matches!(open.order(), Some(ControlRequest::Cancel { .. }));
     let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
     Ok((!is_paused && is_ours(&open.before, session_id)).then_some(open))
 }
 
 /// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
-pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
-    let not_ours = || Ok((Stop::NotOurs, Vec::new()));
+pub fn stop(home: &Home, payload: &Payload) -> Result<(StopResult, Vec<Aside>)> {
+    let not_ours = || Ok((StopResult::NotOurs, Vec::new()));
     let Some(open) = open_ours(home, payload)? else { return not_ours() };
     let digest = digest(payload);
     if is_same_stop(&open.before, &digest) {
@@ -92,11 +92,11 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
     let counts = !matches!(foreseen, Decision::Hold(_));
     let road = match foreseen {
-        Decision::Continue => Road::choose(home, &session_id, row),
+        Decision::Continue => NextTurn::choose(home, &session_id, row),
         Decision::Hold(Hold::Background(_)) if env::is_attended() => {
-            Road::wake(home, &session_id).unwrap_or(Road::Context)
+            NextTurn::wake(home, &session_id).unwrap_or(NextTurn::Context)
         }
-        _ => Road::Context,
+        _ => NextTurn::Context,
     };
     memory.prompt_id.clone_from(&payload.prompt_id);
     memory.without_tools = row + 1;
@@ -109,9 +109,9 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<(Stop, Vec<Aside>)> {
     background::remember(&mut memory, awaited.as_ref().filter(|_| holds));
     let hold_until = awaited
         .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
-    let veto = matches!(road, Road::None).then(cap::met);
+    let veto = matches!(road, NextTurn::None).then(cap::met);
     let taken = queued::take(&mut memory.queue, open.before.iteration());
-    let closing = Closing { memory, veto, hold_until, lost: None };
+    let closing = DriverNotes { memory, veto, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
@@ -126,12 +126,13 @@ fn answer(
     session_id: &str,
     boundary: Boundary,
     held: Held,
-    road: Road,
-) -> Result<Stop> {
+    road: NextTurn,
+) -> Result<StopResult> {
     let chosen = match (&boundary.decision, road) {
-        (Decision::Continue | Decision::Hold(Hold::Background(_)), Road::Wake { file, pid }) => {
-            Some((file, pid))
-        }
+        (
+            Decision::Continue | Decision::Hold(Hold::Background(_)),
+            NextTurn::Wake { file, pid },
+        ) => Some((file, pid)),
         _ => None,
     };
     let chosen =
@@ -141,12 +142,12 @@ fn answer(
     drop(held);
     let cancel = home.loop_file(&boundary.after.id, "cancel");
     Ok(match (&boundary.decision, chosen) {
-        (Decision::Finish(_), _) => Stop::Finished(Box::new(wind_up(home, boundary.after))),
-        (Decision::Wait { .. } | Decision::Hold(_), _) => Stop::Held(Box::new(boundary)),
+        (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
+        (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
         (Decision::Continue, Some((file, pid))) => await_wake(home, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop; the agent must not begin another turn.
-        (Decision::Continue, None) if disk::exists(&cancel) => Stop::NotOurs,
-        (Decision::Continue, None) => Stop::Continue(Box::new(boundary)),
+        (Decision::Continue, None) if disk::exists(&cancel) => StopResult::NotOurs,
+        (Decision::Continue, None) => StopResult::Continue(Box::new(boundary)),
     })
 }
 
@@ -217,7 +218,7 @@ fn look(open: &Open, payload: &Payload, background: Option<String>) -> Seen {
     Seen {
         order: open.order(),
         claim: words.map_or(Claim::None, read),
-        agent: AgentEnd { background, ..AgentEnd::default() },
+        agent: AgentOutcome { background, ..AgentOutcome::default() },
         jitter: 0,
     }
 }
@@ -238,7 +239,7 @@ fn paused(after: Loop) -> Boundary {
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake counts only
 /// when it comes before our answer. A ticket it did not use is taken back; an order that came since is obeyed,
 /// because nobody else will look at it before the next turn.
-fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<Stop> {
+fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<StopResult> {
     if let Some(companion) = unix::identity(pid) {
         let reaped = || unix::is_reaped(&companion).then_some(());
         if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
@@ -247,25 +248,27 @@ fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<
     }
     let id = &boundary.after.id;
     let held = store::hold(home, id, LOCK_WAIT)?;
-    let is_used = !matches!(wakes::read(file), Ok(Post::Ticket(_)));
+    let is_used = !matches!(wakes::read(file), Ok(WakeFile::Ticket(_)));
     disk::remove(file)?;
     let record = held.load()?;
     drop(held);
     match (record.state.status, store::order(home, id)) {
-        (Status::Finished, _) | (_, Some(Order::Cancel { .. })) => return Ok(Stop::NotOurs),
-        (Status::Paused, _) => return Ok(Stop::Held(Box::new(paused(record)))),
-        _ if is_used => return Ok(Stop::Woken(Box::new(boundary))),
-        (_, Some(Order::Pause)) => {
+        (Status::Finished, _) | (_, Some(ControlRequest::Cancel { .. })) => {
+            return Ok(StopResult::NotOurs);
+        }
+        (Status::Paused, _) => return Ok(StopResult::Held(Box::new(paused(record)))),
+        _ if is_used => return Ok(StopResult::Woken(Box::new(boundary))),
+        (_, Some(ControlRequest::Pause)) => {
             let record = control::pause_now(home, id, "paused")?;
-            return Ok(Stop::Held(Box::new(paused(record))));
+            return Ok(StopResult::Held(Box::new(paused(record))));
         }
         _ => {}
     }
     if cap::allows(boundary.after.state.session.without_tools - 1) {
-        return Ok(Stop::Continue(Box::new(boundary)));
+        return Ok(StopResult::Continue(Box::new(boundary)));
     }
     Ok(match end::end(home, id, cap::met(), LOCK_WAIT)? {
-        Attempt::Ended(ended) => Stop::Finished(ended),
-        Attempt::Over(_) | Attempt::LeftToTheBoundary => Stop::NotOurs,
+        EndAttempt::Ended(ended) => StopResult::Finished(ended),
+        EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::NotOurs,
     })
 }

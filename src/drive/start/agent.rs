@@ -7,9 +7,9 @@ use anyhow::{Error, Result, bail};
 
 use crate::agents::catalogue::{find, unknown};
 use crate::agents::command::command;
-use crate::engine::record::agent::{Agent, Dialect, PromptDoor};
+use crate::engine::record::agent::{Agent, Dialect, PromptVia};
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{AgentEntry, DEFAULT_AGENT, Key, Origin, Sourced, Value};
+use crate::engine::settings::{AgentEntry, DEFAULT_AGENT, Key, Sourced, Value, ValueOrigin};
 use crate::world::client;
 use crate::world::files::disk;
 
@@ -20,7 +20,7 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
     }
     let origin = settings.layer.values.get(&Key::Agent).map(|agent| &agent.origin);
     let name = settings.layer.word(Key::Agent).unwrap_or(DEFAULT_AGENT);
-    let mut agent = by_name(settings, name, origin.unwrap_or(&Origin::BuiltIn), &[])?;
+    let mut agent = by_name(settings, name, origin.unwrap_or(&ValueOrigin::BuiltIn), &[])?;
     if let Some(Value::Words(arguments)) = settings.layer.value(Key::Arguments) {
         agent.command.extend_from_slice(arguments);
     }
@@ -52,7 +52,12 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
 }
 
 /// `above` are the entries that led here, so that entries that are like each other come to an end.
-fn by_name(settings: &Settings, name: &str, named_at: &Origin, above: &[&str]) -> Result<Agent> {
+fn by_name(
+    settings: &Settings,
+    name: &str,
+    named_at: &ValueOrigin,
+    above: &[&str],
+) -> Result<Agent> {
     let known = find(name);
     let agents = &settings.layer.agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
@@ -83,7 +88,7 @@ fn blank() -> Agent {
     Agent {
         name: String::new(),
         command: Vec::new(),
-        prompt: PromptDoor::default(),
+        prompt: PromptVia::default(),
         dialect: Dialect::default(),
         permissions: [].into(),
         max_turns: None,
@@ -110,9 +115,9 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
 }
 
 /// What is wrong, after the line of the file that says so.
-fn at(origin: &Origin, what: &str) -> String {
+fn at(origin: &ValueOrigin, what: &str) -> String {
     match origin {
-        Origin::BuiltIn | Origin::Typed => what.to_owned(),
+        ValueOrigin::BuiltIn | ValueOrigin::Typed => what.to_owned(),
         origin => format!("{origin}: {what}"),
     }
 }
@@ -120,13 +125,13 @@ fn at(origin: &Origin, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::settings::merge::{Environment, Layers, merge};
+    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
         let user = parse(file, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
         let layers = Layers { user, ..Layers::default() };
-        match resolve(&merge(&layers, Environment::IsTheUsers, None), None) {
+        match resolve(&merge(&layers, VariableTrust::IsTheUsers, None), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
                 let (prompt, dialect) = (prompt.label(), dialect.label());
@@ -192,7 +197,8 @@ mod tests {
     fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
         let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
         let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
-        let settings = merge(&Layers { user, ..Layers::default() }, Environment::IsTheUsers, None);
+        let settings =
+            merge(&Layers { user, ..Layers::default() }, VariableTrust::IsTheUsers, None);
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();
         assert_eq!(
             (agent.name.as_str(), agent.command),

@@ -3,10 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 
-use crate::drive::end::{self, Attempt};
-use crate::engine::boundary::limits::{Limits, going_on, overtime_ms};
+use crate::drive::end::{self, EndAttempt};
+use crate::engine::boundary::limits::{going_on, overtime_ms};
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
+use crate::engine::record::contract::Limits;
 use crate::engine::record::contract::{Contract, Place};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::{Driver, Owner, SessionMemory};
@@ -190,9 +191,9 @@ fn vacate(
         bail!(end::elsewhere(&record).unwrap_or_else(occupied));
     };
     match attempt {
-        Attempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
-        Attempt::Over(record) => end::let_end(&record).map(|()| Vacancy::Free(Vec::new())),
-        Attempt::Ended(ended) => {
+        EndAttempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
+        EndAttempt::Over(record) => end::let_end(&record).map(|()| Vacancy::Free(Vec::new())),
+        EndAttempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, whatever grace that one has.
             end::end_groups(home, &record);
             end::let_end(&ended.record)?;

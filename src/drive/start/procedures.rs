@@ -2,7 +2,7 @@
 //! listed.
 
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Key, Layer, Origin, Procedure, Sourced, Value};
+use crate::engine::settings::{Key, Layer, ProcedureSettings, Sourced, Value, ValueOrigin};
 use crate::prompts::procedures::{self, find, names};
 
 /// crew's own procedures.
@@ -15,7 +15,7 @@ pub fn built_in() -> Layer {
         let values = values.into_iter().filter_map(|(key, it)| Some((key, Sourced::built_in(it?))));
         terms.values = values.collect();
         let description = Some(found.about);
-        let procedure = Procedure { description, recipe: found.recipe, terms };
+        let procedure = ProcedureSettings { description, recipe: found.recipe, terms };
         (found.name, Sourced::built_in(procedure))
     });
     Layer { procedures: procedures.collect(), ..Layer::default() }
@@ -38,7 +38,7 @@ pub fn of(settings: &Settings, name: &str) -> Option<procedures::Procedure> {
 
 /// Those that a settings file adds or changes.
 pub fn own(settings: &Settings) -> Vec<procedures::Procedure> {
-    let own = settings.layer.procedures.iter().filter(|(_, it)| it.origin != Origin::BuiltIn);
+    let own = settings.layer.procedures.iter().filter(|(_, it)| it.origin != ValueOrigin::BuiltIn);
     own.filter_map(|(name, _)| of(settings, name)).collect()
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::engine::record::run::Fragment;
-    use crate::engine::settings::merge::{Environment, Layers, merge};
+    use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn settings(procedure: &str, user: &str, project: &str) -> Settings {
@@ -57,7 +57,7 @@ mod tests {
         let path = Path::new("/repo/.claude/crew.toml");
         let project = parse(project, path, Whose::Projects, &|_| true).unwrap().layer;
         let layers = Layers { built_in: built_in(), user, project, ..Layers::default() };
-        merge(&layers, Environment::IsTheUsers, Some(procedure))
+        merge(&layers, VariableTrust::IsTheUsers, Some(procedure))
     }
 
     #[test]

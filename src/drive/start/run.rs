@@ -18,7 +18,7 @@ use crate::drive::run::prompt::{self, Prompt};
 use crate::drive::run::repository::{some_commit, some_settings, unlisted, without_git};
 use crate::drive::run::steps::{NO_BRANCH, drafts_of};
 use crate::drive::run::watch::Cancels;
-use crate::engine::events::{Listener, News};
+use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::agent::Agent;
 use crate::engine::record::contract::{Contract, Place};
 use crate::engine::record::outcome::{Ending, Outcome};
@@ -26,8 +26,8 @@ use crate::engine::record::owner::SessionMemory;
 use crate::engine::record::run::{Fragment, GitSteps, Recipe, Run};
 use crate::engine::record::{Loop, LoopId, State, VERSION};
 use crate::engine::settings::merge::{Settings, merge};
-use crate::engine::settings::run::Keep;
-use crate::engine::settings::{Key, Layer, Origin, Value};
+use crate::engine::settings::run::LogRetention;
+use crate::engine::settings::{Key, Layer, Value, ValueOrigin};
 use crate::engine::text::clip;
 use crate::engine::usage::times::Earlier;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
@@ -50,7 +50,7 @@ pub struct Prepared {
     pub contract: Contract,
     /// What the user should know: one sentence each.
     pub notes: Vec<String>,
-    pub keep: Keep,
+    pub keep: LogRetention,
     pub replace: bool,
 }
 
@@ -104,7 +104,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
 }
 
 /// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.
-fn procedure(arguments: &mut LoopArgs, known: &settings::Known) -> Result<Option<String>> {
+fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Result<Option<String>> {
     let Some(word) = arguments.task.clone() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
         return Ok(None);
@@ -161,7 +161,7 @@ pub fn run(
 /// The model in force. That of the settings is none for a typed command, of which they know nothing.
 pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
     let model = settings.layer.values.get(&Key::Model)?;
-    let is_in_force = options.agent_cmd.is_none() || model.origin == Origin::Typed;
+    let is_in_force = options.agent_cmd.is_none() || model.origin == ValueOrigin::Typed;
     model.value.word().filter(|_| is_in_force).map(str::to_owned)
 }
 
@@ -283,7 +283,7 @@ pub fn begin(
     home: &Home,
     prepared: Prepared,
     signals: &Signals,
-    listener: &mut dyn Listener,
+    listener: &mut dyn EventSink,
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
     let Prepared { place, contract, mut notes, replace, .. } = prepared;
@@ -310,9 +310,9 @@ pub fn begin(
         notes.push(format!("{what}{way_out}"));
     }
     notes.extend(before_commits(home, &record, signals)?);
-    listener.hear(&News::Started(&record));
+    listener.hear(&RunEvent::Started(&record));
     for note in &notes {
-        listener.hear(&News::Noted(note));
+        listener.hear(&RunEvent::Noted(note));
     }
     baseline(home, record, signals, listener)
 }

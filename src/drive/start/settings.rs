@@ -8,8 +8,8 @@ use anyhow::{Context, Error, Result, bail};
 use super::procedures;
 use crate::engine::record::run::{Fragment, Recipe};
 use crate::engine::settings::Layer;
-use crate::engine::settings::merge::{Environment, Layers, Settings, merge};
-use crate::engine::settings::trust::{Need, needs};
+use crate::engine::settings::merge::{Layers, Settings, VariableTrust, merge};
+use crate::engine::settings::trust::{TrustRequest, needs};
 use crate::parse::settings::{Read, Whose};
 use crate::world::env;
 use crate::world::files::{disk, tree};
@@ -21,7 +21,7 @@ const TRUST_VARIABLE: &str = "CREW_TRUST";
 
 /// What the tiers say about one working tree.
 #[derive(Debug)]
-pub struct Known {
+pub struct LoadedSettings {
     /// Nothing is typed in these.
     pub layers: Layers,
     /// The working tree.
@@ -31,14 +31,14 @@ pub struct Known {
     /// The project's file, whether it is there or not.
     pub project_file: PathBuf,
     /// All in the project's file that needs trust, trusted or not.
-    pub needs: Vec<Need>,
+    pub needs: Vec<TrustRequest>,
     /// The part of it that nobody has trusted.
-    pub untrusted: Vec<Need>,
+    pub untrusted: Vec<TrustRequest>,
     /// Keys that were passed over: one sentence each.
     pub warnings: Vec<String>,
 }
 
-impl Known {
+impl LoadedSettings {
     /// Whether a tier has a procedure of this name.
     pub fn has_procedure(&self, name: &str) -> bool {
         let Layers { built_in, user, project, .. } = &self.layers;
@@ -47,7 +47,7 @@ impl Known {
 }
 
 /// Reads every tier. Without `with_project` the project's file is not even opened.
-pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<Known> {
+pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let user_file = settings::user_file();
     let user = user_file.as_deref().map_or(Ok(None), |file| settings::read(file, Whose::Users));
     let user = user.map_err(Error::msg)?.unwrap_or_default();
@@ -56,7 +56,7 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<Known> {
     let environment = settings::environment().map_err(Error::msg)?;
     let needs = needs(&project.layer, &user.layer);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
-    Ok(Known {
+    Ok(LoadedSettings {
         layers: Layers {
             user: user.layer,
             project: project.layer,
@@ -81,30 +81,34 @@ fn read_project(file: &Path) -> Result<Read> {
 }
 
 /// Whose the variables are that this process sees, where no client stands between it and its user.
-pub fn environment() -> Environment {
-    if env::inside_an_agent() { Environment::OnlyNarrows } else { Environment::IsTheUsers }
+pub fn environment() -> VariableTrust {
+    if env::inside_an_agent() { VariableTrust::OnlyNarrows } else { VariableTrust::IsTheUsers }
 }
 
 /// The settings of a session's loop that starts with `typed`, and what its user should know about them. The
 /// project can set variables for its client.
-pub fn for_start(home: &Home, known: Known, typed: Layer) -> Result<(Settings, Vec<String>)> {
+pub fn for_start(
+    home: &Home,
+    known: LoadedSettings,
+    typed: Layer,
+) -> Result<(Settings, Vec<String>)> {
     if !known.untrusted.is_empty() {
         bail!(refusal(home, &known.untrusted));
     }
-    Ok(laid(known, typed, Environment::OnlyNarrows, None))
+    Ok(laid(known, typed, VariableTrust::OnlyNarrows, None))
 }
 
 /// The settings of a run of fresh processes that starts with `typed`, perhaps by a procedure of the files, and
 /// what its user should know about them.
 pub fn for_run(
     home: &Home,
-    known: Known,
+    known: LoadedSettings,
     typed: Layer,
     procedure: Option<&str>,
 ) -> Result<(Settings, Vec<String>)> {
     let environment = environment();
-    let is_trusted =
-        environment == Environment::IsTheUsers && env::text(TRUST_VARIABLE).as_deref() == Some("1");
+    let is_trusted = environment == VariableTrust::IsTheUsers
+        && env::text(TRUST_VARIABLE).as_deref() == Some("1");
     if !known.untrusted.is_empty() && !is_trusted {
         bail!(refusal(home, &known.untrusted));
     }
@@ -117,9 +121,9 @@ pub fn for_run(
 }
 
 fn laid(
-    known: Known,
+    known: LoadedSettings,
     typed: Layer,
-    environment: Environment,
+    environment: VariableTrust,
     procedure: Option<&str>,
 ) -> (Settings, Vec<String>) {
     let mut notes = known.warnings;
@@ -152,7 +156,7 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-fn refusal(home: &Home, untrusted: &[Need]) -> String {
+fn refusal(home: &Home, untrusted: &[TrustRequest]) -> String {
     let mut lines =
         vec!["the project's settings want what nobody on this machine has trusted:".to_owned()];
     lines.extend(untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));

@@ -2,7 +2,7 @@
 //! closing event its output has. Trying again at once mostly crashes again, so the next iteration waits. A plain
 //! exit status is no crash, and the failure of the model's service has a wait of its own.
 
-use super::facts::{AgentEnd, Closing, ProcessEnd};
+use super::facts::{AgentClosing, AgentOutcome, ProcessEnd};
 use crate::engine::record::Loop;
 
 /// Seconds before the next iteration, by the crashes in a row; the last for all that follow.
@@ -11,11 +11,11 @@ const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
 const WORKED_S: [u64; 3] = [15, 120, 900];
 
 /// What crashed, in words; `None` for an end that is no crash.
-pub fn of(agent: &AgentEnd) -> Option<String> {
+pub fn of(agent: &AgentOutcome) -> Option<String> {
     match agent.process.as_ref().filter(|_| agent.error.is_none())? {
         ProcessEnd::Signal(signal) => Some(by_signal(*signal)),
         ProcessEnd::NotStarted(why) => Some(not_started(why)),
-        ProcessEnd::Exit(_) if agent.closing == Closing::Missing => Some(unclosed()),
+        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing => Some(unclosed()),
         _ => None,
     }
 }
@@ -72,13 +72,14 @@ mod tests {
             (ProcessEnd::BrokenOff(String::new()), true, None),
         ];
         for (process, unclosed, expected) in table {
-            let closing = if unclosed { Closing::Missing } else { Closing::Plain };
-            let mut agent = AgentEnd { process: Some(process), closing, ..AgentEnd::default() };
+            let closing = if unclosed { AgentClosing::Missing } else { AgentClosing::Plain };
+            let mut agent =
+                AgentOutcome { process: Some(process), closing, ..AgentOutcome::default() };
             assert_eq!(of(&agent).as_deref(), expected, "{agent:?}");
             agent.error = Some(ApiError::Transient { message: String::new(), reset: None });
             assert_eq!(of(&agent), None, "the service's failure has its own wait");
         }
-        assert_eq!(of(&AgentEnd::default()), None);
+        assert_eq!(of(&AgentOutcome::default()), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::crash;
-use super::facts::{ApiError, Facts, Order, ProcessEnd};
+use super::facts::{ApiError, ControlRequest, Facts, ProcessEnd};
 use super::judge::Judged;
 use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
 use crate::engine::claim::Claim;
@@ -57,7 +57,8 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| background(facts))
         // 1. a pause that found an iteration at its end → hold before the next one.
         .or_else(|| {
-            matches!(facts.seen.order, Some(Order::Pause)).then_some(Decision::Hold(Hold::Paused))
+            matches!(facts.seen.order, Some(ControlRequest::Pause))
+                .then_some(Decision::Hold(Hold::Paused))
         })
         // 10. continue, after a crash with a wait before it.
         .or_else(|| crashed(subject, facts))
@@ -73,9 +74,11 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 /// A pause that found an iteration at its end does not take its way out from it.
 fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
-        Order::Cancel { by, reason } => Decision::Finish(Ending::cancelled(by, reason.as_deref())),
-        Order::Pause if judged.counted => return None,
-        Order::Pause => Decision::Hold(Hold::Paused),
+        ControlRequest::Cancel { by, reason } => {
+            Decision::Finish(Ending::cancelled(by, reason.as_deref()))
+        }
+        ControlRequest::Pause if judged.counted => return None,
+        ControlRequest::Pause => Decision::Hold(Hold::Paused),
     })
 }
 
@@ -226,7 +229,7 @@ fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
 }
 
 /// The record as the decision leaves it; the generation is the store's.
-pub fn settle(judged: Judged, decision: &Decision) -> Loop {
+pub fn apply(judged: Judged, decision: &Decision) -> Loop {
     let mut subject = judged.after;
     let state = &mut subject.state;
     match decision {

@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::boundary::facts::{ProcessEnd, Verdict};
+use crate::engine::boundary::facts::ProcessEnd;
 use crate::engine::boundary::judge::judge;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::record::contract::Role;
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -40,10 +41,12 @@ fn transient(reset: Option<DateTime<Utc>>) -> Facts {
 #[test]
 fn rule_1_a_cancel_beats_a_true_claim_and_a_pause_holds() {
     let mut facts = facts(Claim::Success);
-    facts.seen.order =
-        Some(Order::Cancel { by: "user".to_owned(), reason: Some("wrong branch".to_owned()) });
+    facts.seen.order = Some(ControlRequest::Cancel {
+        by: "user".to_owned(),
+        reason: Some("wrong branch".to_owned()),
+    });
     assert_eq!(why(way_out(&a_loop(), &facts)), "cancelled by the user: wrong branch");
-    facts.seen.order = Some(Order::Pause);
+    facts.seen.order = Some(ControlRequest::Pause);
     assert_eq!(way_out(&a_loop(), &facts), Decision::Hold(Hold::Paused));
 }
 
@@ -76,7 +79,7 @@ fn rule_3_a_transient_error_waits_and_repeats_the_same_iteration() {
     let judged = judge(&a_loop(), &transient(reset));
     let decision = decide(&judged, &transient(reset));
     assert_eq!(decision, Decision::Wait { until: at(660).wall, why: "rate limit".to_owned() });
-    let settled = settle(judged, &decision);
+    let settled = apply(judged, &decision);
     assert_eq!((settled.iteration(), settled.state.status), (1, Status::Waiting));
 }
 
@@ -198,7 +201,7 @@ fn rule_4_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
         facts.checks[0].incurable = why.map(str::to_owned);
         let judged = judge(before, &facts);
         let decision = decide(&judged, &facts);
-        (settle(judged, &decision), decision)
+        (apply(judged, &decision), decision)
     };
     let missing = Some("`test` finds no program `x` (exit 127); install it");
     let other = Some("`test` was ended by a signal");
@@ -268,7 +271,7 @@ prop_compose! {
             2 => Some(ApiError::Request { message: "too long".to_owned() }),
             _ => None,
         };
-        facts.seen.order = (ordered == 0).then_some(Order::Pause);
+        facts.seen.order = (ordered == 0).then_some(ControlRequest::Pause);
         facts
     }
 }
@@ -286,7 +289,7 @@ proptest! {
             let counted = judged.counted;
             let proved = judged.proved;
             let decision = decide(&judged, &facts);
-            let next = settle(judged, &decision);
+            let next = apply(judged, &decision);
             prop_assert_eq!(next.check(), Ok(()));
             prop_assert_eq!(next.state.completed, subject.state.completed + u32::from(counted));
             if decision == Decision::Continue {
@@ -340,7 +343,7 @@ fn a_limit_that_nothing_can_be_counted_for_blocks_a_loop_and_is_never_passed_uns
 fn a_pause_lets_a_process_that_has_ended_be_judged_and_stands_before_the_next() {
     let paused = |claim, end: Option<ProcessEnd>| {
         let mut facts = facts(claim);
-        facts.seen.order = Some(Order::Pause);
+        facts.seen.order = Some(ControlRequest::Pause);
         facts.seen.agent.process = end;
         let judged = judge(&a_loop(), &facts);
         (judged.counted, decide(&judged, &facts))

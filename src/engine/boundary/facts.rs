@@ -1,36 +1,19 @@
 //! Everything a boundary may look at. `Seen` is the cheap look; `Facts` adds what was worth its cost.
 //! An absent value means *not looked at*, never zero.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
+use crate::engine::evidence::check::CheckResult;
+use crate::engine::evidence::check::Verdict;
+use crate::engine::record::moment::Moment;
+use chrono::{DateTime, Utc};
 
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
 use crate::engine::record::contract::{Contract, Role};
 use crate::engine::usage::Usage;
 
-/// One instant on both clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
-    /// For dates, resets and people.
-    pub wall: DateTime<Utc>,
-    /// Milliseconds this machine was awake since boot: for durations.
-    pub awake_ms: u64,
-}
-
-impl Moment {
-    /// How long the machine slept since `earlier`: what the wall clock gained on the time it was awake. A
-    /// clock set forward looks the same.
-    pub fn asleep_since(self, earlier: Self) -> TimeDelta {
-        let awake = self.awake_ms.saturating_sub(earlier.awake_ms);
-        let awake = TimeDelta::milliseconds(i64::try_from(awake).unwrap_or(i64::MAX / 2));
-        self.wall - earlier.wall - awake
-    }
-}
-
 /// An order from outside the loop, waiting in a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Order {
+pub enum ControlRequest {
     Cancel {
         /// `user` or `agent`.
         by: String,
@@ -72,7 +55,7 @@ pub enum ProcessEnd {
 
 /// What the closing event of an agent says of its iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Closing {
+pub enum AgentClosing {
     /// Nothing else than how its process ended; or the agent has no such event.
     #[default]
     Plain,
@@ -84,13 +67,13 @@ pub enum Closing {
 
 /// How the agent's iteration ended, as its client or its process told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentEnd {
+pub struct AgentOutcome {
     /// `None` for an agent in a session: its process lives on.
     pub process: Option<ProcessEnd>,
     /// What else failed around the iteration: a reaction of the user's.
     pub failed_around: Option<String>,
     pub error: Option<ApiError>,
-    pub closing: Closing,
+    pub closing: AgentClosing,
     /// Tools that were denied.
     pub denied: Vec<String>,
     /// Work the client still runs in the background and that is worth waiting for.
@@ -107,10 +90,10 @@ pub struct AgentEnd {
 /// The cheap look: enough to know which checks and which diffs are worth their cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    pub order: Option<Order>,
+    pub order: Option<ControlRequest>,
     /// As it was read; what counts of it is [`Seen::heard`].
     pub claim: Claim,
-    pub agent: AgentEnd,
+    pub agent: AgentOutcome,
     /// A number from 0 to 999 that spreads waits of many loops.
     pub jitter: u16,
 }
@@ -125,8 +108,8 @@ impl Seen {
     /// its process has ended by itself, a pause only keeps the next one from beginning.
     pub fn breaks_off(&self) -> bool {
         match self.order {
-            Some(Order::Cancel { .. }) => true,
-            Some(Order::Pause) => {
+            Some(ControlRequest::Cancel { .. }) => true,
+            Some(ControlRequest::Pause) => {
                 matches!(
                     self.agent.process,
                     None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_))
@@ -175,47 +158,6 @@ pub struct Looks {
     pub checks: bool,
 }
 
-/// What a check did at this boundary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    Passed,
-    Failed,
-    /// Ended by its own timeout: a failed check.
-    TimedOut,
-    /// Died by a signal crew did not send, or was not run: never taken for a failure.
-    Unknown,
-}
-
-impl Verdict {
-    /// "failed (exit 1)", "timed out after 600 s": what happened, for people and for the agent.
-    pub fn what_happened(self, exit: Option<i32>, elapsed_ms: u64) -> String {
-        match (self, exit) {
-            (Self::Passed, _) => "passed".to_owned(),
-            (Self::Failed, Some(code)) => format!("failed (exit {code})"),
-            (Self::Failed, None) => "failed".to_owned(),
-            (Self::TimedOut, _) => format!("timed out after {} s", elapsed_ms / 1000),
-            (Self::Unknown, _) => "did not finish; its result is unknown".to_owned(),
-        }
-    }
-}
-
-/// One check, run once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The command, as the contract gives it.
-    pub run: String,
-    pub verdict: Verdict,
-    /// `None` when it did not exit by itself.
-    pub exit: Option<i32>,
-    pub elapsed_ms: u64,
-    /// The last lines of what it printed, bounded.
-    pub tail: String,
-    /// Why it did not pass, where that is nothing an agent can change, with the way out; `None` where it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub incurable: Option<String>,
-}
-
 /// All that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
@@ -243,19 +185,5 @@ impl Facts {
     /// Whether every check of a role passed at this boundary; a contract may have none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
         contract.of_role(role).all(|check| self.verdict(&check.run) == Some(Verdict::Passed))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::fixture::at;
-
-    #[test]
-    fn sleep_is_what_the_wall_clock_gained_on_the_time_awake() {
-        let mut woken = at(60);
-        assert_eq!(woken.asleep_since(at(0)), TimeDelta::zero());
-        woken.wall += TimeDelta::hours(7);
-        assert_eq!(woken.asleep_since(at(0)), TimeDelta::hours(7));
     }
 }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use super::crash;
-use super::facts::{AgentEnd, ApiError, Closing, Facts, ProcessEnd, Verdict};
+use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::progress;
 use super::protect::{changed, complaint};
 use crate::engine::claim::Claim;
-use crate::engine::evidence::{CheckEvidence, Evidence, Progress, Standing, TAIL_CHARS};
+use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::{CheckEvidence, ClaimResult, Evidence, Progress, TAIL_CHARS};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::Proof;
 use crate::engine::record::{CheckMemory, Loop, State};
@@ -64,7 +65,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
-        if let (Standing::Refused(against), Some(short)) = (&mut evidence.claim, short) {
+        if let (ClaimResult::Refused(against), Some(short)) = (&mut evidence.claim, short) {
             *against = short;
         }
         evidence.words = untold(state, facts);
@@ -155,8 +156,8 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
     let refused = match &agent.error {
         Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
         _ => match &agent.closing {
-            Closing::Failed(how) => Some(how.clone()),
-            Closing::Plain | Closing::Missing => None,
+            AgentClosing::Failed(how) => Some(how.clone()),
+            AgentClosing::Plain | AgentClosing::Missing => None,
         },
     };
     let ended_badly = || process_failure(agent, facts.seen.heard(), progress);
@@ -184,12 +185,12 @@ fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     }
 }
 
-fn process_failure(agent: &AgentEnd, claim: &Claim, progress: Progress) -> Option<String> {
+fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> Option<String> {
     let is_success = *claim == Claim::Success;
     match agent.process.as_ref()? {
         ProcessEnd::Signal(signal) if !is_success => Some(crash::by_signal(*signal)),
         ProcessEnd::NotStarted(why) => Some(crash::not_started(why)),
-        ProcessEnd::Exit(_) if agent.closing == Closing::Missing && !is_success => {
+        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing && !is_success => {
             Some(crash::unclosed())
         }
         ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
@@ -288,10 +289,10 @@ fn skipped(facts: &Facts) -> Option<String> {
     }
 }
 
-fn standing(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> Standing {
+fn standing(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> ClaimResult {
     match facts.seen.heard() {
-        Claim::None => Standing::None,
-        Claim::Success if proved.is_some() => Standing::Accepted,
+        Claim::None => ClaimResult::None,
+        Claim::Success if proved.is_some() => ClaimResult::Accepted,
         Claim::Success => {
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
@@ -301,11 +302,11 @@ fn standing(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> S
                 })
                 .chain(tampered)
                 .collect();
-            Standing::Refused(against.join("; "))
+            ClaimResult::Refused(against.join("; "))
         }
-        Claim::Failure { reason } => Standing::Failure(reason.clone().unwrap_or_default()),
-        Claim::Blocked { reason } => Standing::Blocked(reason.clone().unwrap_or_default()),
-        Claim::NearMiss(miss) => Standing::NearMiss(miss.to_string()),
+        Claim::Failure { reason } => ClaimResult::Failure(reason.clone().unwrap_or_default()),
+        Claim::Blocked { reason } => ClaimResult::Blocked(reason.clone().unwrap_or_default()),
+        Claim::NearMiss(miss) => ClaimResult::NearMiss(miss.to_string()),
     }
 }
 

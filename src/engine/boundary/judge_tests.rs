@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::boundary::facts::{Closing, Order, ProcessEnd};
+use crate::engine::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
 use crate::engine::boundary::protect::{Marks, Protected, Unseen};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 
@@ -9,7 +9,7 @@ const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 fn a_claim_with_nothing_checked_is_proved_by_the_agents_word_alone() {
     let judged = judge(&a_loop(), &facts(Claim::Success));
     assert_eq!(judged.proved, Some(Proof::Claimed));
-    assert_eq!(judged.after.state.evidence.unwrap().claim, Standing::Accepted);
+    assert_eq!(judged.after.state.evidence.unwrap().claim, ClaimResult::Accepted);
 }
 
 #[test]
@@ -42,7 +42,10 @@ fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
     green.checks = vec![result("cargo test", Verdict::Passed)];
     let once = judge(&subject, &green);
     let claim = once.after.state.evidence.as_ref().unwrap().claim.clone();
-    assert_eq!((once.proved, once.sound, claim), (None, None, Standing::Refused(short.to_owned())));
+    assert_eq!(
+        (once.proved, once.sound, claim),
+        (None, None, ClaimResult::Refused(short.to_owned()))
+    );
     assert_eq!(once.incurable, None);
     assert_eq!(judge(&once.after, &green).incurable.as_deref(), Some(short));
     let mut red = facts(Claim::None);
@@ -56,7 +59,7 @@ fn a_refused_claim_is_no_failure_and_names_what_stood_against_it() {
     facts.checks = vec![result("cargo test", Verdict::Failed)];
     let judged = judge(&a_loop_with(&TEST), &facts);
     assert_eq!(judged.after.state.consecutive_failures, 0);
-    let expected = Standing::Refused("`cargo test` failed (exit 1)".to_owned());
+    let expected = ClaimResult::Refused("`cargo test` failed (exit 1)".to_owned());
     assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
 }
 
@@ -82,7 +85,7 @@ fn until_proves_without_a_claim_only_with_verify_and_gate_and_no_claim_proves_wi
     facts.checks[0] = result("deployed", Verdict::Failed);
     let judged = judge(&a_loop_with(&checks), &facts);
     assert_eq!(judged.proved, None);
-    let expected = Standing::Refused("`deployed` failed (exit 1)".to_owned());
+    let expected = ClaimResult::Refused("`deployed` failed (exit 1)".to_owned());
     assert_eq!(judged.after.state.evidence.unwrap().claim, expected);
 }
 
@@ -146,7 +149,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
 
 #[test]
 fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_has_its_say() {
-    let ended = |end: ProcessEnd, tree: Option<&str>, claim: Claim, closing: Closing| {
+    let ended = |end: ProcessEnd, tree: Option<&str>, claim: Claim, closing: AgentClosing| {
         let mut facts = facts(claim);
         facts.seen.agent.process = Some(end);
         facts.seen.agent.closing = closing;
@@ -155,11 +158,12 @@ fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_h
     };
     let subject = a_loop();
     let same = subject.state.tree.as_deref();
-    let overdue = |end, tree| ended(end, tree, Claim::None, Closing::Missing);
+    let overdue = |end, tree| ended(end, tree, Claim::None, AgentClosing::Missing);
     let said = "the agent's closing event says error: x";
-    let error = ended(ProcessEnd::Exit(0), same, Claim::None, Closing::Failed(said.to_owned()));
-    let missing = |claim| ended(ProcessEnd::Exit(0), same, claim, Closing::Missing);
-    let killed = |claim| ended(ProcessEnd::Signal(9), same, claim, Closing::Plain);
+    let error =
+        ended(ProcessEnd::Exit(0), same, Claim::None, AgentClosing::Failed(said.to_owned()));
+    let missing = |claim| ended(ProcessEnd::Exit(0), same, claim, AgentClosing::Missing);
+    let killed = |claim| ended(ProcessEnd::Signal(9), same, claim, AgentClosing::Plain);
     let late = "the iteration ran into its timeout of 30m";
     let silent = "the agent printed nothing for 15m and was ended";
     let table = [
@@ -217,7 +221,7 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());
     let mut cancelled = facts(Claim::None);
-    cancelled.seen.order = Some(Order::Cancel { by: "user".to_owned(), reason: None });
+    cancelled.seen.order = Some(ControlRequest::Cancel { by: "user".to_owned(), reason: None });
     for facts in [transient, fatal, held, cancelled] {
         let judged = judge(&a_loop(), &facts);
         let state = &judged.after.state;
@@ -292,7 +296,7 @@ fn an_answer_cut_by_the_token_limit_is_an_iteration_and_neither_claim_nor_failur
         assert_eq!(judged.proved, None);
         assert_eq!(judged.after.state.consecutive_failures, 0);
         let evidence = judged.after.state.evidence.unwrap();
-        assert_eq!((evidence.claim, evidence.failure), (Standing::None, None));
+        assert_eq!((evidence.claim, evidence.failure), (ClaimResult::None, None));
         assert!(evidence.cut);
     }
     let mut red = facts(Claim::None);
@@ -320,7 +324,7 @@ fn a_changed_protected_path_fails_the_iteration_and_refuses_the_claim() {
         let complaint = named.map(|path| {
             format!("protected paths were changed: `{path}`; put them back as the loop found them")
         });
-        let claim = complaint.clone().map_or(Standing::Accepted, Standing::Refused);
+        let claim = complaint.clone().map_or(ClaimResult::Accepted, ClaimResult::Refused);
         assert_eq!((evidence.failure, evidence.claim), (complaint, claim));
         assert_eq!(judged.proved.is_none(), named.is_some());
     }
@@ -343,8 +347,8 @@ fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_
             let evidence = judged.after.state.evidence.unwrap();
             let complaint = unseen.complaint().to_owned();
             assert_eq!(evidence.failure, refused.then(|| complaint.clone()));
-            let refusal = Standing::Refused(complaint);
-            assert_eq!(evidence.claim, if refused { refusal } else { Standing::Accepted });
+            let refusal = ClaimResult::Refused(complaint);
+            assert_eq!(evidence.claim, if refused { refusal } else { ClaimResult::Accepted });
             assert_eq!(judged.proved.is_none(), refused);
         }
     }

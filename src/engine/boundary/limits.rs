@@ -3,89 +3,43 @@
 //! The defaults are finite because a loop that runs away is the worst thing a loop can do; a user who
 //! wants no bound says 0 out loud.
 
+use crate::engine::record::contract::Limits;
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::Driver;
-use crate::engine::settings::merge::built_in;
 use crate::engine::text::count;
-use crate::engine::usage::{Money, spoken_tokens};
-
-/// The limits of a contract.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    pub max_iterations: u32,
-    /// Failed iterations in a row that abort the loop.
-    pub failure_threshold: u32,
-    /// Iterations in a row without progress that stall the loop.
-    pub stall: u32,
-    /// Awake seconds over all iterations.
-    pub max_duration_s: u64,
-    /// Seconds a single wait for the model's service may last.
-    pub max_wait_s: u64,
-    /// Millionths of a US dollar.
-    #[serde(default)]
-    pub max_cost_micros: u64,
-    /// Tokens of every kind.
-    #[serde(default)]
-    pub max_tokens: u64,
-}
-
-impl Limits {
-    /// Whether these allow no more than `other` in any of them; 0 allows everything.
-    pub fn are_within(&self, other: &Self) -> bool {
-        let narrower = |other: u64, own: u64| other == 0 || (own != 0 && own <= other);
-        narrower(u64::from(other.max_iterations), u64::from(self.max_iterations))
-            && narrower(u64::from(other.failure_threshold), u64::from(self.failure_threshold))
-            && narrower(u64::from(other.stall), u64::from(self.stall))
-            && narrower(other.max_duration_s, self.max_duration_s)
-            && narrower(other.max_wait_s, self.max_wait_s)
-            && narrower(other.max_cost_micros, self.max_cost_micros)
-            && narrower(other.max_tokens, self.max_tokens)
-    }
-
-    /// Whether a limit rests on what the loop used.
-    pub fn bound_usage(&self) -> bool {
-        self.max_cost_micros > 0 || self.max_tokens > 0
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        built_in().limits()
-    }
-}
+use crate::engine::usage::{Money, tokens_text};
 
 /// A limit's new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum LimitChange {
     To(u64),
     By(u64),
 }
 
 /// Changes of limits; what is `None` stays as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Changes {
-    pub max_iterations: Option<Change>,
-    pub failure_threshold: Option<Change>,
-    pub stall: Option<Change>,
-    pub max_duration_s: Option<Change>,
-    pub max_cost_micros: Option<Change>,
-    pub max_tokens: Option<Change>,
+pub struct LimitChanges {
+    pub max_iterations: Option<LimitChange>,
+    pub failure_threshold: Option<LimitChange>,
+    pub stall: Option<LimitChange>,
+    pub max_duration_s: Option<LimitChange>,
+    pub max_cost_micros: Option<LimitChange>,
+    pub max_tokens: Option<LimitChange>,
 }
 
-impl Changes {
+impl LimitChanges {
     /// The limits of `subject` after the changes. "By" on a limit that is none counts from what is done by now:
     /// `spent_ms` are the awake milliseconds of its running iteration.
     pub fn apply(&self, subject: &Loop, spent_ms: u64) -> Limits {
         let (limits, state) = (&subject.contract.limits, &subject.state);
-        let moved = |limit: u64, change: Option<Change>, done: u64| match change {
+        let moved = |limit: u64, change: Option<LimitChange>, done: u64| match change {
             None => limit,
-            Some(Change::To(value)) => value,
-            Some(Change::By(value)) if limit == 0 => done.saturating_add(value),
-            Some(Change::By(value)) => limit.saturating_add(value),
+            Some(LimitChange::To(value)) => value,
+            Some(LimitChange::By(value)) if limit == 0 => done.saturating_add(value),
+            Some(LimitChange::By(value)) => limit.saturating_add(value),
         };
         let small = |limit: u32, change, done: u32| {
             u32::try_from(moved(limit.into(), change, done.into())).unwrap_or(u32::MAX)
@@ -133,7 +87,7 @@ pub fn reached(subject: &Loop) -> Option<String> {
         return Some(format!("the cost limit of {max} is reached: {cost}"));
     }
     if tokens_are_spent(subject) {
-        let [max, used] = [limits.max_tokens, usage.tokens.total()].map(spoken_tokens);
+        let [max, used] = [limits.max_tokens, usage.tokens.total()].map(tokens_text);
         return Some(format!("the limit of {max} tokens is reached: {used} used"));
     }
     None
@@ -158,7 +112,7 @@ pub fn last(subject: &Loop) -> Option<String> {
     let money = left(Money::from_micros(limits.max_cost_micros).0, cost.0)
         .map(|left| format!("{} of {}", Money(left), Money::from_micros(limits.max_cost_micros)));
     let tokens = || {
-        let [left, max] = [left(limits.max_tokens, tokens)?, limits.max_tokens].map(spoken_tokens);
+        let [left, max] = [left(limits.max_tokens, tokens)?, limits.max_tokens].map(tokens_text);
         Some(format!("{left} of {max} tokens"))
     };
     let time = || {

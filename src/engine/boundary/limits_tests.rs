@@ -166,8 +166,8 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
     subject.state.awake_ms = 90_500;
     subject.state.usage.cost = Money(2_500_000_000_001);
     subject.state.usage.tokens.input = 1_200;
-    let more = Some(Change::By(5));
-    let changes = Changes {
+    let more = Some(LimitChange::By(5));
+    let changes = LimitChanges {
         max_iterations: more,
         failure_threshold: more,
         stall: more,
@@ -185,7 +185,7 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
         ..subject.contract.limits.clone()
     };
     assert_eq!(changes.apply(&subject, 10_000), expected);
-    assert_eq!(Changes::default().apply(&subject, 10_000), subject.contract.limits);
+    assert_eq!(LimitChanges::default().apply(&subject, 10_000), subject.contract.limits);
 }
 
 #[test]

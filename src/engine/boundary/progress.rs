@@ -1,8 +1,9 @@
 //! Whether an iteration moved anything crew can see: the one function to replace when there is better
 //! evidence than the working tree's hash and the checks' verdicts.
 
-use super::facts::{Facts, Verdict};
+use super::facts::Facts;
 use crate::engine::evidence::Progress;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
 
 /// Progress is a tree or a check's verdict that differs from the boundary before. Without a tree to

@@ -53,7 +53,8 @@ fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::boundary::facts::{ApiError, Order, Verdict};
+    use crate::engine::boundary::facts::{ApiError, ControlRequest};
+    use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop_with, facts, result};
 
     const ALL: [(&str, Role); 3] =
@@ -115,7 +116,7 @@ mod tests {
     fn nothing_is_looked_at_when_the_loop_is_cancelled_or_the_service_failed() {
         let subject = a_loop_with(&ALL);
         let mut cancelled = facts(Claim::Success);
-        cancelled.seen.order = Some(Order::Pause);
+        cancelled.seen.order = Some(ControlRequest::Pause);
         assert_eq!(wants(&subject, &cancelled), []);
         let mut failed = facts(Claim::None);
         failed.seen.agent.error =

@@ -4,6 +4,38 @@
 mod findings;
 mod own;
 mod rules;
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// A name that a program may rely on.
+    pub code: &'static str,
+    pub severity: Severity,
+    pub what: String,
+    pub fix: String,
+}
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Loops do not run, or not as they should.
+    Broken,
+    /// Something a person should see to.
+    Warning,
+    /// Good to know.
+    Note,
+}
+
+impl Severity {
+    /// The word used on the page and in JSON.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Broken => "broken",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +43,7 @@ use std::path::PathBuf;
 
 use super::record::LoopId;
 
-pub use self::findings::{Finding, Severity, findings};
+pub use self::findings::findings;
 
 /// The name of the plugin and of its marketplace.
 pub const NAME: &str = "crew";
@@ -29,7 +61,7 @@ pub fn shell_word(word: &str) -> String {
 
 /// Everything a doctor looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Facts {
+pub struct DoctorFacts {
     /// Of the crew that looks.
     pub version: String,
     pub client: Client,
@@ -37,12 +69,12 @@ pub struct Facts {
     pub plugins: Option<Vec<Plugin>>,
     /// The folder the client reads crew's plugin from.
     pub folder: Option<Folder>,
-    pub settings: Vec<Settings>,
+    pub settings: Vec<ClientSettings>,
     /// What crew's own settings files come to in the folder looked from.
     pub own: Own,
     /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in the environment.
     pub cap: Option<String>,
-    pub home: Home,
+    pub home: HomeCheck,
     pub git: bool,
     /// Every different `crew` on `PATH`, in its order.
     pub crews: Vec<PathBuf>,
@@ -114,7 +146,7 @@ pub enum Program {
 
 /// One settings file of the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct ClientSettings {
     pub path: PathBuf,
     /// Why it cannot be understood.
     pub broken: Option<String>,
@@ -147,7 +179,7 @@ pub struct Own {
 
 /// `$CREW_HOME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
+pub struct HomeCheck {
     pub root: PathBuf,
     /// Why nothing can be kept there.
     pub unusable: Option<String>,
@@ -164,12 +196,12 @@ pub struct LoopFact {
     pub checkout: PathBuf,
     /// The command that goes on with it, in the driver it has.
     pub going_on: String,
-    pub trouble: Trouble,
+    pub trouble: LoopTrouble,
 }
 
 /// What is the matter with a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum LoopTrouble {
     /// It is live, and its client or crew is gone.
     OwnerGone,
     /// It is running, and no boundary was reached for so many hours.

@@ -1,11 +1,11 @@
 //! The rules of crew's own settings files.
 
-use super::Facts;
-use super::findings::Finding;
-use super::findings::Severity::{Broken, Warning};
+use super::DoctorFacts;
+use super::Finding;
+use super::Severity::{Broken, Warning};
 use super::rules::add;
 
-pub(super) fn settings(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let own = &facts.own;
     for (faults, way_out) in
         [(&own.faults, "correct that line"), (&own.variables, "correct or unset the variable")]

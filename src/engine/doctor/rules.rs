@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use super::findings::Severity::{Broken, Note, Warning};
-use super::findings::{Finding, Severity};
-use super::{Client, Facts, NAME, PLUGIN, Plugin, Program, Trouble, Version, shell_word};
+use super::Finding;
+use super::Severity;
+use super::Severity::{Broken, Note, Warning};
+use super::{Client, DoctorFacts, LoopTrouble, NAME, PLUGIN, Plugin, Program, Version, shell_word};
 
 /// The first client whose `Stop` hooks can give the agent words (`additionalContext`).
 const OLDEST: Version = Version(2, 1, 163);
@@ -28,7 +29,7 @@ pub(super) fn add(
     all.push(Finding { code, severity, what, fix });
 }
 
-pub(super) fn client(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     match &facts.client {
         Client::Absent if facts.own.agent.is_some() => add(
             all,
@@ -85,12 +86,12 @@ fn is_crew(plugin: &Plugin) -> bool {
 }
 
 /// Whether a loop was started with a plugin the client was given and has not installed.
-fn was_given(facts: &Facts) -> bool {
+fn was_given(facts: &DoctorFacts) -> bool {
     let of = |file: &Path| file.parent().is_some_and(|data| data.ends_with(GIVEN));
     facts.home.settled.iter().any(|(file, _)| of(file))
 }
 
-pub(super) fn plugin(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(plugins) = &facts.plugins else { return };
     let (ours, others): (Vec<_>, Vec<_>) =
         plugins.iter().filter(|plugin| is_crew(plugin)).partition(|plugin| plugin.id == PLUGIN);
@@ -146,7 +147,7 @@ pub(super) fn plugin(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn folder(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Some(folder) = &facts.folder else { return };
     let (path, program) = (folder.path.display(), folder.program.display());
     let again = || "crew install, then /reload-plugins in running sessions".to_owned();
@@ -182,7 +183,7 @@ pub(super) fn folder(facts: &Facts, all: &mut Vec<Finding>) {
     add(all, "program-broken", Broken, what, again());
 }
 
-pub(super) fn settings(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     for file in &facts.settings {
         let path = file.path.display();
         if let Some(why) = &file.broken {
@@ -202,7 +203,7 @@ pub(super) fn settings(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn cap(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn cap(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     const NAME: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
     let here = facts.cap.iter().map(|cap| ("the environment".to_owned(), cap));
     let files = facts.settings.iter();
@@ -234,7 +235,7 @@ pub(super) fn cap(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn home(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let home = &facts.home;
     let root = home.root.display();
     if let Some(why) = &home.unusable {
@@ -265,7 +266,7 @@ pub(super) fn home(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn machine(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     if !facts.git {
         let what =
             "no `git` answers: changes and commits are not seen, and no loop can stall".to_owned();
@@ -293,22 +294,22 @@ pub(super) fn machine(facts: &Facts, all: &mut Vec<Finding>) {
     }
 }
 
-pub(super) fn loops(facts: &Facts, all: &mut Vec<Finding>) {
+pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     for subject in &facts.loops {
         let (id, checkout) = (&subject.id, subject.checkout.display());
         let end = format!("crew cancel {id} ends it");
         match subject.trouble {
-            Trouble::OwnerGone => {
+            LoopTrouble::OwnerGone => {
                 let what = format!("the owner of loop {id} ({checkout}) is gone");
                 let fix = format!("{} goes on with it; {end}", subject.going_on);
                 add(all, "loop-ownerless", Warning, what, fix);
             }
-            Trouble::Quiet { hours } => {
+            LoopTrouble::Quiet { hours } => {
                 let what =
                     format!("loop {id} ({checkout}) has been in one iteration for {hours} hours");
                 add(all, "loop-quiet", Note, what, format!("crew status {id} shows it; {end}"));
             }
-            Trouble::Interrupted => {
+            LoopTrouble::Interrupted => {
                 let what = format!("loop {id} ({checkout}) was interrupted");
                 add(
                     all,

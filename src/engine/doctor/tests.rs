@@ -1,14 +1,15 @@
 //! Each fault planted alone in a healthy machine is found alone, with its way out.
 
-use super::findings::{Severity, findings};
+use super::Severity;
+use super::findings::findings;
 use super::{
-    Client, Facts, Folder, Home, LoopFact, Own, PLUGIN, Plugin, Program, Settings, Trouble,
-    Version, shell_word,
+    Client, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, LoopTrouble, Own, PLUGIN,
+    Plugin, Program, Version, shell_word,
 };
 use crate::engine::record::LoopId;
 
-fn healthy() -> Facts {
-    Facts {
+fn healthy() -> DoctorFacts {
+    DoctorFacts {
         version: "0.1.0".to_owned(),
         client: Client::Present { program: "/bin/claude".into(), version: Version(2, 1, 330) },
         plugins: Some(vec![plugin(PLUGIN)]),
@@ -19,10 +20,13 @@ fn healthy() -> Facts {
             program: "/data/crew/plugin/bin/crew".into(),
             runs: Program::Version("0.1.0".to_owned()),
         }),
-        settings: vec![Settings { path: "/home/settings.json".into(), ..Settings::default() }],
+        settings: vec![ClientSettings {
+            path: "/home/settings.json".into(),
+            ..ClientSettings::default()
+        }],
         own: Own::default(),
         cap: None,
-        home: Home {
+        home: HomeCheck {
             root: "/state/crew".into(),
             unusable: None,
             mode: Some(0o700),
@@ -51,16 +55,16 @@ fn disabled() -> Plugin {
     Plugin { enabled: false, ..plugin(PLUGIN) }
 }
 
-fn subject(trouble: Trouble) -> LoopFact {
+fn subject(trouble: LoopTrouble) -> LoopFact {
     let going_on = "crew resume haaaaaaa".to_owned();
     LoopFact { id: LoopId::from_random(7), checkout: "/repo".into(), going_on, trouble }
 }
 
-fn folder(facts: &mut Facts) -> &mut Folder {
+fn folder(facts: &mut DoctorFacts) -> &mut Folder {
     facts.folder.as_mut().unwrap()
 }
 
-type Fault = (&'static str, &'static str, fn(&mut Facts));
+type Fault = (&'static str, &'static str, fn(&mut DoctorFacts));
 
 /// The finding, a part of its fix, and the fault.
 const FAULTS: [Fault; 32] = [
@@ -115,11 +119,11 @@ const FAULTS: [Fault; 32] = [
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
     ("loop-ownerless", "crew resume haaaaaaa goes on", |it| {
-        it.loops.push(subject(Trouble::OwnerGone));
+        it.loops.push(subject(LoopTrouble::OwnerGone));
     }),
-    ("loop-quiet", "crew cancel", |it| it.loops.push(subject(Trouble::Quiet { hours: 30 }))),
+    ("loop-quiet", "crew cancel", |it| it.loops.push(subject(LoopTrouble::Quiet { hours: 30 }))),
     ("loop-interrupted", "crew resume haaaaaaa goes on", |it| {
-        it.loops.push(subject(Trouble::Interrupted));
+        it.loops.push(subject(LoopTrouble::Interrupted));
     }),
     ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),
 ];
@@ -129,7 +133,7 @@ fn a_healthy_machine_has_no_finding() {
     assert_eq!(findings(&healthy()), []);
     // Nor has one that has never run a loop, with a cap that is large enough.
     let mut fresh = healthy();
-    fresh.home = Home { mode: None, settled: Vec::new(), ..fresh.home };
+    fresh.home = HomeCheck { mode: None, settled: Vec::new(), ..fresh.home };
     fresh.cap = Some("30".to_owned());
     assert_eq!(findings(&fresh), []);
 }
@@ -171,7 +175,7 @@ fn a_command_to_type_survives_blanks_and_quotes() {
     assert_eq!(shell_word("/home/me/.local"), "/home/me/.local");
     assert_eq!(shell_word("/a home/it's"), r"'/a home/it'\''s'");
     let mut facts = healthy();
-    facts.home = Home { root: "/a home".into(), mode: Some(0o755), ..facts.home };
+    facts.home = HomeCheck { root: "/a home".into(), mode: Some(0o755), ..facts.home };
     facts.home.settled.clear();
     assert_eq!(findings(&facts)[0].fix, "chmod 700 '/a home'");
 }

@@ -1,10 +1,11 @@
 //! What crew saw at the last boundary, small enough to be kept in the state and shown to the agent.
 
+pub mod check;
 pub mod size;
 
 use serde::{Deserialize, Serialize};
 
-use super::boundary::facts::Verdict;
+use self::check::Verdict;
 use super::record::contract::Role;
 use super::usage::Usage;
 
@@ -16,7 +17,7 @@ pub const TAIL_CHARS: usize = 2000;
 pub struct Evidence {
     /// The iteration that ended, 1-based.
     pub iteration: u32,
-    pub claim: Standing,
+    pub claim: ClaimResult,
     pub checks: Vec<CheckEvidence>,
     /// Why the iteration failed; `None` when it did not.
     pub failure: Option<String>,
@@ -54,7 +55,7 @@ impl Evidence {
 /// What became of the agent's claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "because")]
-pub enum Standing {
+pub enum ClaimResult {
     #[default]
     None,
     Accepted,
@@ -66,7 +67,7 @@ pub enum Standing {
     NearMiss(String),
 }
 
-impl Standing {
+impl ClaimResult {
     /// What became of it in the words of one page, for a claim that was believed, refused, FAILURE, BLOCKED and
     /// near a claim, with what stands behind it as `shown` makes it; `None` where the page has no word for it.
     pub fn worded(&self, words: [&str; 5], shown: impl Fn(&str) -> String) -> Option<String> {

@@ -1,8 +1,8 @@
 //! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
 //! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
 
-use super::{Entry, Event, Settled};
-use crate::engine::evidence::{Evidence, Standing};
+use super::{Event, JournalEntry, Settled};
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::text::one_line;
 
 /// How many iterations a prompt looks back on.
@@ -30,13 +30,13 @@ impl Account {
     pub fn of(evidence: &Evidence) -> Self {
         let mut parts: Vec<String> =
             evidence.claim.worded(CLAIM, str::to_owned).into_iter().collect();
-        if matches!(evidence.claim, Standing::NearMiss(_)) {
+        if matches!(evidence.claim, ClaimResult::NearMiss(_)) {
             parts.push("its claim was not written as one, and not heard".to_owned());
         }
         if evidence.cut {
             parts.push("the answer was cut by the token limit".to_owned());
         }
-        let said_so = matches!(evidence.claim, Standing::Failure(_));
+        let said_so = matches!(evidence.claim, ClaimResult::Failure(_));
         if let Some(failure) = evidence.failure.as_ref().filter(|_| !said_so) {
             parts.push(format!("failed: {failure}"));
         }
@@ -63,7 +63,7 @@ impl Accounts {
     }
 
     /// Takes the next line.
-    pub fn add(&mut self, entry: &Entry) {
+    pub fn add(&mut self, entry: &JournalEntry) {
         self.0.reach(entry.reached());
         if let Event::Boundary { elapsed_ms: Some(_), state, .. } = &entry.event
             && let Some(evidence) = &state.evidence
@@ -90,7 +90,7 @@ fn checks(evidence: &Evidence) -> Vec<String> {
         parts.push(format!("{} of them failed before", evidence.mended));
     }
     // A refusal names what stood against it, and a failed gate is named as the failure.
-    if !matches!(evidence.claim, Standing::Refused(_)) {
+    if !matches!(evidence.claim, ClaimResult::Refused(_)) {
         let failure = evidence.failure.as_deref().unwrap_or_default();
         let told = |run: &str| failure.contains(&format!("`{run}`"));
         parts.extend(evidence.failing().filter(|check| !told(&check.run)).map(|check| {
@@ -105,22 +105,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::boundary::facts::Verdict;
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
+    use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop_with, at, facts, result};
     use crate::engine::journal::SCHEMA;
     use crate::engine::record::Loop;
     use crate::engine::record::contract::Role;
 
-    fn line(after: &Loop) -> Entry {
+    fn line(after: &Loop) -> JournalEntry {
         let event = Event::Boundary {
             decision: "continue".to_owned(),
             why: None,
             elapsed_ms: after.elapsed_ms.last().copied(),
             state: Box::new(after.state.clone()),
         };
-        Entry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation, event }
+        JournalEntry { schema: SCHEMA, at: at(0).wall, generation: after.state.generation, event }
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         journal.push(lost);
         let event = Event::changed("resumed", &subject);
         let generation = journal[6].generation + 1;
-        journal.push(Entry { schema: SCHEMA, at: at(0).wall, generation, event });
+        journal.push(JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event });
         let mut accounts = Accounts::new();
         for entry in &journal {
             accounts.add(entry);
@@ -173,7 +173,7 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_was_said_an_account_is_one_short_line(because in "(\\PC|\n|\u{2028}){0,900}") {
-            let claim = Standing::Blocked(because);
+            let claim = ClaimResult::Blocked(because);
             let account = Account::of(&Evidence { claim, ..Evidence::default() });
             prop_assert!(account.words.chars().count() <= ACCOUNT_CHARS);
             prop_assert_eq!(account.words.lines().count(), 1);

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::boundary::limits::Limits;
 use super::boundary::protect::Protected;
+use super::record::contract::Limits;
 use super::record::environment::Environment;
 use super::record::run::Run;
 use super::record::upgrade::upgraded;
@@ -22,7 +22,7 @@ pub const SCHEMA: u32 = 1;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     pub schema: u32,
     pub at: DateTime<Utc>,
     /// The generation the record has after this line.
@@ -92,7 +92,7 @@ impl Event {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     /// The generation the record reached by this line; `None` for a note, which changes nothing.
     pub fn reached(&self) -> Option<u64> {
         (!matches!(self.event, Event::Noted { .. })).then_some(self.generation)
@@ -140,7 +140,7 @@ impl<T> Settled<T> {
 }
 
 /// Rebuilds the record from its journal. Lines of older crews may stand among them. `None` without a start.
-pub fn replay(entries: &[Entry]) -> Option<Loop> {
+pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
     let mut settled = Settled::newest(usize::MAX);
     for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
         settled.reach(entry.reached());
@@ -184,20 +184,20 @@ pub fn replay(entries: &[Entry]) -> Option<Loop> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::decide::{apply, decide};
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, at, facts};
 
-    fn entry(generation: u64, event: Event) -> Entry {
-        Entry { schema: SCHEMA, at: at(0).wall, generation, event }
+    fn entry(generation: u64, event: Event) -> JournalEntry {
+        JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
     }
 
-    fn boundary(before: &Loop) -> (Loop, Entry) {
+    fn boundary(before: &Loop) -> (Loop, JournalEntry) {
         let facts = facts(Claim::None);
         let judged = judge(before, &facts);
         let decision = decide(&judged, &facts);
-        let mut after = settle(judged, &decision);
+        let mut after = apply(judged, &decision);
         after.state.generation += 1;
         let event = Event::Boundary {
             decision: "continue".to_owned(),

@@ -5,9 +5,9 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{Entry, Event, Settled};
-use crate::engine::boundary::limits::Limits;
+use super::{Event, JournalEntry, Settled};
 use crate::engine::evidence::Evidence;
+use crate::engine::record::contract::Limits;
 use crate::engine::record::owner::{Driver, Owner};
 
 /// The most chapters that are kept, the newest.
@@ -98,9 +98,9 @@ impl Story {
     }
 
     /// Takes the next line.
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, entry: JournalEntry) {
         let reached = entry.reached();
-        let Entry { at, generation, event, .. } = entry;
+        let JournalEntry { at, generation, event, .. } = entry;
         self.chapters.reach(reached);
         self.drivers.reach(reached);
         self.picked.reach(reached);

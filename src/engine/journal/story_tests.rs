@@ -1,29 +1,29 @@
 use super::*;
-use crate::engine::boundary::decide::{decide, settle};
-use crate::engine::boundary::facts::Verdict;
+use crate::engine::boundary::decide::{apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop_with, at, facts, result};
 use crate::engine::journal::SCHEMA;
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Role;
 
-fn entry(generation: u64, event: Event) -> Entry {
-    Entry { schema: SCHEMA, at: at(0).wall, generation, event }
+fn entry(generation: u64, event: Event) -> JournalEntry {
+    JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
 }
 
-fn started() -> (Loop, Entry) {
+fn started() -> (Loop, JournalEntry) {
     let record = a_loop_with(&[("cargo test", Role::Gate)]);
     (record.clone(), entry(0, Event::Started { record: Box::new(record) }))
 }
 
-fn iterate(before: &Loop) -> (Loop, Entry) {
+fn iterate(before: &Loop) -> (Loop, JournalEntry) {
     let mut facts = facts(Claim::None);
     facts.tree = Some(format!("tree {}", before.state.completed));
     facts.checks = vec![result("cargo test", Verdict::Failed)];
     let judged = judge(before, &facts);
     let decision = decide(&judged, &facts);
-    let mut after = settle(judged, &decision);
+    let mut after = apply(judged, &decision);
     after.state.generation += 1;
     let event = Event::Boundary {
         decision: "continue".to_owned(),
@@ -35,7 +35,7 @@ fn iterate(before: &Loop) -> (Loop, Entry) {
     (after, entry)
 }
 
-fn moved(mut record: Loop) -> (Loop, Entry) {
+fn moved(mut record: Loop) -> (Loop, JournalEntry) {
     record.state.generation += 1;
     record.state.owner.driver = Driver::Process;
     record.state.owner.session_id = None;
@@ -85,7 +85,7 @@ fn an_iteration_that_never_reached_the_record_is_not_picked() {
     let (record, first) = iterate(&record);
     let (_, lost) = iterate(&record);
     let (_, change) = moved(record);
-    let picked = |number: u32, entries: &[&Entry]| {
+    let picked = |number: u32, entries: &[&JournalEntry]| {
         let mut story = Story::picking(Some(number));
         for entry in entries {
             story.add((*entry).clone());

@@ -13,7 +13,7 @@ pub struct Agent {
     pub name: String,
     /// The program and its fixed arguments; no shell ever sees them.
     pub command: Vec<String>,
-    pub prompt: PromptDoor,
+    pub prompt: PromptVia,
     pub dialect: Dialect,
     /// The arguments that ask for each kind of permissions. A kind that is missing cannot be asked for.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub struct Agent {
 /// How the prompt reaches the agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum PromptDoor {
+pub enum PromptVia {
     /// On standard input, which is then closed.
     #[default]
     Stdin,
@@ -40,7 +40,7 @@ pub enum PromptDoor {
     Argument,
 }
 
-impl PromptDoor {
+impl PromptVia {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Stdin, Self::Argument];
 

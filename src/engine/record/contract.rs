@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::Proof;
 use super::run::Run;
-use crate::engine::boundary::limits::Limits;
+
 use crate::engine::claim::promise::Promise;
 use crate::engine::text::word;
 
@@ -136,5 +136,44 @@ impl Place {
     /// The file that holds the exact task, for the agent to read.
     pub fn task_file(&self) -> PathBuf {
         self.reading_folder().join("task.md")
+    }
+}
+
+/// The limits of a contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub max_iterations: u32,
+    /// Failed iterations in a row that abort the loop.
+    pub failure_threshold: u32,
+    /// Iterations in a row without progress that stall the loop.
+    pub stall: u32,
+    /// Awake seconds over all iterations.
+    pub max_duration_s: u64,
+    /// Seconds a single wait for the model's service may last.
+    pub max_wait_s: u64,
+    /// Millionths of a US dollar.
+    #[serde(default)]
+    pub max_cost_micros: u64,
+    /// Tokens of every kind.
+    #[serde(default)]
+    pub max_tokens: u64,
+}
+
+impl Limits {
+    /// Whether these allow no more than `other` in any of them; 0 allows everything.
+    pub fn are_within(&self, other: &Self) -> bool {
+        let narrower = |other: u64, own: u64| other == 0 || (own != 0 && own <= other);
+        narrower(u64::from(other.max_iterations), u64::from(self.max_iterations))
+            && narrower(u64::from(other.failure_threshold), u64::from(self.failure_threshold))
+            && narrower(u64::from(other.stall), u64::from(self.stall))
+            && narrower(other.max_duration_s, self.max_duration_s)
+            && narrower(other.max_wait_s, self.max_wait_s)
+            && narrower(other.max_cost_micros, self.max_cost_micros)
+            && narrower(other.max_tokens, self.max_tokens)
+    }
+
+    /// Whether a limit rests on what the loop used.
+    pub fn bound_usage(&self) -> bool {
+        self.max_cost_micros > 0 || self.max_tokens > 0
     }
 }

@@ -6,6 +6,7 @@ pub mod agent;
 pub mod contract;
 pub mod environment;
 pub mod git_memory;
+pub mod moment;
 pub mod outcome;
 pub mod owner;
 pub mod run;
@@ -21,12 +22,14 @@ use serde::{Deserialize, Serialize};
 use self::contract::{Contract, Place};
 use self::environment::Environment;
 use self::git_memory::GitMemory;
+use self::moment::Moment;
 use self::outcome::{Ending, Outcome};
 use self::owner::{Driver, Owner, SessionMemory};
-use super::boundary::facts::{CheckResult, Moment, Verdict};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::Evidence;
-use super::git::Trusted;
+use super::evidence::check::CheckResult;
+use super::evidence::check::Verdict;
+use super::git::GitBaseline;
 use super::text::word;
 use super::usage::Usage;
 use super::usage::times::{self, Earlier, Spread};
@@ -108,7 +111,7 @@ pub struct Loop {
     pub earlier: Earlier,
     /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusted: Option<Trusted>,
+    pub trusted: Option<GitBaseline>,
     /// What checks are held to in a session; `None` in fresh processes, and where an older crew began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,

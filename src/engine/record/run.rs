@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::agent::{Agent, Permissions};
-use crate::engine::settings::merge::built_in;
 use crate::engine::text::word;
 
 /// The process driver's part of the contract.
@@ -23,7 +22,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     pub recipe: Recipe,
-    pub pace: Pace,
+    pub pace: IterationTimes,
     /// The most turns of the agent in one iteration; 0 is no limit.
     pub max_turns: u32,
     /// The tokens of a prompt that are worth a warning; 0 is none.
@@ -69,19 +68,13 @@ pub enum Fragment {
 /// The times of an iteration, in seconds; 0 is "none" for each.
 #[expect(clippy::struct_field_names, reason = "each name ends with its unit")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct IterationTimes {
     /// The longest an iteration may take.
     pub timeout_s: u64,
     /// The longest the agent may print nothing while no tool call of its own is open.
     pub idle_timeout_s: u64,
     /// Between two iterations.
     pub delay_s: u64,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        built_in().pace()
-    }
 }
 
 /// What crew does with git around an iteration.
@@ -105,7 +98,7 @@ pub struct GitSteps {
 /// A user's command at a moment of a loop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reaction {
-    pub on: On,
+    pub on: LoopMoment,
     /// Given to `sh -c`.
     pub run: String,
     /// Seconds until it is ended and has failed.
@@ -115,7 +108,7 @@ pub struct Reaction {
 /// The moments that can be reacted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum On {
+pub enum LoopMoment {
     /// Before an iteration; failing skips it.
     IterationStart,
     /// After an iteration; failing makes it a failure.
@@ -128,7 +121,7 @@ pub enum On {
     Finish,
 }
 
-impl On {
+impl LoopMoment {
     /// All of them, in the order of a loop's life.
     pub const ALL: [Self; 5] =
         [Self::IterationStart, Self::IterationEnd, Self::Wait, Self::Stall, Self::Finish];

@@ -2,17 +2,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::boundary::facts::Verdict;
 use crate::engine::boundary::protect::{Marks, Protected};
-use crate::engine::evidence::{Progress, Standing};
+use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::{ClaimResult, Progress};
 use crate::engine::fixture::a_loop;
-use crate::engine::journal::Entry;
+use crate::engine::journal::JournalEntry;
 use crate::engine::record::Status;
-use crate::engine::record::agent::{Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::{Outcome, Proof};
 use crate::engine::record::owner::Driver;
-use crate::engine::record::run::{Fragment, On};
+use crate::engine::record::run::{Fragment, LoopMoment};
 
 fn usage() -> Value {
     let tokens = json!({
@@ -165,7 +165,7 @@ fn the_names_in_a_journal_are_these() {
         let line = json!({
             "schema": 1, "at": "2026-11-22T08:00:00Z", "generation": 1, "event": event,
         });
-        let entry: Entry = serde_json::from_value(line.clone()).unwrap();
+        let entry: JournalEntry = serde_json::from_value(line.clone()).unwrap();
         assert_eq!(serde_json::to_value(&entry).unwrap(), line);
     }
 }
@@ -181,12 +181,12 @@ fn the_words_in_a_record_are_these() {
     use Outcome::{Aborted, Blocked, Cancelled, Completed, Error, Exhausted, Interrupted, Stalled};
     let because = || "b".to_owned();
     let standings = [
-        Standing::None,
-        Standing::Accepted,
-        Standing::Refused(because()),
-        Standing::Failure(because()),
-        Standing::Blocked(because()),
-        Standing::NearMiss(because()),
+        ClaimResult::None,
+        ClaimResult::Accepted,
+        ClaimResult::Refused(because()),
+        ClaimResult::Failure(because()),
+        ClaimResult::Blocked(because()),
+        ClaimResult::NearMiss(because()),
     ];
     let pieces =
         [Fragment::Text(because()), Fragment::File("f".into()), Fragment::BuiltIn(because())];
@@ -200,9 +200,9 @@ fn the_words_in_a_record_are_these() {
         spelled([Progress::Made, Progress::None, Progress::Unknown]),
         spelled(standings),
         spelled(pieces),
-        spelled(On::ALL),
+        spelled(LoopMoment::ALL),
         spelled(Permissions::ALL),
-        spelled(PromptDoor::ALL),
+        spelled(PromptVia::ALL),
         spelled([Dialect::Claude, Dialect::Codex, Dialect::Text]),
     ];
     insta::assert_snapshot!(table.join("\n"), @"

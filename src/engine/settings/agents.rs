@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::engine::record::agent::{Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
 
 /// The agent where nobody names one.
 pub const DEFAULT_AGENT: &str = "claude";
@@ -18,7 +18,7 @@ pub struct AgentEntry {
     pub command: Option<Vec<String>>,
     /// Stand behind the command's own.
     pub arguments: Vec<String>,
-    pub prompt: Option<PromptDoor>,
+    pub prompt: Option<PromptVia>,
     pub output: Option<Dialect>,
     pub permissions: BTreeMap<Permissions, Vec<String>>,
     pub max_turns: Option<String>,

@@ -118,7 +118,7 @@ enum Wider {
 
 /// All there is to say of one setting.
 #[derive(Debug)]
-pub struct Row {
+pub struct KeyRow {
     key: Key,
     pub part: Part,
     /// The name in the table of its own.
@@ -137,12 +137,12 @@ pub struct Row {
     pub help: &'static str,
 }
 
-const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> Row {
+const fn row(key: Key, part: Part, name: &'static str, kind: Kind, wider: Wider) -> KeyRow {
     let (variable, in_loop, built_in, example, help) = (None, None, 0, "", "");
-    Row { key, part, name, variable, kind, wider, in_loop, built_in, example, help }
+    KeyRow { key, part, name, variable, kind, wider, in_loop, built_in, example, help }
 }
 
-impl Row {
+impl KeyRow {
     const fn variable(self, variable: &'static str) -> Self {
         Self { variable: Some(variable), ..self }
     }
@@ -157,7 +157,7 @@ impl Row {
 }
 
 /// In the order in which one is guessed from a misspelled name.
-const ROWS: [Row; 28] = {
+const ROWS: [KeyRow; 28] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -256,7 +256,7 @@ impl Key {
     }
 
     /// Its row.
-    pub fn row(self) -> &'static Row {
+    pub fn row(self) -> &'static KeyRow {
         ROWS.iter().find(|row| row.key == self).expect("a row for each key")
     }
 

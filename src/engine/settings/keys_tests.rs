@@ -1,7 +1,7 @@
 //! What widens each setting, and that each has one row. A key without its rules here does not compile.
 
 use super::keys::Key;
-use super::merge::{Environment, Layers, merge};
+use super::merge::{Layers, VariableTrust, merge};
 use super::trust::needs;
 use super::{Kind, Layer, Sourced, Value};
 use crate::engine::claim::promise::Promise;
@@ -138,14 +138,14 @@ fn each_key_says_what_widens_it() {
             let told = format!("{key:?}: {value:?} over {own:?}");
             let (user, other) = (layer(key, own), layer(key, Some(value.clone())));
             assert_eq!(needs(&other, &user).len(), usize::from(needs_trust), "{told}");
-            let planted = Sourced { value, origin: super::Origin::Environment("X") };
+            let planted = Sourced { value, origin: super::ValueOrigin::Environment("X") };
             let mut environment = Layer::default();
             environment.values.insert(key, planted.clone());
             let layers = Layers { user, environment, ..Layers::default() };
-            let obeyed = merge(&layers, Environment::OnlyNarrows, None).layer.values.get(&key)
+            let obeyed = merge(&layers, VariableTrust::OnlyNarrows, None).layer.values.get(&key)
                 == Some(&planted);
             assert_eq!(obeyed, is_obeyed, "{told}");
-            let all = merge(&layers, Environment::IsTheUsers, None);
+            let all = merge(&layers, VariableTrust::IsTheUsers, None);
             assert_eq!(all.layer.values.get(&key), Some(&planted), "{told}");
         }
     }

@@ -5,11 +5,13 @@
 //! up: they only narrow. Where Claude Code runs the hook that starts a loop, the project's own settings can
 //! plant variables: there the environment may only narrow.
 
+use crate::engine::record::contract::Limits;
+use crate::engine::record::run::IterationTimes;
 use std::collections::BTreeMap;
 
-use super::{Key, Layer, Procedure, Sourced, Value};
+use super::{Key, Layer, ProcedureSettings, Sourced, Value};
 use crate::engine::record::contract::Role;
-use crate::engine::record::run::{On, Recipe};
+use crate::engine::record::run::{LoopMoment, Recipe};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub struct Layers {
 
 /// Whose work the variables are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Environment {
+pub enum VariableTrust {
     /// Perhaps a project's, or an agent's: what would widen anything is not obeyed.
     OnlyNarrows,
     /// The user's own, in a terminal or a pipeline: all of it is obeyed.
@@ -49,7 +51,7 @@ pub struct Settings {
 pub const ROLES: [Role; 3] = [Role::Verify, Role::Gate, Role::Until];
 
 /// Lays the tiers over each other. A procedure's own value goes before the loop's of its tier.
-pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>) -> Settings {
+pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
     let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
     // What one agent understands is an error to another: the one in force in the tier that gives them.
@@ -70,8 +72,8 @@ pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>)
     }
     let mut notes = Vec::new();
     match environment {
-        Environment::IsTheUsers => lay(&mut laid, &layers.environment),
-        Environment::OnlyNarrows => {
+        VariableTrust::IsTheUsers => lay(&mut laid, &layers.environment),
+        VariableTrust::OnlyNarrows => {
             notes = not_obeyed(&layers.environment, &laid, &layers.typed);
             let narrowing = narrowing(&layers.environment, &laid);
             lay(&mut laid, &narrowing);
@@ -87,7 +89,7 @@ pub fn merge(layers: &Layers, environment: Environment, procedure: Option<&str>)
 
 /// What is in force where nobody says anything.
 pub fn built_in() -> Settings {
-    merge(&Layers::default(), Environment::IsTheUsers, None)
+    merge(&Layers::default(), VariableTrust::IsTheUsers, None)
 }
 
 impl Layer {
@@ -102,14 +104,16 @@ impl Layer {
             if let (Some(own), Some(theirs)) =
                 (self.procedures.get(name), lower.procedures.get(name))
             {
-                *procedure = Procedure::over(own, theirs);
+                *procedure = ProcedureSettings::over(own, theirs);
             }
         }
         Self {
             values: with(&lower.values, &self.values),
             checks: by(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
-            reactions: by(&On::ALL, &self.reactions, &lower.reactions, |reaction| reaction.on),
+            reactions: by(&LoopMoment::ALL, &self.reactions, &lower.reactions, |reaction| {
+                reaction.on
+            }),
             agents: with(&lower.agents, &self.agents),
             procedures,
         }
@@ -175,12 +179,24 @@ fn is_not_obeyed(key: Key, variable: &str, value: &Value, below: &Value) -> Stri
     )
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        built_in().limits()
+    }
+}
+
+impl Default for IterationTimes {
+    fn default() -> Self {
+        built_in().pace()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::record::contract::Check;
 
-    const NARROWS: Environment = Environment::OnlyNarrows;
+    const NARROWS: VariableTrust = VariableTrust::OnlyNarrows;
 
     fn limit(value: u64) -> Layer {
         let mut layer = Layer::default();

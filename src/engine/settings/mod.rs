@@ -19,14 +19,14 @@ use std::path::PathBuf;
 
 pub use self::agents::{AgentEntry, DEFAULT_AGENT};
 pub use self::keys::{Key, Kind, Part};
-pub use self::procedure::Procedure;
+pub use self::procedure::ProcedureSettings;
 pub use self::value::Value;
 use super::record::contract::Check;
 use super::record::run::Reaction;
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     BuiltIn,
     /// The user's own file or the project's; lines count from 1.
     File {
@@ -39,7 +39,7 @@ pub enum Origin {
     Typed,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => out.write_str("built-in"),
@@ -54,18 +54,18 @@ impl fmt::Display for Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sourced<T> {
     pub value: T,
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 impl<T> Sourced<T> {
     /// A value that nobody set.
     pub fn built_in(value: T) -> Self {
-        Self { value, origin: Origin::BuiltIn }
+        Self { value, origin: ValueOrigin::BuiltIn }
     }
 
     /// A value of the command that starts the loop.
     pub fn typed(value: T) -> Self {
-        Self { value, origin: Origin::Typed }
+        Self { value, origin: ValueOrigin::Typed }
     }
 }
 
@@ -97,7 +97,7 @@ pub struct Layer {
     /// By name.
     pub agents: BTreeMap<String, Sourced<AgentEntry>>,
     /// By name.
-    pub procedures: BTreeMap<String, Sourced<Procedure>>,
+    pub procedures: BTreeMap<String, Sourced<ProcedureSettings>>,
 }
 
 impl Layer {

@@ -6,7 +6,7 @@ use crate::engine::record::run::{Fragment, Recipe};
 /// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and then from
 /// the loops of its own tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Procedure {
+pub struct ProcedureSettings {
     /// What it is for, in one line.
     pub description: Option<String>,
     /// A phase that is empty is left out.
@@ -15,7 +15,7 @@ pub struct Procedure {
     pub terms: Layer,
 }
 
-impl Procedure {
+impl ProcedureSettings {
     /// Lays one over that of a lower tier.
     pub(super) fn over(upper: &Sourced<Self>, lower: &Sourced<Self>) -> Sourced<Self> {
         let (own, theirs) = (&upper.value, &lower.value);

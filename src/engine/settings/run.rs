@@ -2,16 +2,16 @@
 
 use super::merge::Settings;
 use super::{Key, Value};
-use crate::engine::boundary::limits::Limits;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::contract::Check;
+use crate::engine::record::contract::Limits;
 use crate::engine::record::outcome::Proof;
-use crate::engine::record::run::{GitSteps, Pace, Reaction};
+use crate::engine::record::run::{GitSteps, IterationTimes, Reaction};
 
 /// How much of the iterations' logs is kept, over all loops; 0 is "all of it".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keep {
+pub struct LogRetention {
     pub bytes: u64,
     pub days: u64,
 }
@@ -75,8 +75,8 @@ impl Settings {
     }
 
     /// The times of an iteration.
-    pub fn pace(&self) -> Pace {
-        Pace {
+    pub fn pace(&self) -> IterationTimes {
+        IterationTimes {
             timeout_s: self.number(Key::Timeout),
             idle_timeout_s: self.number(Key::IdleTimeout),
             delay_s: self.number(Key::Delay),
@@ -104,7 +104,7 @@ impl Settings {
     }
 
     /// How much of the logs is kept.
-    pub fn keep(&self) -> Keep {
-        Keep { bytes: self.number(Key::KeepLogs), days: self.number(Key::KeepDays) }
+    pub fn keep(&self) -> LogRetention {
+        LogRetention { bytes: self.number(Key::KeepLogs), days: self.number(Key::KeepDays) }
     }
 }

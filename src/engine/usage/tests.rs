@@ -79,7 +79,7 @@ fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
 
 #[test]
 fn sums_are_spoken_as_people_say_them() {
-    let tokens = [0, 950, 1_000, 123_456, 2_000_000, 2_150_000].map(spoken_tokens);
+    let tokens = [0, 950, 1_000, 123_456, 2_000_000, 2_150_000].map(tokens_text);
     assert_eq!(tokens, ["0", "950", "1k", "123k", "2M", "2.1M"]);
     let money = [0, 1_200, 10_000, 1_839_999, 1_000_000_000].map(Money::from_micros);
     let money = money.map(|money| money.to_string());

@@ -158,10 +158,10 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::boundary::decide::{decide, settle};
-    use crate::engine::boundary::facts::Verdict;
+    use crate::engine::boundary::decide::{apply, decide};
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
+    use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop_with, at, facts, result};
     use crate::engine::record::contract::Role;
 
@@ -172,7 +172,7 @@ mod tests {
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
         let judged = judge(&subject, &refused);
-        let ended = settle(judged.clone(), &decide(&judged, &refused));
+        let ended = apply(judged.clone(), &decide(&judged, &refused));
         let since = Since {
             commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),

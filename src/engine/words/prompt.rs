@@ -5,12 +5,13 @@
 //! Nothing written here satisfies the grammar of a claim: the tag is only ever shown inside a sentence, and
 //! every prompt ends with a sentence of crew's own.
 
+use crate::engine::text::units;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{CheckEvidence, Evidence, Standing};
+use crate::engine::evidence::{CheckEvidence, ClaimResult, Evidence};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Role;
 use crate::engine::text::{clip, count, start as beginning, tail_of};
@@ -38,7 +39,7 @@ const GO_ON: &str = "Now go on with the task.";
 
 /// Who reads about an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reader {
+pub enum PromptReader {
     /// The session that made it.
     Maker,
     /// A fresh process that knows nothing of it.
@@ -69,7 +70,7 @@ pub fn start(subject: &Loop) -> String {
     );
     text.push_str(&ahead(subject));
     text.push_str(HOW);
-    text.push_str(&rules(subject, Reader::Maker));
+    text.push_str(&rules(subject, PromptReader::Maker));
     text + GO_ON
 }
 
@@ -108,14 +109,14 @@ fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
     head.push('\n');
     let mut tail = ahead(subject);
     tail.push_str(HOW);
-    tail.push_str(&rules(subject, Reader::Maker));
+    tail.push_str(&rules(subject, PromptReader::Maker));
     tail.push_str(GO_ON);
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
     let seen = subject
         .state
         .evidence
         .as_ref()
-        .map_or_else(String::new, |last| seen(last, room, Reader::Maker) + "\n");
+        .map_or_else(String::new, |last| seen(last, room, PromptReader::Maker) + "\n");
     head + &seen + &tail
 }
 
@@ -129,7 +130,7 @@ fn task(subject: &Loop, most: usize) -> String {
 }
 
 /// What crew saw at a boundary, in at most `room` UTF-16 units: a list under a heading of its own.
-pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
+pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
     let mut text = format!("What crew saw after iteration {}:\n", last.iteration);
     text.push_str(&claim(last, reader));
     if last.cut {
@@ -149,14 +150,14 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
             errors.lines().for_each(|line| text.extend(["    ", line, "\n"]));
         }
     }
-    if last.checks.is_empty() && last.claim == Standing::None && last.failure.is_none() {
+    if last.checks.is_empty() && last.claim == ClaimResult::None && last.failure.is_none() {
         let changed = ["Files or commits changed; ", "No file and no commit changed; ", ""];
         let changed = last.progress.worded(changed);
         let [who, at_the_start, _] = reader.named();
         let who = if changed.is_empty() { at_the_start } else { who };
         let _ = writeln!(text, "- {changed}{who} made no claim.");
     }
-    if reader == Reader::Maker {
+    if reader == PromptReader::Maker {
         for words in last.words.iter().take(5) {
             let _ = writeln!(text, "- The user says: {}", clip(words, 400));
         }
@@ -170,26 +171,30 @@ pub fn seen(last: &Evidence, room: usize, reader: Reader) -> String {
     text
 }
 
-fn claim(last: &Evidence, reader: Reader) -> String {
+fn claim(last: &Evidence, reader: PromptReader) -> String {
     let [_, who, whose] = reader.named();
     match &last.claim {
-        Standing::None => String::new(),
-        Standing::Accepted => format!("- {whose} claim was heard.\n"),
-        Standing::Refused(because) if because.is_empty() => {
+        ClaimResult::None => String::new(),
+        ClaimResult::Accepted => format!("- {whose} claim was heard.\n"),
+        ClaimResult::Refused(because) if because.is_empty() => {
             format!("- {whose} claim was refused: its checks could not be run to their end.\n")
         }
         // Nothing that failed tells the reason.
-        Standing::Refused(because) if last.failing().next().is_none() && last.failure.is_none() => {
+        ClaimResult::Refused(because)
+            if last.failing().next().is_none() && last.failure.is_none() =>
+        {
             format!("- {whose} claim was refused: {}.\n", clip(because, 500))
         }
-        Standing::Refused(_) => format!("- {whose} claim was refused.\n"),
-        Standing::Failure(because) => format!("- {who} said FAILURE: {}\n", clip(because, 500)),
-        Standing::Blocked(because) => format!("- {who} said BLOCKED: {}\n", clip(because, 500)),
-        Standing::NearMiss(because) => format!("- No claim was heard: {}.\n", clip(because, 600)),
+        ClaimResult::Refused(_) => format!("- {whose} claim was refused.\n"),
+        ClaimResult::Failure(because) => format!("- {who} said FAILURE: {}\n", clip(because, 500)),
+        ClaimResult::Blocked(because) => format!("- {who} said BLOCKED: {}\n", clip(because, 500)),
+        ClaimResult::NearMiss(because) => {
+            format!("- No claim was heard: {}.\n", clip(because, 600))
+        }
     }
 }
 
-impl Reader {
+impl PromptReader {
     /// Inside a sentence, at its start, and as an owner.
     fn named(self) -> [&'static str; 3] {
         if self == Self::Maker { ["you", "You", "Your"] } else { ["it", "It", "Its"] }
@@ -269,7 +274,7 @@ fn nudge(subject: &Loop) -> Option<String> {
 }
 
 /// The rule of the claim, and how to be honest when blocked: whole lines.
-pub fn rules(subject: &Loop, reader: Reader) -> String {
+pub fn rules(subject: &Loop, reader: PromptReader) -> String {
     let mut text = String::new();
     let line = if let Some(promise) = &subject.contract.promise {
         let _ = writeln!(
@@ -281,13 +286,15 @@ pub fn rules(subject: &Loop, reader: Reader) -> String {
         "that line"
     } else {
         text.push_str(match reader {
-            Reader::Maker => "- No claim of yours ends this loop; go on until it stops asking.\n",
-            Reader::Next => "- No claim of yours ends this loop; do this iteration's part.\n",
+            PromptReader::Maker => {
+                "- No claim of yours ends this loop; go on until it stops asking.\n"
+            }
+            PromptReader::Next => "- No claim of yours ends this loop; do this iteration's part.\n",
         });
         "the last line of your final message"
     };
     let goes_on = subject.contract.promise.is_some() && limits::last(subject).is_none();
-    if reader == Reader::Next && goes_on {
+    if reader == PromptReader::Next && goes_on {
         text.push_str(
             "- If work is left after this iteration's part, make no claim: the next iteration goes on.\n",
         );
@@ -331,11 +338,6 @@ fn proof_rule(subject: &Loop) -> String {
         (_, 0) => format!(" crew then runs {} itself and believes only that.", commands.join(", ")),
         _ => format!(" crew then runs {} and {hidden} more itself.", commands.join(", ")),
     }
-}
-
-/// What the client measures context in.
-fn units(text: &str) -> usize {
-    text.encode_utf16().count()
 }
 
 #[cfg(test)]

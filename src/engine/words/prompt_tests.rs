@@ -2,10 +2,10 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::boundary::facts::Verdict;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{Claim, read};
+use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
 use crate::engine::usage::Money;
 
@@ -160,7 +160,7 @@ fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
     let told = ahead(subject);
     assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{what}: {told}");
     assert!(next(subject).contains(&told), "{what}");
-    let goes_on = rules(subject, Reader::Next).contains("the next iteration goes on");
+    let goes_on = rules(subject, PromptReader::Next).contains("the next iteration goes on");
     let is_last = expected.contains("last iteration");
     assert_eq!(goes_on, !is_last, "{what}");
 }

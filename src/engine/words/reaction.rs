@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::engine::boundary::facts::Verdict;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
-use crate::engine::record::run::On;
+use crate::engine::record::run::LoopMoment;
 use crate::engine::text::{clip, tail_of};
 
 /// The version of what a reaction reads.
@@ -17,7 +17,7 @@ pub const SCHEMA: u32 = 1;
 /// A reaction that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReactionEnd {
-    pub on: On,
+    pub on: LoopMoment,
     pub run: String,
     /// `Unknown` when it died by a signal crew did not send, or was ended with the run.
     pub verdict: Verdict,
@@ -53,10 +53,12 @@ impl ReactionEnd {
 }
 
 /// The iteration that a moment belongs to: the one that ends the loop's progress is over already.
-fn iteration(subject: &Loop, on: On) -> u32 {
+fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
     match on {
-        On::IterationStart | On::IterationEnd | On::Wait => subject.iteration(),
-        On::Stall | On::Finish => subject.state.completed,
+        LoopMoment::IterationStart | LoopMoment::IterationEnd | LoopMoment::Wait => {
+            subject.iteration()
+        }
+        LoopMoment::Stall | LoopMoment::Finish => subject.state.completed,
     }
 }
 
@@ -73,7 +75,7 @@ fn why(subject: &Loop) -> Option<&String> {
 
 /// The variables of a reaction. Every one is set, so that none comes from further out; what means nothing
 /// at this moment is empty.
-pub fn variables(subject: &Loop, on: On) -> Vec<(&'static str, String)> {
+pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> {
     let state = &subject.state;
     let proof = state.ending.as_ref().and_then(|ending| ending.proof);
     let tokens = Some(state.usage.tokens.total()).filter(|tokens| *tokens > 0);
@@ -99,7 +101,7 @@ pub fn variables(subject: &Loop, on: On) -> Vec<(&'static str, String)> {
 
 /// The same and more as one JSON object. What only the driver knows comes in `extra`, beside the rest; a
 /// key of the rest is never replaced by it.
-pub fn document(subject: &Loop, on: On, extra: &Map<String, Value>) -> Value {
+pub fn document(subject: &Loop, on: LoopMoment, extra: &Map<String, Value>) -> Value {
     let state = &subject.state;
     let run = subject.contract.run.as_ref();
     let mut document = json!({
@@ -142,7 +144,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::boundary::decide::{decide, settle};
+    use crate::engine::boundary::decide::{apply, decide};
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
@@ -158,10 +160,10 @@ mod tests {
         passed.checks = vec![result("cargo test", Verdict::Passed)];
         let judged = judge(&subject, &passed);
         let decision = decide(&judged, &passed);
-        settle(judged, &decision)
+        apply(judged, &decision)
     }
 
-    fn told(subject: &Loop, on: On) -> String {
+    fn told(subject: &Loop, on: LoopMoment) -> String {
         let variables = variables(subject, on);
         variables.iter().fold(String::new(), |mut text, (name, value)| {
             let _ = writeln!(text, "{name}={value}");
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_reaction_to_the_end_is_told_how_it_came_to_that() {
-        assert_snapshot!(told(&finished(), On::Finish), @"
+        assert_snapshot!(told(&finished(), LoopMoment::Finish), @"
         CREW_ON=finish
         CREW_LOOP=haaaaaaa
         CREW_ITERATION=1
@@ -192,7 +194,7 @@ mod tests {
     fn what_no_variable_can_hold_is_left_out() {
         let mut subject = finished();
         subject.state.ending.as_mut().unwrap().why = "no\0thing".to_owned();
-        let variables = variables(&subject, On::Finish);
+        let variables = variables(&subject, LoopMoment::Finish);
         assert!(variables.contains(&("CREW_WHY", "nothing".to_owned())));
     }
 
@@ -202,7 +204,7 @@ mod tests {
         subject.state.status = Status::Waiting;
         subject.state.due = Some(at(3600).wall);
         subject.state.awaited = Some("rate limit".to_owned());
-        assert_snapshot!(told(&subject, On::Wait), @"
+        assert_snapshot!(told(&subject, LoopMoment::Wait), @"
         CREW_ON=wait
         CREW_LOOP=haaaaaaa
         CREW_ITERATION=1
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn the_document_says_the_same_and_takes_no_word_of_the_driver_for_its_own() {
         let extra = json!({ "exit": 3, "loop": "another", "schema": 9 });
-        let document = document(&finished(), On::Finish, extra.as_object().unwrap());
+        let document = document(&finished(), LoopMoment::Finish, extra.as_object().unwrap());
         assert_snapshot!(serde_json::to_string_pretty(&document).unwrap(), @r#"
         {
           "agent": null,
@@ -282,11 +284,11 @@ mod tests {
         let mut subject = a_loop();
         subject.state.completed = 4;
         for (on, expected) in [
-            (On::IterationStart, 5),
-            (On::IterationEnd, 5),
-            (On::Wait, 5),
-            (On::Stall, 4),
-            (On::Finish, 4),
+            (LoopMoment::IterationStart, 5),
+            (LoopMoment::IterationEnd, 5),
+            (LoopMoment::Wait, 5),
+            (LoopMoment::Stall, 4),
+            (LoopMoment::Finish, 4),
         ] {
             assert_eq!(iteration(&subject, on), expected, "{on:?}");
         }
@@ -295,7 +297,7 @@ mod tests {
     #[test]
     fn the_end_of_a_reaction_is_one_line() {
         let end = |verdict, exit, tail: &str| ReactionEnd {
-            on: On::IterationStart,
+            on: LoopMoment::IterationStart,
             run: "./ready".to_owned(),
             verdict,
             exit,

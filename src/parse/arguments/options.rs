@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
-use crate::engine::boundary::limits::{Change, Changes};
+use crate::engine::boundary::limits::{LimitChange, LimitChanges};
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::outcome::Proof;
 use crate::parse::duration;
@@ -17,7 +17,7 @@ const WHAT_IS_SENT: &str = "What is sent";
 const TO_WHOM: &str = "To whom";
 const AROUND_IT: &str = "Around it";
 
-/// The limits: `u64` at a start, `Change` where `+N` adds to what is there.
+/// The limits: `u64` at a start, `LimitChange` where `+N` adds to what is there.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHEN_IT_ENDS)]
 pub struct LimitArgs<T: Amount> {
@@ -204,7 +204,7 @@ pub struct SetArgs {
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
     #[command(flatten)]
-    pub limits: LimitArgs<Change>,
+    pub limits: LimitArgs<LimitChange>,
 }
 
 /// `crew resume`.
@@ -231,10 +231,10 @@ impl RunOptions {
     }
 }
 
-impl LimitArgs<Change> {
+impl LimitArgs<LimitChange> {
     /// As the engine has them.
-    pub fn changes(&self) -> Changes {
-        Changes {
+    pub fn changes(&self) -> LimitChanges {
+        LimitChanges {
             max_iterations: self.max_iterations,
             failure_threshold: self.failure_threshold,
             stall: self.stall,

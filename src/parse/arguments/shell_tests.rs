@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::engine::boundary::limits::{Change, Limits};
+use crate::engine::boundary::limits::LimitChange;
 use crate::engine::fixture::a_loop;
 use crate::engine::record::agent::Permissions;
+use crate::engine::record::contract::Limits;
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -189,8 +190,8 @@ fn resume_takes_a_name_limits_and_the_options_of_a_run() {
         resumed(&["k3v9", "-n", "+10", "--agent", "codex", "--detach", "--max-cost=+5"]).unwrap();
     assert_eq!(typed.set.name.as_deref(), Some("k3v9"));
     let limits = typed.set.limits;
-    assert_eq!(limits.max_iterations, Some(Change::By(10)));
-    assert_eq!(limits.max_cost_micros, Some(Change::By(5_000_000)));
+    assert_eq!(limits.max_iterations, Some(LimitChange::By(10)));
+    assert_eq!(limits.max_cost_micros, Some(LimitChange::By(5_000_000)));
     assert_eq!(typed.options.agent.as_deref(), Some("codex"));
     assert!(typed.options.detach);
 }

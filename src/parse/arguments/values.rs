@@ -1,6 +1,6 @@
 //! The values of options: counts, durations, money, tokens. What is refused says what is wanted instead.
 
-use crate::engine::boundary::limits::Change;
+use crate::engine::boundary::limits::LimitChange;
 use crate::engine::record::outcome::Proof;
 use crate::parse::{amounts, duration as time};
 
@@ -19,7 +19,7 @@ impl Amount for u64 {
     }
 }
 
-impl Amount for Change {
+impl Amount for LimitChange {
     fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
         match text.strip_prefix('+') {
             Some(more) => read(more).map(Self::By),

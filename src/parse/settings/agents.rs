@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::record::agent::{Dialect, Permissions, PromptDoor};
+use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
 const AGENTS: [&str; 8] =
@@ -48,7 +48,7 @@ impl Reader<'_> {
             }
             "prompt" => {
                 entry.prompt = self.read("prompt", "\"stdin\"", value, |it| {
-                    it.choice(&PromptDoor::ALL, PromptDoor::label)
+                    it.choice(&PromptVia::ALL, PromptVia::label)
                 });
             }
             "output" => {

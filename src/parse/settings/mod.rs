@@ -26,7 +26,7 @@ use toml::de::{DeTable, DeValue};
 
 pub use self::variables::variables;
 use super::spelling::{nearest, shown};
-use crate::engine::settings::{Layer, Origin, Sourced};
+use crate::engine::settings::{Layer, Sourced, ValueOrigin};
 
 /// What a file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,8 +102,8 @@ impl Reader<'_> {
         before.matches('\n').count() + 1
     }
 
-    fn origin(&self, at: &Range<usize>) -> Origin {
-        Origin::File { path: self.path.to_owned(), line: self.line(at) }
+    fn origin(&self, at: &Range<usize>) -> ValueOrigin {
+        ValueOrigin::File { path: self.path.to_owned(), line: self.line(at) }
     }
 
     /// The folder the file's paths are found from.

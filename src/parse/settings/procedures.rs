@@ -4,7 +4,7 @@ use super::terms::names_in;
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
 use crate::engine::record::run::{Fragment, Recipe};
-use crate::engine::settings::{Layer, Procedure};
+use crate::engine::settings::{Layer, ProcedureSettings};
 use crate::parse::fragment::fragment;
 
 const PROCEDURE: [&str; 6] = ["description", "context", "observe", "orient", "decide", "act"];
@@ -18,7 +18,7 @@ impl Reader<'_> {
             return self.fault(&key.span(), what);
         }
         let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
-        let mut procedure = Procedure::default();
+        let mut procedure = ProcedureSettings::default();
         for (key, value) in in_order(table) {
             self.procedure_key(&mut procedure, &place, key, value);
         }
@@ -27,7 +27,7 @@ impl Reader<'_> {
 
     fn procedure_key(
         &mut self,
-        procedure: &mut Procedure,
+        procedure: &mut ProcedureSettings,
         place: &str,
         key: &KeyText<'_>,
         value: &Value<'_>,

@@ -2,7 +2,7 @@
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::record::run::{On, Reaction};
+use crate::engine::record::run::{LoopMoment, Reaction};
 use crate::engine::settings::Layer;
 
 const REACTION: [&str; 2] = ["run", "timeout"];
@@ -13,8 +13,13 @@ const EXAMPLE: &str = "\"notify-send done\"";
 impl Reader<'_> {
     pub(super) fn reactions(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
-        let Some(on) = On::ALL.into_iter().find(|on| on.label() == name) else {
-            return self.unknown(&key.span(), name, "[on]", &On::ALL.map(On::label));
+        let Some(on) = LoopMoment::ALL.into_iter().find(|on| on.label() == name) else {
+            return self.unknown(
+                &key.span(),
+                name,
+                "[on]",
+                &LoopMoment::ALL.map(LoopMoment::label),
+            );
         };
         match value.get_ref().as_array() {
             Some(list) => list.iter().for_each(|it| self.reaction(layer, on, it)),
@@ -23,7 +28,7 @@ impl Reader<'_> {
     }
 
     /// A command, or a table of a command and its timeout.
-    fn reaction(&mut self, layer: &mut Layer, on: On, value: &Value<'_>) {
+    fn reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
         let at = value.span();
         let Some(table) = value.get_ref().as_table() else {
             if let Some(run) = self.read(on.label(), EXAMPLE, value, Written::command) {

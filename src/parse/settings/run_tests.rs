@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 
 use super::tests::{told, told_of};
 use super::{Whose, parse};
-use crate::engine::settings::merge::{Environment, Layers, merge};
+use crate::engine::settings::merge::{Layers, VariableTrust, merge};
 use crate::engine::settings::trust::needs;
 use crate::engine::settings::{Key, Layer, Value};
 
@@ -61,7 +61,7 @@ fn every_key_of_a_run_becomes_a_value() {
     let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users, &|_| true).unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..Layers::default() };
-    let settings = merge(&layers, Environment::IsTheUsers, Some("nightly"));
+    let settings = merge(&layers, VariableTrust::IsTheUsers, Some("nightly"));
     let keep = settings.keep();
     let reactions: Vec<String> = settings
         .contract_reactions()
@@ -108,7 +108,7 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
         let mut layers = Layers { user: read(user), project: read(project), ..Layers::default() };
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
-        let settings = merge(&layers, Environment::IsTheUsers, None);
+        let settings = merge(&layers, VariableTrust::IsTheUsers, None);
         let Some(Value::Words(words)) = settings.layer.value(Key::Arguments) else { return None };
         Some(words.join(" "))
     };
@@ -385,7 +385,7 @@ fn planted_variables_narrow_and_the_users_own_are_obeyed() {
          commit = true\npush = false\nrebase = false",
     );
     let user = read("[loop]\npush = true\nrebase = \"main\"\npermissions = \"auto\"");
-    let told = |environment_is: Environment| {
+    let told = |environment_is: VariableTrust| {
         let layers =
             Layers { user: user.clone(), environment: environment.clone(), ..Layers::default() };
         let settings = merge(&layers, environment_is, None);
@@ -394,6 +394,6 @@ fn planted_variables_narrow_and_the_users_own_are_obeyed() {
         assert_eq!(settings.notes, [""; 0], "none of these is anything to a session");
         format!("{pace:?} {git:?} {words:?}")
     };
-    assert_snapshot!(told(Environment::OnlyNarrows), @r#"Pace { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
-    assert_snapshot!(told(Environment::IsTheUsers), @r#"Pace { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
+    assert_snapshot!(told(VariableTrust::OnlyNarrows), @r#"Pace { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
+    assert_snapshot!(told(VariableTrust::IsTheUsers), @r#"Pace { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
 }

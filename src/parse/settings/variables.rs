@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::values::Written;
-use crate::engine::settings::{Key, Layer, Origin, Sourced};
+use crate::engine::settings::{Key, Layer, Sourced, ValueOrigin};
 
 /// Reads all of them; `get` gives the text of one that is set. The error is one line for each that cannot be
 /// used.
@@ -17,7 +17,7 @@ pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> 
         let written = Written { name, example: row.example, text: text.trim(), value: None };
         match written.read(row.kind) {
             Ok(value) => {
-                let origin = Origin::Environment(name);
+                let origin = ValueOrigin::Environment(name);
                 layer.values.insert(key, Sourced { value, origin });
             }
             Err(fault) => {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use self::rows::{NONE, rows};
 use super::json::SCHEMA;
 use crate::engine::settings::merge::{ROLES, Settings};
-use crate::engine::settings::trust::Need;
-use crate::engine::settings::{NamedCheck, Origin, Sourced};
+use crate::engine::settings::trust::TrustRequest;
+use crate::engine::settings::{NamedCheck, Sourced, ValueOrigin};
 use crate::engine::text::Shown;
 
 /// A settings file and whether it is there.
@@ -25,7 +25,7 @@ pub struct File {
 pub struct Told<'a> {
     pub settings: &'a Settings,
     pub files: Vec<File>,
-    pub untrusted: &'a [Need],
+    pub untrusted: &'a [TrustRequest],
     pub warnings: &'a [String],
 }
 
@@ -43,7 +43,7 @@ pub fn page(told: &Told<'_>) -> String {
             rows.push([role.label().to_owned(), run, sourced.origin.to_string()]);
         }
         if rows.len() == before {
-            rows.push([role.label().to_owned(), NONE.to_owned(), Origin::BuiltIn.to_string()]);
+            rows.push([role.label().to_owned(), NONE.to_owned(), ValueOrigin::BuiltIn.to_string()]);
         }
     }
     let mut lines = columns(&rows);
@@ -107,11 +107,11 @@ fn check(sourced: &Sourced<NamedCheck>) -> Value {
     })
 }
 
-fn origin(origin: &Origin) -> Value {
+fn origin(origin: &ValueOrigin) -> Value {
     match origin {
-        Origin::BuiltIn => json!({ "kind": "built-in" }),
-        Origin::File { path, line } => json!({ "kind": "file", "path": path, "line": line }),
-        Origin::Environment(name) => json!({ "kind": "environment", "variable": name }),
-        Origin::Typed => json!({ "kind": "typed" }),
+        ValueOrigin::BuiltIn => json!({ "kind": "built-in" }),
+        ValueOrigin::File { path, line } => json!({ "kind": "file", "path": path, "line": line }),
+        ValueOrigin::Environment(name) => json!({ "kind": "environment", "variable": name }),
+        ValueOrigin::Typed => json!({ "kind": "typed" }),
     }
 }

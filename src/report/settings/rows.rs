@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::engine::record::run::Fragment;
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{Key, Kind, Origin, Procedure, Sourced, Value};
+use crate::engine::settings::{Key, Kind, ProcedureSettings, Sourced, Value, ValueOrigin};
 use crate::engine::text::Shown;
 use crate::engine::usage::Money;
 
@@ -13,42 +13,42 @@ pub(super) const NONE: &str = "none";
 
 /// One setting.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ConfigRow {
     /// The table and the key, with a dot between.
     pub(super) key: String,
     pub(super) shown: String,
     pub(super) value: Json,
     /// Of a number.
     pub(super) unit: Option<&'static str>,
-    pub(super) origin: Origin,
+    pub(super) origin: ValueOrigin,
 }
 
 /// All of them, in the order they are shown.
-pub(super) fn rows(settings: &Settings) -> Vec<Row> {
+pub(super) fn rows(settings: &Settings) -> Vec<ConfigRow> {
     let layer = &settings.layer;
     let name = |key: Key| format!("{}.{}", key.table(), key.row().name);
     let values = layer.values.iter().map(|(key, value)| of_value(&name(*key), *key, value));
-    let mut rows: Vec<Row> = values.collect();
+    let mut rows: Vec<ConfigRow> = values.collect();
     let protected = layer.protect.iter();
     rows.extend(protected.map(|glob| row("loop.protect", &glob.value, &glob.origin)));
     rows.extend(layer.reactions.iter().map(|reaction| {
         let (at, origin) = (&reaction.value, &reaction.origin);
         let value = json!({ "run": at.run, "timeout_s": at.timeout_s });
-        Row { value, ..row(&format!("on.{}", at.on.label()), &at.run, origin) }
+        ConfigRow { value, ..row(&format!("on.{}", at.on.label()), &at.run, origin) }
     }));
     rows.extend(layer.agents.iter().map(|(name, agent)| {
         row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
     }));
     // crew's own are `crew run --list`'s to show.
-    let own = layer.procedures.iter().filter(|(_, it)| it.origin != Origin::BuiltIn);
+    let own = layer.procedures.iter().filter(|(_, it)| it.origin != ValueOrigin::BuiltIn);
     for (name, procedure) in own {
         of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
     }
     rows
 }
 
-fn row(key: &str, text: &str, origin: &Origin) -> Row {
-    Row {
+fn row(key: &str, text: &str, origin: &ValueOrigin) -> ConfigRow {
+    ConfigRow {
         key: key.to_owned(),
         shown: Shown(text).to_string(),
         value: json!(text),
@@ -57,13 +57,13 @@ fn row(key: &str, text: &str, origin: &Origin) -> Row {
     }
 }
 
-fn of_value(name: &str, key: Key, sourced: &Sourced<Value>) -> Row {
+fn of_value(name: &str, key: Key, sourced: &Sourced<Value>) -> ConfigRow {
     let of = row(name, sourced.value.word().unwrap_or(NONE), &sourced.origin);
     let plain = || sourced.value.written(key.row().kind).trim_matches('"').to_owned();
     match &sourced.value {
-        Value::Off => Row { value: Json::Null, ..of },
-        Value::Switch(on) => Row { shown: plain(), value: json!(on), ..of },
-        Value::Words(words) => Row { shown: plain(), value: json!(words), ..of },
+        Value::Off => ConfigRow { value: Json::Null, ..of },
+        Value::Switch(on) => ConfigRow { shown: plain(), value: json!(on), ..of },
+        Value::Words(words) => ConfigRow { shown: plain(), value: json!(words), ..of },
         Value::Number(number) => {
             let shown = if *number == 0 { "0 (none)".to_owned() } else { plain() };
             let (value, unit) = match key.row().kind {
@@ -76,15 +76,15 @@ fn of_value(name: &str, key: Key, sourced: &Sourced<Value>) -> Row {
                 Kind::Bytes => (json!(number), Some("bytes")),
                 _ => (json!(number), None),
             };
-            Row { shown, value, unit, ..of }
+            ConfigRow { shown, value, unit, ..of }
         }
         _ => of,
     }
 }
 
 /// A procedure's recipe, and those of its terms that it names itself.
-fn of_procedure(rows: &mut Vec<Row>, key: &str, procedure: &Sourced<Procedure>) {
-    let Procedure { description, recipe, terms } = &procedure.value;
+fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
+    let ProcedureSettings { description, recipe, terms } = &procedure.value;
     rows.push(row(key, description.as_deref().unwrap_or_default(), &procedure.origin));
     let names = ["context", "observe", "orient", "decide", "act"];
     for (name, phase) in names.into_iter().zip(recipe.phases()) {

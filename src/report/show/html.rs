@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Known, contract, drivers, happened, remarks, told, who};
-use crate::engine::boundary::facts::Verdict;
+use super::{StoryPage, contract, drivers, happened, remarks, told, who};
 use crate::engine::evidence::Evidence;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::journal::story::{Iteration, What};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::Outcome;
@@ -40,7 +40,7 @@ td { overflow-wrap: anywhere } .all td { white-space: nowrap; font-variant-numer
 ";
 
 /// The page.
-pub fn html(known: &Known<'_>) -> String {
+pub fn html(known: &StoryPage<'_>) -> String {
     let record = known.record;
     let title = escape(&format!("loop {}: {}", record.id, line::standing(record)));
     let mut text = format!("{HEAD}<title>{title}</title>\n{STYLE}<body>\n");
@@ -61,7 +61,7 @@ pub fn html(known: &Known<'_>) -> String {
     text
 }
 
-fn summary(text: &mut String, known: &Known<'_>) {
+fn summary(text: &mut String, known: &StoryPage<'_>) {
     let record = known.record;
     text.push_str("<table>\n");
     if let Some(ending) = &record.state.ending {
@@ -96,7 +96,7 @@ fn row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
 }
 
-fn checks(text: &mut String, known: &Known<'_>) {
+fn checks(text: &mut String, known: &StoryPage<'_>) {
     let Some(evidence) = &known.record.state.evidence else { return };
     if evidence.checks.is_empty() {
         return;
@@ -119,7 +119,7 @@ fn checks(text: &mut String, known: &Known<'_>) {
 }
 
 /// A loop may have ten thousand: what each looks like stands in the style, and a cell is ended by the next.
-fn iterations(text: &mut String, known: &Known<'_>) {
+fn iterations(text: &mut String, known: &StoryPage<'_>) {
     let story = known.story;
     let longest = story.iterations().map(|it| it.elapsed_ms).max().unwrap_or_default().max(1);
     text.push_str(
@@ -150,15 +150,15 @@ fn cost(iteration: &Iteration) -> String {
 }
 
 fn tone(evidence: &Evidence) -> &'static str {
-    use crate::engine::evidence::Standing;
+    use crate::engine::evidence::ClaimResult;
     match evidence.claim {
-        Standing::Accepted => " class=\"good\"",
+        ClaimResult::Accepted => " class=\"good\"",
         _ if evidence.failure.is_some() || evidence.failing().next().is_some() => " class=\"bad\"",
         _ => "",
     }
 }
 
-fn happenings(text: &mut String, known: &Known<'_>) {
+fn happenings(text: &mut String, known: &StoryPage<'_>) {
     text.push_str("<h2>What else happened</h2>\n<table>\n");
     if known.story.chapters.earlier > 0 {
         let earlier = format!("{} lines before these", known.story.chapters.earlier);

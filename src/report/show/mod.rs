@@ -12,7 +12,7 @@ use super::json::{SCHEMA, one};
 use super::page::{self, row, tail};
 use super::words::took;
 use super::{line, run};
-use crate::engine::evidence::{Evidence, Standing};
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Driver;
@@ -24,7 +24,7 @@ const TOLD_MAX: usize = 200;
 
 /// All that is known of a loop.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct StoryPage<'a> {
     pub record: &'a Loop,
     pub owner_is_gone: bool,
     pub story: &'a Story,
@@ -34,8 +34,8 @@ pub struct Known<'a> {
 }
 
 /// The page: how the loop stands or ended, what it was asked for, and everything that happened.
-pub fn page(known: &Known<'_>) -> String {
-    let Known { record, owner_is_gone, story, since, .. } = *known;
+pub fn page(known: &StoryPage<'_>) -> String {
+    let StoryPage { record, owner_is_gone, story, since, .. } = *known;
     let mut text = page::status(record, owner_is_gone, since);
     text.push_str("\ncontract\n");
     for (name, value) in contract(record) {
@@ -57,7 +57,7 @@ pub fn page(known: &Known<'_>) -> String {
     text
 }
 
-impl Known<'_> {
+impl StoryPage<'_> {
     fn time(&self, at: DateTime<Utc>) -> String {
         at.with_timezone(&self.offset).format("%Y-%m-%d %H:%M:%S").to_string()
     }
@@ -118,11 +118,11 @@ fn iterated(iteration: &Iteration) -> String {
 /// What an iteration was, its failure included.
 fn happened(evidence: &Evidence) -> Vec<String> {
     let mut parts = line::said(evidence);
-    if evidence.claim == Standing::Accepted {
+    if evidence.claim == ClaimResult::Accepted {
         parts.insert(0, "claim accepted".to_owned());
     }
     let is_told =
-        matches!(evidence.claim, Standing::Failure(_)) || evidence.failing().next().is_some();
+        matches!(evidence.claim, ClaimResult::Failure(_)) || evidence.failing().next().is_some();
     parts.extend(evidence.failure.clone().filter(|_| !is_told));
     parts
 }
@@ -187,8 +187,8 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
 }
 
 /// The story for programs: at most the newest 10,000 lines of the journal, and how many were before.
-pub fn json(known: &Known<'_>) -> Value {
-    let Known { record, owner_is_gone, story, since, .. } = *known;
+pub fn json(known: &StoryPage<'_>) -> Value {
+    let StoryPage { record, owner_is_gone, story, since, .. } = *known;
     json!({
         "schema": SCHEMA,
         "loop": one(record, owner_is_gone),

@@ -2,12 +2,12 @@ use chrono::{Offset, Utc};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::engine::boundary::decide::{Decision, decide, settle};
-use crate::engine::boundary::facts::Verdict;
+use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
+use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
-use crate::engine::journal::{Entry, Event, SCHEMA};
+use crate::engine::journal::{Event, JournalEntry, SCHEMA};
 use crate::engine::record::contract::Role;
 
 /// A loop that began in a session, was moved into fresh processes and completed there, and its story.
@@ -16,7 +16,7 @@ fn moved(task: &str) -> (Loop, Story) {
     record.contract.task = task.to_owned();
     let mut story = Story::picking(Some(1));
     let mut tell = |seconds, generation, event| {
-        story.add(Entry { schema: SCHEMA, at: at(seconds).wall, generation, event });
+        story.add(JournalEntry { schema: SCHEMA, at: at(seconds).wall, generation, event });
     };
     tell(0, 0, Event::Started { record: Box::new(record.clone()) });
     for (seconds, verdict) in [(60, Verdict::Failed), (200, Verdict::Passed)] {
@@ -25,7 +25,7 @@ fn moved(task: &str) -> (Loop, Story) {
         facts.checks = vec![result("cargo test", verdict)];
         let judged = judge(&record, &facts);
         let decision = decide(&judged, &facts);
-        record = settle(judged, &decision);
+        record = apply(judged, &decision);
         let generation = record.state.generation + 1;
         record.state.generation = generation;
         let (decision, why) = match &decision {
@@ -51,8 +51,8 @@ fn moved(task: &str) -> (Loop, Story) {
     (record, story)
 }
 
-fn known<'a>(record: &'a Loop, story: &'a Story, since: &'a Since) -> Known<'a> {
-    Known { record, owner_is_gone: false, story, since, offset: Utc.fix() }
+fn known<'a>(record: &'a Loop, story: &'a Story, since: &'a Since) -> StoryPage<'a> {
+    StoryPage { record, owner_is_gone: false, story, since, offset: Utc.fix() }
 }
 
 #[test]

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use super::drafts::{Drafts, Left};
 use super::steps::{Steps, Terms, unmerged};
-use crate::engine::git::{GitFault, Step};
-use crate::parse::git_changes::{Change, Kind, changes as read, ignored as read_ignored};
+use crate::engine::git::{GitFault, GitStep};
+use crate::parse::git_changes::{
+    FileChange, FileChangeKind, changes as read, ignored as read_ignored,
+};
 use crate::world::files::disk;
 use crate::world::process::unix;
 
 /// What a commit came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct CommitResult {
     /// `None` where there was nothing to commit.
     pub commit: Option<String>,
     /// The branch that it is on; `None` on a detached head.
@@ -46,7 +48,7 @@ const STATUS: [&str; 6] = [
 ];
 
 /// What differs from the commit in a working tree, less what crew itself writes there.
-pub(super) fn changes(steps: &Steps<'_>, step: Step) -> Result<Vec<Change>, GitFault> {
+pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange>, GitFault> {
     let printed = steps.printed(step, &STATUS)?;
     let mut changes = read(&printed);
     changes.retain(|change| !change.path.starts_with(OURS));
@@ -56,7 +58,7 @@ pub(super) fn changes(steps: &Steps<'_>, step: Step) -> Result<Vec<Change>, GitF
 /// What is ignored in a working tree: files, and whole folders.
 pub(super) fn ignored(steps: &Steps<'_>) -> Result<Vec<PathBuf>, GitFault> {
     let arguments = [&STATUS[..], &["--ignored=matching"]].concat();
-    Ok(read_ignored(&steps.printed(Step::Commit, &arguments)?))
+    Ok(read_ignored(&steps.printed(GitStep::Commit, &arguments)?))
 }
 
 /// Commits what differs. `drafts` are the user's; `None` takes them in.
@@ -64,17 +66,17 @@ pub(super) fn commit(
     steps: &Steps<'_>,
     message: &str,
     drafts: Option<&Drafts>,
-) -> Result<Kept, GitFault> {
-    let stand = steps.begin(Step::Commit)?;
-    let mut kept = Kept { branch: stand.branch.clone(), ..Kept::default() };
+) -> Result<CommitResult, GitFault> {
+    let stand = steps.begin(GitStep::Commit)?;
+    let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
     let mut paths = Paths::default();
-    let changes = changes(steps, Step::Commit)?;
+    let changes = changes(steps, GitStep::Commit)?;
     if let Some(drafts) = drafts {
         kept.left = drafts.left(steps, &changes)?;
     }
     for change in changes {
-        if change.kind == Kind::Unmerged {
-            return Err(unmerged(Step::Commit, &change.path.display().to_string()));
+        if change.kind == FileChangeKind::Unmerged {
+            return Err(unmerged(GitStep::Commit, &change.path.display().to_string()));
         }
         if drafts.is_some_and(|drafts| drafts.were_ignored(&change.path)) {
             kept.ignored.push(change.path);
@@ -85,8 +87,8 @@ pub(super) fn commit(
             continue;
         }
         let is_nested = match change.kind {
-            Kind::Repository => true,
-            Kind::Added => !is_submodule(steps.checkout(), &change.path),
+            FileChangeKind::Repository => true,
+            FileChangeKind::Added => !is_submodule(steps.checkout(), &change.path),
             _ => false,
         };
         if is_nested {
@@ -114,18 +116,18 @@ pub(super) fn commit(
     let commit = id(&beside.fed(&arguments, message.as_bytes())?);
     let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
     let before = stand.head.as_deref().unwrap_or_default();
-    steps.well(Step::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
+    steps.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
     // After the branch has it, and both or neither: what one of them lacks would look staged.
     if let Err(fault) = paths.update(|arguments, input| steps.fed(arguments, input)) {
         let back = match before {
             "" => vec!["update-ref", "-d", "HEAD", &commit],
             before => vec!["update-ref", "HEAD", before, &commit],
         };
-        let _ = steps.to_the_end().well(Step::Commit, &back);
+        let _ = steps.to_the_end().well(GitStep::Commit, &back);
         return Err(fault);
     }
     kept.commit =
-        Some(steps.well(Step::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
+        Some(steps.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
     Ok(kept)
 }
 
@@ -150,8 +152,9 @@ struct Paths {
 }
 
 impl Paths {
-    fn add(&mut self, change: &Change) {
-        let list = if change.kind == Kind::Gone { &mut self.gone } else { &mut self.there };
+    fn add(&mut self, change: &FileChange) {
+        let list =
+            if change.kind == FileChangeKind::Gone { &mut self.gone } else { &mut self.there };
         list.extend(change.path.as_os_str().as_bytes());
         list.push(0);
     }
@@ -202,7 +205,7 @@ impl<'a> Beside<'a> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
         let terms =
             Terms { variables: &variables, input, stop: self.steps.stop, ..Terms::default() };
-        self.steps.run_with(arguments, &terms).well(Step::Commit)
+        self.steps.run_with(arguments, &terms).well(GitStep::Commit)
     }
 }
 

@@ -12,9 +12,9 @@ use std::path::{Component, Path, PathBuf};
 use super::commit::{changes, ignored};
 use super::git;
 use super::steps::Steps;
-use crate::engine::git::{GitFault, Step, Trouble, named};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::LoopId;
-use crate::parse::git_changes::{Change, Kind};
+use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::home::{Home, hash};
 
@@ -66,11 +66,11 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
     let mut drafts = Drafts::default();
     let mut listed = Listed { drafts: Vec::new(), nested: Vec::new(), not_kept: Vec::new() };
     let (mut bytes, mut files) = (0, 0);
-    for change in changes(steps, Step::Commit)? {
+    for change in changes(steps, GitStep::Commit)? {
         let file = steps.checkout().join(&change.path);
         let mark = mark(&file);
         let name = change.path.display().to_string();
-        if change.kind == Kind::There && !mark.starts_with("folder") && mark != "gone" {
+        if change.kind == FileChangeKind::There && !mark.starts_with("folder") && mark != "gone" {
             let size = disk::size(&file);
             let fits = size <= COPY_BYTES && bytes + size <= COPIES_BYTES && files < COPIES_MAX;
             if fits && copy(&file, &home.loop_file(id, COPIES).join(&change.path)).is_ok() {
@@ -80,8 +80,11 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
                 listed.not_kept.push(name.clone());
             }
         }
-        let list =
-            if change.kind == Kind::Repository { &mut listed.nested } else { &mut listed.drafts };
+        let list = if change.kind == FileChangeKind::Repository {
+            &mut listed.nested
+        } else {
+            &mut listed.drafts
+        };
         if drafts.0.insert(change.path, mark).is_none() {
             list.push(name);
         }
@@ -95,8 +98,8 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
 
 fn unwritten(error: &io::Error) -> GitFault {
     GitFault {
-        step: Step::Commit,
-        trouble: Trouble::Other,
+        step: GitStep::Commit,
+        trouble: GitTrouble::Other,
         cause: format!("what is the user's cannot be listed: {error}"),
         cure: "see to it, then crew resume".to_owned(),
     }
@@ -169,7 +172,7 @@ impl Drafts {
 
     /// Those that are not among the changes any more. One that came to be committed since the loop began is the
     /// user's no longer; one that is gone may come back, out of a stash.
-    pub(super) fn left(&self, steps: &Steps<'_>, changes: &[Change]) -> Result<Left, GitFault> {
+    pub(super) fn left(&self, steps: &Steps<'_>, changes: &[FileChange]) -> Result<Left, GitFault> {
         let changed: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
         let left: Vec<&PathBuf> =
             self.0.keys().filter(|path| !changed.contains(&***path)).collect();
@@ -182,7 +185,7 @@ impl Drafts {
             }
             None => vec!["ls-files", "-z"],
         };
-        let since = steps.printed(Step::Commit, &arguments)?;
+        let since = steps.printed(GitStep::Commit, &arguments)?;
         let since: BTreeSet<&[u8]> = since.split(|byte| *byte == 0).collect();
         let (committed, gone): (Vec<PathBuf>, Vec<PathBuf>) =
             left.into_iter().cloned().partition(|path| since.contains(path.as_os_str().as_bytes()));

@@ -24,7 +24,7 @@ use super::store::home::hash;
 use super::{env, environment};
 use crate::engine::record::Loop;
 use crate::engine::words::handoff::Since;
-use crate::parse::git::{Status, files as files_of, status};
+use crate::parse::git::{GitStatus, files as files_of, status};
 
 /// The longest a look at the working tree may take.
 const LOOK: Duration = Duration::from_secs(20);
@@ -60,7 +60,7 @@ pub fn is_a_commit(folder: &Path, name: &str) -> bool {
 
 /// What differs from the commit, every untracked file named; `None` outside git, or when it took too
 /// long or printed too much.
-pub fn look(top: &Path) -> Option<Status> {
+pub fn look(top: &Path) -> Option<GitStatus> {
     Git::here(top).look()
 }
 
@@ -172,7 +172,7 @@ impl<'a> Git<'a> {
         self.run_with(arguments, &[])
     }
 
-    fn look(self) -> Option<Status> {
+    fn look(self) -> Option<GitStatus> {
         let arguments =
             ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", NO_SUBMODULES];
         Some(status(&self.run_on_files(&arguments)?))

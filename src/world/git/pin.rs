@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::command::Command;
 use super::{LOOK, git};
-use crate::engine::git::{GitFault, Step, Trouble};
+use crate::engine::git::{GitFault, GitStep, GitTrouble};
 use crate::engine::record::contract::Place;
 use crate::parse::git::{Stand, complaint, stand as read};
 use crate::world::files::disk;
@@ -25,7 +25,7 @@ pub fn seems_there(place: &Place) -> bool {
 }
 
 /// What is checked out, if the repository is the one that the loop began in.
-pub fn stand(place: &Place, step: Step) -> Result<Stand, GitFault> {
+pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
     let mut arguments = vec!["rev-parse", "--show-toplevel"];
     arguments.extend(place.repository.is_some().then_some("--absolute-git-dir"));
@@ -44,13 +44,17 @@ pub fn stand(place: &Place, step: Step) -> Result<Stand, GitFault> {
         }
         Err(error) => {
             let cause = format!("git cannot be started: {error}");
-            return Err(fault(Trouble::Other, cause, "look whether git is on PATH"));
+            return Err(fault(GitTrouble::Other, cause, "look whether git is on PATH"));
         }
     };
     let ExitCause::Exit(code) = end else {
-        return Err(fault(Trouble::Other, "git gave no answer".to_owned(), "try git status here"));
+        return Err(fault(
+            GitTrouble::Other,
+            "git gave no answer".to_owned(),
+            "try git status here",
+        ));
     };
-    let lost = |cause: String| fault(Trouble::Repository, cause, BACK);
+    let lost = |cause: String| fault(GitTrouble::Repository, cause, BACK);
     let Some(rest) = text.strip_prefix(&pinned(place)) else {
         return Err(lost(other(place, &text)));
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::git;
 use super::steps::{Said, Steps, Terms};
-use crate::engine::git::{GitFault, Pushed, Step, Trouble};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed};
 use crate::engine::record::git_memory::Sent;
 use crate::parse::git::Stand;
 use crate::parse::git_push::{trouble, was_up_to_date};
@@ -87,7 +87,7 @@ fn another(branch: &str, own: Option<&str>) -> GitFault {
         None => ("the loop began on none".to_owned(), String::new()),
     };
     let cause = format!("{branch} is checked out, and {own}");
-    fault(Trouble::Branch, cause, format!("{back}crew resume --push goes on with {branch}"))
+    fault(GitTrouble::Branch, cause, format!("{back}crew resume --push goes on with {branch}"))
 }
 
 /// Replaces what crew itself pushed and has rebased since, and nothing that anybody else did.
@@ -112,7 +112,7 @@ fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
 fn way(steps: &Steps<'_>, stand: &Stand) -> Result<Way, GitFault> {
     let Some(branch) = stand.branch.clone() else {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
-        return Err(fault(Trouble::Other, "no branch is checked out".to_owned(), cure));
+        return Err(fault(GitTrouble::Other, "no branch is checked out".to_owned(), cure));
     };
     let upstream = setting(steps, &format!("branch.{branch}.remote"));
     let merge = setting(steps, &format!("branch.{branch}.merge"));
@@ -146,7 +146,7 @@ fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
             (cause, format!("git push -u REMOTE {branch}, once"))
         }
     };
-    Err(fault(Trouble::NoRemote, cause, cure))
+    Err(fault(GitTrouble::NoRemote, cause, cure))
 }
 
 fn setting(steps: &Steps<'_>, name: &str) -> Option<String> {
@@ -158,29 +158,31 @@ fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
     let Way { remote, branch, target, .. } = way;
     let (trouble, cause) = match said.exit {
         Some(_) => trouble(&said.text),
-        None => (Trouble::Network, said.text.clone()),
+        None => (GitTrouble::Network, said.text.clone()),
     };
     let cure = match trouble {
-        Trouble::Auth => format!(
+        GitTrouble::Auth => format!(
             "make git push {remote} {branch} work without a question here: a key, a credential helper, \
              the right to push"
         ),
-        Trouble::Network => format!("the next push brings it; by hand: git push {remote} {branch}"),
-        Trouble::NonFastForward if leased => format!(
+        GitTrouble::Network => {
+            format!("the next push brings it; by hand: git push {remote} {branch}")
+        }
+        GitTrouble::NonFastForward if leased => format!(
             "somebody else pushed to {target}: git fetch {remote}, then git log HEAD..{remote}/{target} shows it"
         ),
-        Trouble::NonFastForward if rebases => format!(
+        GitTrouble::NonFastForward if rebases => format!(
             "git fetch {remote}, then git log HEAD..{remote}/{target} shows what it has; \
              git push --force-with-lease {remote} {branch} puts this in its place"
         ),
-        Trouble::NonFastForward => {
+        GitTrouble::NonFastForward => {
             format!("git pull --rebase {remote} {target}, then git push {remote} {branch}")
         }
-        Trouble::NoRemote => {
+        GitTrouble::NoRemote => {
             format!("look at git remote -v, then git remote set-url {remote} ADDRESS")
         }
-        Trouble::Rejected if cause.contains("LFS") => format!("git lfs push {remote} {branch}"),
-        Trouble::Rejected => {
+        GitTrouble::Rejected if cause.contains("LFS") => format!("git lfs push {remote} {branch}"),
+        GitTrouble::Rejected => {
             format!("do what the remote asks for, or push another branch than {target}")
         }
         _ => format!("git push {remote} {branch} by hand shows all of it"),
@@ -188,6 +190,6 @@ fn failed(said: &Said, way: &Way, leased: bool, rebases: bool) -> GitFault {
     fault(trouble, cause, cure)
 }
 
-fn fault(trouble: Trouble, cause: String, cure: String) -> GitFault {
-    GitFault { step: Step::Push, trouble, cause, cure }
+fn fault(trouble: GitTrouble, cause: String, cure: String) -> GitFault {
+    GitFault { step: GitStep::Push, trouble, cause, cure }
 }

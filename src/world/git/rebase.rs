@@ -4,7 +4,7 @@
 use super::staged::Staged;
 use super::steps::{Said, Steps, Terms};
 use super::{git, look};
-use crate::engine::git::{GitFault, Rebased, Step, Trouble, named};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
 
 /// What git says, with exit status 0, of changes that no longer fit.
@@ -15,21 +15,21 @@ pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault>
     let Some(tip) = commit(steps, onto) else {
         let cause = format!("there is no branch {onto}");
         let cure = "git branch --all lists them".to_owned();
-        return Err(GitFault { step: Step::Rebase, trouble: Trouble::Other, cause, cure });
+        return Err(GitFault { step: GitStep::Rebase, trouble: GitTrouble::Other, cause, cure });
     };
     let lacking = git(steps.checkout(), &["rev-list", "--count", &tip, "^HEAD"]);
     let lacking = lacking.and_then(|count| count.trim().parse::<u64>().ok());
     let (Some(lacking), Some(head)) = (lacking, commit(steps, "HEAD")) else {
         let cause = "there is no commit here yet".to_owned();
         let cure = "git commit the first one".to_owned();
-        return Err(GitFault { step: Step::Rebase, trouble: Trouble::Other, cause, cure });
+        return Err(GitFault { step: GitStep::Rebase, trouble: GitTrouble::Other, cause, cure });
     };
     if lacking == 0 {
         return Ok(Rebased::NothingNew);
     }
     let staged = Staged::read(steps, &head)?;
     let rebased = apply(steps, onto, &tip, &head);
-    if !matches!(&rebased, Err(fault) if fault.trouble == Trouble::Unfinished) {
+    if !matches!(&rebased, Err(fault) if fault.trouble == GitTrouble::Unfinished) {
         staged.put_back(steps, &head)?;
     }
     rebased.map(|()| Rebased::Onto(lacking))
@@ -68,7 +68,7 @@ pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
         None => ("the loop began on none".to_owned(), "git switch --detach".to_owned()),
     };
     let cause = format!("{branch}, and {own}");
-    GitFault { step: Step::Rebase, trouble: Trouble::Branch, cause, cure }
+    GitFault { step: GitStep::Rebase, trouble: GitTrouble::Branch, cause, cure }
 }
 
 fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
@@ -81,15 +81,15 @@ fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
 /// Told from the working tree as git left it.
 fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
-        return said.fault(Step::Rebase);
+        return said.fault(GitStep::Rebase);
     }
     let entries = look(steps.checkout()).unwrap_or_default().entries;
     let unmerged = entries.into_iter().filter(|entry| entry.line.starts_with("u "));
     let files: Vec<String> = unmerged.map(|entry| entry.path).collect();
     let in_the_way = in_the_way(&said.text);
     let conflict = |cause: String, cure: String| GitFault {
-        step: Step::Rebase,
-        trouble: Trouble::Conflict,
+        step: GitStep::Rebase,
+        trouble: GitTrouble::Conflict,
         cause,
         cure,
     };
@@ -109,7 +109,7 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
         let cause = format!("{onto} brings files that are untracked here: {}", named(&in_the_way));
         return conflict(cause, "move them away or commit them, then crew resume".to_owned());
     }
-    said.fault(Step::Rebase)
+    said.fault(GitStep::Rebase)
 }
 
 /// Brings branch, files and what was not committed back.
@@ -120,16 +120,16 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
         // None is in progress where it never began.
         steps.run(&["rebase", "--abort"]);
     } else if let Some((place, stash)) = set_aside(steps, head) {
-        steps.well(Step::Rebase, &["reset", "-q", "--hard", head])?;
-        steps.well(Step::Rebase, &["stash", "apply", "-q", "--index", &stash])?;
-        steps.well(Step::Rebase, &["stash", "drop", "-q", &format!("stash@{{{place}}}")])?;
+        steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
+        steps.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", &stash])?;
+        steps.well(GitStep::Rebase, &["stash", "drop", "-q", &format!("stash@{{{place}}}")])?;
     }
     if commit(steps, "HEAD").as_deref() == Some(head) {
         return Ok(());
     }
     Err(GitFault {
-        step: Step::Rebase,
-        trouble: Trouble::Unfinished,
+        step: GitStep::Rebase,
+        trouble: GitTrouble::Unfinished,
         cause: "it did not work and could not be undone".to_owned(),
         cure: format!("git status tells how it stands; the branch was at {head}"),
     })

@@ -4,17 +4,17 @@
 use std::collections::BTreeSet;
 
 use super::steps::{Steps, Terms};
-use crate::engine::git::{GitFault, Step};
-use crate::parse::git_changes::{Entry, entries};
+use crate::engine::git::{GitFault, GitStep};
+use crate::parse::git_changes::{IndexEntry, entries};
 
 /// Where the index differs from a commit.
-pub(super) struct Staged(Vec<Entry>);
+pub(super) struct Staged(Vec<IndexEntry>);
 
 impl Staged {
     pub fn read(steps: &Steps<'_>, head: &str) -> Result<Self, GitFault> {
         let arguments =
             ["diff-index", "--cached", "--raw", "--no-renames", "--no-abbrev", "-z", head];
-        Ok(Self(entries(&steps.printed(Step::Rebase, &arguments)?)))
+        Ok(Self(entries(&steps.printed(GitStep::Rebase, &arguments)?)))
     }
 
     /// Stages it again, but for what differs between `before` and the commit that is checked out now: there it
@@ -27,12 +27,12 @@ impl Staged {
         let steps = &steps.to_the_end();
         let arguments =
             ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];
-        let moved = entries(&steps.printed(Step::Rebase, &arguments)?);
+        let moved = entries(&steps.printed(GitStep::Rebase, &arguments)?);
         let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
         self.0.retain(|entry| !moved.contains(&entry.path));
-        let input: Vec<u8> = self.0.iter().flat_map(Entry::line).collect();
+        let input: Vec<u8> = self.0.iter().flat_map(IndexEntry::line).collect();
         let terms = Terms { input: &input, ..Terms::default() };
         let arguments = ["update-index", "-z", "--index-info"];
-        steps.run_with(&arguments, &terms).well(Step::Rebase).map(|_| ())
+        steps.run_with(&arguments, &terms).well(GitStep::Rebase).map(|_| ())
     }
 }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
-use super::commit::Kept;
+use super::commit::CommitResult;
 use super::drafts::Drafts;
 use super::pin::{repository, stand};
 use super::{git, look};
-use crate::engine::git::{GitFault, Pushed, Rebased, Scoped, Step, Trouble, Trusted};
+use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::record::contract::Place;
 use crate::engine::record::git_memory::Sent;
 use crate::parse::git::{Stand, complaint, scoped};
@@ -41,33 +41,33 @@ const SETTINGS: [(&str, &str); 10] = [
 
 /// What the repository's configuration names now; `None` outside git, and with a git older than 2.26. git-lfs
 /// and git-crypt live by it, so a step cannot do without.
-pub fn trusted(checkout: &Path) -> Option<Trusted> {
+pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);
     found.retain(|setting| setting.names_a_program() || setting.names_a_place());
     for setting in &mut found {
         setting.value = hash(setting.value.as_bytes());
     }
-    Some(Trusted(found))
+    Some(GitBaseline(found))
 }
 
 /// The same when a push of crew's own made `branch` follow the branch of its name at `remote`.
-pub fn following(trusted: &Trusted, branch: &str, remote: &str) -> Trusted {
+pub fn following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseline {
     let [whose, which] = ["remote", "merge"].map(|key| format!("branch.{branch}.{key}"));
     let mut settings = trusted.0.clone();
     settings.retain(|setting| ![&whose, &which].contains(&&setting.name));
     let target = format!("refs/heads/{branch}");
     for (name, value) in [(whose, remote), (which, &*target)] {
-        settings.push(Scoped { name, value: hash(value.as_bytes()) });
+        settings.push(GitSetting { name, value: hash(value.as_bytes()) });
     }
-    Trusted(settings)
+    GitBaseline(settings)
 }
 
 /// A checkout whose steps are taken.
 pub struct Steps<'a> {
     pub place: &'a Place,
     /// As it was when the loop began.
-    trusted: &'a Trusted,
+    trusted: &'a GitBaseline,
     /// Ends a running step early.
     pub stop: &'a dyn Fn() -> bool,
     hooks: OnceCell<Vec<Setting>>,
@@ -75,7 +75,7 @@ pub struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// Steps at a loop's place, held to the repository and the settings that it began with.
-    pub fn new(place: &'a Place, trusted: &'a Trusted, stop: &'a dyn Fn() -> bool) -> Self {
+    pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: &'a dyn Fn() -> bool) -> Self {
         Self { place, trusted, stop, hooks: OnceCell::new() }
     }
 
@@ -90,13 +90,13 @@ impl<'a> Steps<'a> {
     }
 
     /// What is checked out, if it is what the loop began in.
-    pub fn stand(&self, step: Step) -> Result<Stand, GitFault> {
+    pub fn stand(&self, step: GitStep) -> Result<Stand, GitFault> {
         stand(self.place, step)
     }
 
     /// Commits what differs, staged before or not, but for crew's own files and for `drafts` that are as they were;
     /// `None` takes those in.
-    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<Kept, GitFault> {
+    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<CommitResult, GitFault> {
         super::commit::commit(self, message, drafts)
     }
 
@@ -110,38 +110,38 @@ impl<'a> Steps<'a> {
         sent: Option<&Sent>,
         rebases: bool,
     ) -> Result<Pushed, GitFault> {
-        let stand = self.stand(Step::Push)?;
-        self.unchanged(Step::Push, &stand)?;
+        let stand = self.stand(GitStep::Push)?;
+        self.unchanged(GitStep::Push, &stand)?;
         super::push::push(self, &stand, branch, sent, rebases)
     }
 
     /// What its remote was last seen to have of the branch that is checked out, if nothing of that is lacking here.
     pub fn seen(&self) -> Option<Sent> {
-        super::push::seen(self, &self.stand(Step::Push).ok()?)
+        super::push::seen(self, &self.stand(GitStep::Push).ok()?)
     }
 
     /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
     /// lacks, and if `branch` is what is checked out. Nothing is fetched. What is not committed is set aside
     /// meanwhile. A conflict undoes it all.
     pub fn rebase(&self, branch: Option<&str>, onto: &str) -> Result<Rebased, GitFault> {
-        let stand = self.begin(Step::Rebase)?;
+        let stand = self.begin(GitStep::Rebase)?;
         if stand.branch.as_deref() != branch {
             return Err(super::rebase::another(stand.branch.as_deref(), branch));
         }
         let status = look(self.checkout()).unwrap_or_default();
         match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
-            Some(entry) => Err(unmerged(Step::Rebase, &entry.path)),
+            Some(entry) => Err(unmerged(GitStep::Rebase, &entry.path)),
             None => super::rebase::rebase(self, onto),
         }
     }
 
     /// Nothing may be under way, and no program may have been planted.
-    pub(super) fn begin(&self, step: Step) -> Result<Stand, GitFault> {
+    pub(super) fn begin(&self, step: GitStep) -> Result<Stand, GitFault> {
         let stand = self.stand(step)?;
         self.unchanged(step, &stand)?;
         let fault = |cause: String, cure: &str| GitFault {
             step,
-            trouble: Trouble::Unfinished,
+            trouble: GitTrouble::Unfinished,
             cause,
             cure: cure.to_owned(),
         };
@@ -162,20 +162,20 @@ impl<'a> Steps<'a> {
     }
 
     /// Where a push goes concerns the push alone.
-    fn unchanged(&self, step: Step, stand: &Stand) -> Result<(), GitFault> {
+    fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
         let now = trusted(self.checkout()).map(|trusted| trusted.0).unwrap_or_default();
         let before = &self.trusted.0;
         let new = now.iter().filter(|setting| !before.contains(setting));
         let gone = before.iter().filter(|setting| !now.contains(setting));
         let branch = stand.branch.as_deref().unwrap_or_default();
-        let concerns = |setting: &&Scoped| {
-            let is_used = step == Step::Push && !setting.is_of_another_branch(branch);
+        let concerns = |setting: &&GitSetting| {
+            let is_used = step == GitStep::Push && !setting.is_of_another_branch(branch);
             is_used || setting.names_a_program()
         };
         let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
         let cause = format!("the setting {} changed during this run", changed.name);
         let cure = "look at git config --list --show-origin; a new run takes it as it then is";
-        Err(GitFault { step, trouble: Trouble::Changed, cause, cure: cure.to_owned() })
+        Err(GitFault { step, trouble: GitTrouble::Changed, cause, cure: cure.to_owned() })
     }
 
     /// Runs git to its end, whatever that is.
@@ -190,25 +190,25 @@ impl<'a> Steps<'a> {
     }
 
     /// What git printed, if all went well.
-    pub(super) fn well(&self, step: Step, arguments: &[&str]) -> Result<String, GitFault> {
+    pub(super) fn well(&self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
         self.run(arguments).well(step)
     }
 
     /// The same of a commit's, with something to read.
     pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let terms = Terms { input, stop: self.stop, ..Terms::default() };
-        self.run_with(arguments, &terms).well(Step::Commit)
+        self.run_with(arguments, &terms).well(GitStep::Commit)
     }
 
     /// All that git printed, byte for byte.
-    pub(super) fn printed(&self, step: Step, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
+    pub(super) fn printed(&self, step: GitStep, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
         let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
         let terms = Terms { stop: self.stop, hooks, ..Terms::default() };
         match command(self.checkout(), arguments, &terms, false) {
             Ok(FinishedProcess { cause: ExitCause::Exit(0), output, cut: false, .. }) => Ok(output),
             Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => Err(GitFault {
                 step,
-                trouble: Trouble::Other,
+                trouble: GitTrouble::Other,
                 cause: "more paths differ than crew lists".to_owned(),
                 cure: "have .gitignore leave out what is generated".to_owned(),
             }),
@@ -316,10 +316,10 @@ fn command(
 }
 
 /// A conflict that somebody left.
-pub(super) fn unmerged(step: Step, path: &str) -> GitFault {
+pub(super) fn unmerged(step: GitStep, path: &str) -> GitFault {
     GitFault {
         step,
-        trouble: Trouble::Unfinished,
+        trouble: GitTrouble::Unfinished,
         cause: format!("{path} has an unsettled conflict"),
         cure: "settle it, then git add the file".to_owned(),
     }
@@ -327,22 +327,22 @@ pub(super) fn unmerged(step: Step, path: &str) -> GitFault {
 
 impl Said {
     /// What it printed, if all went well.
-    pub fn well(self, step: Step) -> Result<String, GitFault> {
+    pub fn well(self, step: GitStep) -> Result<String, GitFault> {
         if self.exit == Some(0) { Ok(self.text) } else { Err(self.fault(step)) }
     }
 
     /// What went wrong on this machine.
-    pub fn fault(&self, step: Step) -> GitFault {
+    pub fn fault(&self, step: GitStep) -> GitFault {
         let has = |words: &str| self.text.contains(words);
         let (trouble, cause, cure) = if has("Please tell me who you are") || has("empty ident") {
             let cure = "git config user.name NAME and git config user.email ADDRESS";
-            (Trouble::NoIdentity, "git does not know who commits".to_owned(), cure)
+            (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
         } else if has("index.lock': File exists") {
             let cure = "let the other git finish; if there is none, remove .git/index.lock";
-            (Trouble::Unfinished, "another git is at work here, or died".to_owned(), cure)
+            (GitTrouble::Unfinished, "another git is at work here, or died".to_owned(), cure)
         } else {
             let cure = "run the same with git by hand to see all of it";
-            (Trouble::Other, complaint(&self.text), cure)
+            (GitTrouble::Other, complaint(&self.text), cure)
         };
         GitFault { step, trouble, cause, cure: cure.to_owned() }
     }

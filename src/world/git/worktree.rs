@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::steps::{Terms, said};
 use super::{Git, git};
-use crate::engine::git::{GitFault, Step, Trouble, Worktree};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
 use crate::world::files::disk;
 
@@ -81,7 +81,7 @@ fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<()
     }
     // A partial clone fetches the files it lacks.
     let said = said(checkout, &arguments, &Terms { online: true, ..Terms::default() });
-    if said.exit == Some(0) { Ok(()) } else { Err(said.fault(Step::Worktree)) }
+    if said.exit == Some(0) { Ok(()) } else { Err(said.fault(GitStep::Worktree)) }
 }
 
 fn beside(main: &Path, name: &str) -> PathBuf {
@@ -97,5 +97,5 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn fault(cause: String, cure: &str) -> GitFault {
-    GitFault { step: Step::Worktree, trouble: Trouble::Other, cause, cure: cure.to_owned() }
+    GitFault { step: GitStep::Worktree, trouble: GitTrouble::Other, cause, cure: cure.to_owned() }
 }

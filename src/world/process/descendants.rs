@@ -116,7 +116,7 @@ pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
 }
 
 #[cfg(target_os = "linux")]
-type Table = Vec<(i32, crate::parse::process_table::Row)>;
+type Table = Vec<(i32, crate::parse::process_table::ProcessRow)>;
 
 /// Looks again after every step: what is signalled may just have started another. `is_unseen` says that there
 /// is one although none was found: its parent ended between two rows of the table.
@@ -181,7 +181,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::parse::process_table::Row;
+    use crate::parse::process_table::ProcessRow;
     use crate::world::process::alone::alone;
     use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
 
@@ -189,7 +189,7 @@ mod tests {
     fn a_family_is_found_by_its_parents() {
         let row = |pid: i32, parent| {
             let started = pid.to_string();
-            (pid, Row { parent, session: 0, has_ended: false, has_terminal: false, started })
+            (pid, ProcessRow { parent, session: 0, has_ended: false, has_terminal: false, started })
         };
         let table = vec![row(1, 0), row(5, 1), row(6, 5), row(7, 6), row(8, 1), row(9, 5)];
         let mut found: Vec<i32> = below(&table, 5).into_iter().map(|(pid, _)| pid).collect();

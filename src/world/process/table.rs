@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::unix;
 use crate::engine::text::start;
-use crate::parse::process_table::Row;
+use crate::parse::process_table::ProcessRow;
 use crate::world::files::disk;
 
 /// More processes than are looked at.
@@ -14,7 +14,7 @@ const PROCESSES_MAX: usize = 1 << 17;
 const ENVIRONMENT_BYTES: u64 = 2 << 20;
 
 /// Every process, by its id.
-pub fn table() -> Vec<(i32, Row)> {
+pub fn table() -> Vec<(i32, ProcessRow)> {
     let names = disk::names(Path::new("/proc"), PROCESSES_MAX);
     let ids = names.iter().filter_map(|name| name.parse().ok());
     ids.filter_map(|pid| Some((pid, unix::row(pid)?))).collect()

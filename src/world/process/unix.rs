@@ -16,7 +16,7 @@ use signal_hook::consts::{
 };
 
 use crate::engine::record::owner::ProcessIdentity;
-use crate::parse::process_table::Row;
+use crate::parse::process_table::ProcessRow;
 
 /// Ends this process at once, as a crash would.
 #[cfg(debug_assertions)]
@@ -304,14 +304,14 @@ pub fn started_ms() -> Option<u64> {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) fn row(pid: i32) -> Option<Row> {
+pub(super) fn row(pid: i32) -> Option<ProcessRow> {
     let path = format!("/proc/{pid}/stat");
     let text = crate::world::files::disk::read_text(std::path::Path::new(&path), 4096).ok()??;
     crate::parse::process_table::proc_stat(&text)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn row(pid: i32) -> Option<Row> {
+fn row(pid: i32) -> Option<ProcessRow> {
     let text = super::output_of("ps", &["-o", "ppid=,sess=,lstart=", "-p", &pid.to_string()])?;
     crate::parse::process_table::ps(&text)
 }

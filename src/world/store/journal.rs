@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::engine::journal::Entry;
+use crate::engine::journal::JournalEntry;
 use crate::engine::journal::account::{ACCOUNTS_SHOWN, Account, Accounts};
 use crate::world::files::disk;
 
@@ -15,12 +15,12 @@ const ACCOUNTS_BYTES: u64 = 64 << 10;
 const ACCOUNTS_BYTES_MAX: u64 = 4 << 20;
 
 /// Appends an entry, durably.
-pub fn append(path: &Path, entry: &Entry) -> io::Result<()> {
+pub fn append(path: &Path, entry: &JournalEntry) -> io::Result<()> {
     disk::append_line(path, &serde_json::to_string(entry)?)
 }
 
 /// Every line that can be read; a torn one is passed over.
-pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
+pub fn read(path: &Path) -> io::Result<Vec<JournalEntry>> {
     let text = disk::read_text(path, JOURNAL_BYTES)?.unwrap_or_default();
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
@@ -36,7 +36,7 @@ pub struct Extent {
 
 /// Hands every line that can be read to `each`, one at a time; no journal is an empty one. Of a very long one
 /// the end is read.
-pub fn each(path: &Path, each: impl FnMut(Entry)) -> io::Result<Extent> {
+pub fn each(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
     if disk::exists(path) { newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
 }
 
@@ -56,7 +56,7 @@ pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
     Ok(Vec::new())
 }
 
-fn newest(path: &Path, limit: u64, mut each: impl FnMut(Entry)) -> io::Result<Extent> {
+fn newest(path: &Path, limit: u64, mut each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
     let start = disk::size(path).saturating_sub(limit);
     let mut extent = Extent { torn: 0, cut: start > 0 };
     let mut begins_within = extent.cut;
@@ -93,7 +93,8 @@ mod tests {
             let (decision, state) = ("continue".to_owned(), Box::new(state.clone()));
             let event = Event::Boundary { decision, why: None, elapsed_ms: Some(1), state };
             let generation = u64::from(iteration);
-            append(&path, &Entry { schema: SCHEMA, at: at(0).wall, generation, event }).unwrap();
+            append(&path, &JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event })
+                .unwrap();
             let told: Vec<u32> =
                 accounts(&path).unwrap().iter().map(|account| account.iteration).collect();
             let first = iteration.saturating_sub(4).max(1);
@@ -108,7 +109,7 @@ mod tests {
         assert_eq!(each(&path, |_| ()).unwrap(), Extent::default());
         for generation in 0..10 {
             let event = Event::Noted { what: "x".repeat(50) };
-            let entry = Entry { schema: SCHEMA, at: at(0).wall, generation, event };
+            let entry = JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event };
             append(&path, &entry).unwrap();
         }
         disk::append_line(&path, "{\"broken").unwrap();

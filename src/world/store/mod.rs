@@ -22,8 +22,9 @@ use self::home::Home;
 use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};
-use crate::engine::boundary::facts::{Moment, Order};
-use crate::engine::journal::{Entry, Event, SCHEMA, replay};
+use crate::engine::boundary::facts::ControlRequest;
+use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
+use crate::engine::record::moment::Moment;
 use crate::engine::record::upgrade::upgraded;
 use crate::engine::record::{Loop, LoopId, VERSION};
 use crate::engine::words::handoff::file_time;
@@ -188,22 +189,22 @@ pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
 }
 
 /// The order that waits for a loop, if one does. A cancel outranks a pause.
-pub fn order(home: &Home, id: &LoopId) -> Option<Order> {
+pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     let cancel = home.loop_file(id, "cancel");
     if disk::exists(&cancel) {
         // Its being there is the order; where it cannot be read only its reason is lost.
         let text = disk::read_text(&cancel, ORDER_BYTES).ok().flatten().unwrap_or_default();
         let line = order::read(&text);
-        return Some(Order::Cancel { by: line.by, reason: line.reason });
+        return Some(ControlRequest::Cancel { by: line.by, reason: line.reason });
     }
-    disk::exists(&home.loop_file(id, "pause")).then_some(Order::Pause)
+    disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
 }
 
 /// Whether an order waits that leaves no iteration its end: a cancel, or a pause that is to take hold at once.
 pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
     match order(home, id) {
-        Some(Order::Cancel { .. }) => true,
-        Some(Order::Pause) => pauses_now(home, id),
+        Some(ControlRequest::Cancel { .. }) => true,
+        Some(ControlRequest::Pause) => pauses_now(home, id),
         None => false,
     }
 }
@@ -305,7 +306,7 @@ impl Held {
     pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
         next.state.generation += 1;
         next.check().map_err(io::Error::other)?;
-        let entry = Entry {
+        let entry = JournalEntry {
             schema: SCHEMA,
             at: clock::now().wall,
             generation: next.state.generation,
@@ -322,7 +323,7 @@ impl Held {
     pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
         let event = Event::Noted { what: what.into() };
         let generation = record.state.generation;
-        let entry = Entry { schema: SCHEMA, at: at.wall, generation, event };
+        let entry = JournalEntry { schema: SCHEMA, at: at.wall, generation, event };
         journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 

@@ -7,14 +7,18 @@ use std::io;
 use std::path::Path;
 
 use super::home::{Home, hash};
-use crate::engine::settings::trust::Need;
+use crate::engine::settings::trust::TrustRequest;
 use crate::world::files::disk::{self, Durability};
 
 /// The largest file that is read.
 const FILE_BYTES: u64 = 4 << 20;
 
 /// Those of `needs` that nobody has trusted.
-pub fn untrusted(home: &Home, checkout: &Path, needs: Vec<Need>) -> io::Result<Vec<Need>> {
+pub fn untrusted(
+    home: &Home,
+    checkout: &Path,
+    needs: Vec<TrustRequest>,
+) -> io::Result<Vec<TrustRequest>> {
     if needs.is_empty() {
         return Ok(needs);
     }
@@ -23,7 +27,7 @@ pub fn untrusted(home: &Home, checkout: &Path, needs: Vec<Need>) -> io::Result<V
 }
 
 /// Trusts all of `needs`.
-pub fn trust(home: &Home, checkout: &Path, needs: &[Need]) -> io::Result<()> {
+pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result<()> {
     let mut known = read(home, checkout)?;
     known.extend(needs.iter().map(|need| (digest(need), need.to_string())));
     let file = home.trust_file(checkout);
@@ -40,7 +44,7 @@ pub fn forget(home: &Home, checkout: &Path) -> io::Result<Vec<String>> {
     Ok(known.into_values().collect())
 }
 
-fn digest(need: &Need) -> String {
+fn digest(need: &TrustRequest) -> String {
     hash(need.text.as_bytes())
 }
 

@@ -26,7 +26,7 @@ const HANDOFFS_MAX: usize = 1000;
 
 /// What the checkout's files were found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
+pub enum ViewState {
     AsWritten,
     Altered,
     Missing,
@@ -35,16 +35,16 @@ pub enum Sight {
 }
 
 /// Looks at the view of a loop.
-pub fn look(subject: &Loop) -> Sight {
+pub fn look(subject: &Loop) -> ViewState {
     let file = subject.place.branch_folder().join("state.json");
     match read(&file) {
         Ok(Some(map)) => match compare(subject, &map) {
-            Edit::Untouched => Sight::AsWritten,
-            Edit::Altered => Sight::Altered,
-            Edit::Deactivated => Sight::Deactivated,
+            Edit::Untouched => ViewState::AsWritten,
+            Edit::Altered => ViewState::Altered,
+            Edit::Deactivated => ViewState::Deactivated,
         },
-        Ok(None) => Sight::Missing,
-        Err(_) => Sight::Altered,
+        Ok(None) => ViewState::Missing,
+        Err(_) => ViewState::Altered,
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Ticket {
 
 /// What a companion finds in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Post {
+pub enum WakeFile {
     /// Taken away: go.
     Gone,
     Waiting,
@@ -48,9 +48,9 @@ pub fn register(home: &Home, session_id: &str, me: &ProcessIdentity) -> io::Resu
 }
 
 /// Reads a companion's file.
-pub fn read(file: &Path) -> io::Result<Post> {
-    let Some(text) = disk::read_text(file, TICKET_BYTES)? else { return Ok(Post::Gone) };
-    Ok(serde_json::from_str(&text).map_or(Post::Waiting, Post::Ticket))
+pub fn read(file: &Path) -> io::Result<WakeFile> {
+    let Some(text) = disk::read_text(file, TICKET_BYTES)? else { return Ok(WakeFile::Gone) };
+    Ok(serde_json::from_str(&text).map_or(WakeFile::Waiting, WakeFile::Ticket))
 }
 
 /// A companion that lives and has no ticket.
@@ -59,7 +59,7 @@ pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
     disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
         let pid = live_process(&name)?;
         let file = folder.join(&name);
-        matches!(read(&file), Ok(Post::Waiting)).then_some((file, pid))
+        matches!(read(&file), Ok(WakeFile::Waiting)).then_some((file, pid))
     })
 }
 
@@ -67,7 +67,7 @@ pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
 pub fn is_held(home: &Home, session_id: &str) -> bool {
     let folder = home.wakes(session_id);
     disk::names(&folder, COMPANIONS_MAX).into_iter().any(|name| {
-        let ticket = matches!(read(&folder.join(&name)), Ok(Post::Ticket(_)));
+        let ticket = matches!(read(&folder.join(&name)), Ok(WakeFile::Ticket(_)));
         ticket && live_process(&name).is_some()
     })
 }

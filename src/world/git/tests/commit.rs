@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::{Steps, Yard};
-use crate::engine::git::Trouble;
+use crate::engine::git::GitTrouble;
 
 #[test]
 fn a_commit_takes_all_that_differs_and_gives_its_short_id() {
@@ -99,7 +99,7 @@ fn nothing_is_committed_in_the_middle_of_a_merge_or_a_rebase() {
         yard.sh("repo", &format!("! git {verb}"));
         let before = yard.shape();
         let fault = yard.commit("message").unwrap_err();
-        assert_eq!((fault.trouble, &*fault.cause), (Trouble::Unfinished, expected), "{verb}");
+        assert_eq!((fault.trouble, &*fault.cause), (GitTrouble::Unfinished, expected), "{verb}");
         assert_eq!(yard.shape(), before, "{verb}");
     }
 }
@@ -154,7 +154,7 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     // A filter that is taken away would have a secret committed as it is.
     yard.git("repo", &["config", "--remove-section", "filter.big"]);
     let fault = commit("taken away").unwrap_err();
-    assert_eq!(fault.trouble, Trouble::Changed);
+    assert_eq!(fault.trouble, GitTrouble::Changed);
     // A remote that was added is no program.
     yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
     yard.git("repo", &["remote", "add", "origin", "file:///r.git"]);

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::pin;
 use super::steps::{Steps, trusted};
 use crate::engine::fixture::a_loop;
-use crate::engine::git::{GitFault, Pushed, Rebased, Trusted};
+use crate::engine::git::{GitBaseline, GitFault, Pushed, Rebased};
 use crate::engine::record::contract::Place;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
@@ -90,7 +90,7 @@ impl Yard {
         self.git(folder, &["commit", "-qm", &format!("change {file}")]);
     }
 
-    fn trusted(&self) -> Trusted {
+    fn trusted(&self) -> GitBaseline {
         trusted(&self.checkout).unwrap()
     }
 

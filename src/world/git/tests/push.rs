@@ -7,7 +7,7 @@ use std::thread;
 use insta::assert_snapshot;
 
 use super::Yard;
-use crate::engine::git::{GitFault, Pushed, Trouble};
+use crate::engine::git::{GitFault, GitTrouble, Pushed};
 
 fn pushed(remote: &str, branch: &str) -> Pushed {
     Pushed {
@@ -96,7 +96,7 @@ fn commits_that_the_branch_lacks_are_told() {
     yard.git("other", &["push", "-q"]);
     yard.commit_file("repo", "file", "ours\n");
     let fault = yard.push().unwrap_err();
-    assert_eq!(fault.trouble, Trouble::NonFastForward);
+    assert_eq!(fault.trouble, GitTrouble::NonFastForward);
     assert_snapshot!(fault, @"
     push failed: the branch on the remote has commits that this one lacks
     hint: git pull --rebase origin main, then git push origin main
@@ -112,14 +112,14 @@ fn a_hook_that_refuses_who_asks_is_told_from_one_that_refuses_what_is_pushed() {
     yard.commit_file("repo", "file", "two\n");
     yard.script(hook, "#!/bin/sh\necho 'Permission denied: somebody may not push' >&2\nexit 1\n");
     let fault = yard.push().unwrap_err();
-    assert_eq!(fault.trouble, Trouble::Auth);
+    assert_eq!(fault.trouble, GitTrouble::Auth);
     assert_snapshot!(fault, @"
     push failed: [remote rejected] (pre-receive hook declined): Permission denied: somebody may not push
     hint: make git push origin main work without a question here: a key, a credential helper, the right to push
     ");
     yard.script(hook, "#!/bin/sh\necho 'the subject has no ticket number'\nexit 1\n");
     let fault = yard.push().unwrap_err();
-    assert_eq!(fault.trouble, Trouble::Rejected);
+    assert_eq!(fault.trouble, GitTrouble::Rejected);
     assert_snapshot!(fault, @"
     push failed: [remote rejected] (pre-receive hook declined): the subject has no ticket number
     hint: do what the remote asks for, or push another branch than main
@@ -133,11 +133,15 @@ fn what_ssh_says_is_told_apart() {
     let yard = Yard::with_origin();
     yard.git("repo", &["config", "core.sshCommand", &yard.path("ssh").display().to_string()]);
     let table = [
-        ("git@host: Permission denied (publickey).", 255, Trouble::Auth),
-        ("Host key verification failed.", 255, Trouble::Auth),
-        ("ssh: Could not resolve hostname host: Name or service not known", 255, Trouble::Network),
-        ("ssh: connect to host host port 22: Connection timed out", 255, Trouble::Network),
-        ("ERROR: Repository not found.", 1, Trouble::NoRemote),
+        ("git@host: Permission denied (publickey).", 255, GitTrouble::Auth),
+        ("Host key verification failed.", 255, GitTrouble::Auth),
+        (
+            "ssh: Could not resolve hostname host: Name or service not known",
+            255,
+            GitTrouble::Network,
+        ),
+        ("ssh: connect to host host port 22: Connection timed out", 255, GitTrouble::Network),
+        ("ERROR: Repository not found.", 1, GitTrouble::NoRemote),
     ];
     for (said, status, expected) in table {
         yard.script("ssh", &format!("#!/bin/sh\necho '{said}' >&2\nexit {status}\n"));
@@ -168,10 +172,10 @@ fn what_a_server_answers_is_told_apart_and_no_password_is_repeated() {
     // Nobody's helper may be asked for the password of a test.
     yard.git("repo", &["config", "credential.helper", ""]);
     let table = [
-        ("401 Unauthorized", Trouble::Auth),
-        ("403 Forbidden", Trouble::Auth),
-        ("404 Not Found", Trouble::NoRemote),
-        ("503 Service Unavailable", Trouble::Network),
+        ("401 Unauthorized", GitTrouble::Auth),
+        ("403 Forbidden", GitTrouble::Auth),
+        ("404 Not Found", GitTrouble::NoRemote),
+        ("503 Service Unavailable", GitTrouble::Network),
     ];
     for (status, expected) in table {
         let address = server(status);
@@ -190,9 +194,9 @@ fn a_remote_that_cannot_be_reached_or_is_not_there_is_told() {
     // The port was free a moment ago, and nobody listens there now.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let fault = push_to(&yard, &format!("http://{closed}/r.git"));
-    assert_eq!(fault.trouble, Trouble::Network, "{fault}");
+    assert_eq!(fault.trouble, GitTrouble::Network, "{fault}");
     let fault = push_to(&yard, "file:///no/such/r.git");
-    assert_eq!(fault.trouble, Trouble::NoRemote);
+    assert_eq!(fault.trouble, GitTrouble::NoRemote);
     assert_snapshot!(fault, @"
     push failed: '/no/such/r.git' does not appear to be a git repository
     hint: look at git remote -v, then git remote set-url origin ADDRESS
@@ -220,7 +224,7 @@ fn a_push_that_gets_no_answer_is_ended() {
     let stop = || asked.exists();
     let place = yard.place();
     let fault = super::Steps::new(&place, &trusted, &stop).push(Some("main"), None, false);
-    assert_eq!(fault.unwrap_err().trouble, Trouble::Network);
+    assert_eq!(fault.unwrap_err().trouble, GitTrouble::Network);
 }
 
 #[test]
@@ -247,7 +251,7 @@ fn neither_a_hook_nor_a_planted_program_runs_for_a_push() {
         let fault = super::Steps::new(&yard.place(), &trusted, &|| false)
             .push(Some("main"), None, false)
             .unwrap_err();
-        assert_eq!(fault.trouble, Trouble::Changed, "{name}");
+        assert_eq!(fault.trouble, GitTrouble::Changed, "{name}");
         yard.git("repo", &["config", "--unset", name]);
     }
     assert!(!yard.path("repo/planted").exists());

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::Yard;
-use crate::engine::git::{Rebased, Trouble};
+use crate::engine::git::{GitTrouble, Rebased};
 
 /// `main` and `work` part after the first commit; `work` is checked out, and `main` changed `file`.
 fn parted(file: &str) -> Yard {
@@ -80,7 +80,7 @@ fn a_conflict_leaves_everything_as_it_was_and_names_the_files() {
     yard.write("repo/untracked", "x\n");
     let before = yard.shape();
     let fault = yard.rebase("main").unwrap_err();
-    assert_eq!(fault.trouble, Trouble::Conflict);
+    assert_eq!(fault.trouble, GitTrouble::Conflict);
     assert_snapshot!(fault.line(), @"rebase failed (conflict): this branch conflicts with main in file; git rebase main by hand, settle it, then crew resume");
     assert_eq!(yard.shape(), before);
 }

@@ -1,0 +1,37 @@
+//! A moment on three clocks: the wall's, the awake time's and the sum of both.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+
+/// One instant on both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// For dates, resets and people.
+    pub wall: DateTime<Utc>,
+    /// Milliseconds this machine was awake since boot: for durations.
+    pub awake_ms: u64,
+}
+
+impl Moment {
+    /// How long the machine slept since `earlier`: what the wall clock gained on the time it was awake. A
+    /// clock set forward looks the same.
+    pub fn asleep_since(self, earlier: Self) -> TimeDelta {
+        let awake = self.awake_ms.saturating_sub(earlier.awake_ms);
+        let awake = TimeDelta::milliseconds(i64::try_from(awake).unwrap_or(i64::MAX / 2));
+        self.wall - earlier.wall - awake
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::fixture::at;
+
+    #[test]
+    fn sleep_is_what_the_wall_clock_gained_on_the_time_awake() {
+        let mut woken = at(60);
+        assert_eq!(woken.asleep_since(at(0)), TimeDelta::zero());
+        woken.wall += TimeDelta::hours(7);
+        assert_eq!(woken.asleep_since(at(0)), TimeDelta::hours(7));
+    }
+}
