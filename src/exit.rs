@@ -13,8 +13,6 @@ pub enum Exit {
     Success,
     Error,
     Usage,
-    /// Only the companion's: it starts a turn in the client.
-    Wake,
     Exhausted,
     Aborted,
     Stalled,
@@ -31,7 +29,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Success => 0,
             Exit::Error => 1,
-            Exit::Usage | Exit::Wake => 2,
+            Exit::Usage => 2,
             Exit::Exhausted => 10,
             Exit::Aborted => 11,
             Exit::Stalled => 12,

@@ -2,6 +2,7 @@
 
 mod agents;
 mod cli;
+mod clients;
 mod cmd;
 mod demo;
 mod drive;
@@ -24,12 +25,11 @@ fn main() -> ExitCode {
     // A hook is told by its program's name, because older clients drop its arguments; and never through
     // clap, whose usage errors exit with the status that blocks a client.
     let (program, verb, option) = world::env::call();
-    let exit = match (program.as_str(), verb.as_str()) {
+    match (program.as_str(), verb.as_str()) {
         ("crew-wake", _) => cmd::hook::hook(true),
         ("crew-hook", _) | (_, "hook") => cmd::hook::hook(option == "--companion"),
-        _ => typed(),
-    };
-    exit.into()
+        _ => typed().into(),
+    }
 }
 
 fn typed() -> Exit {

@@ -39,7 +39,7 @@ pub(super) fn agent() -> Agent {
         name: NAME.to_owned(),
         command: owned(&[NAME, "exec", "--json", "--skip-git-repo-check"]),
         prompt: PromptVia::Stdin,
-        dialect: Dialect::Codex,
+        dialect: Dialect(NAME.into()),
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: None,
         model: Some("-m".to_owned()),

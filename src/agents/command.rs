@@ -19,7 +19,7 @@ pub fn command(text: &str) -> Result<Agent, String> {
         name: name.to_owned(),
         command: command.clone(),
         prompt: PromptVia::Stdin,
-        dialect: Dialect::Text,
+        dialect: Dialect::TEXT,
         permissions: BTreeMap::new(),
         max_turns: None,
         model: None,

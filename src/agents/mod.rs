@@ -24,6 +24,9 @@ mod words;
 
 pub use self::report::{OutputReader, Report};
 
+/// The agent where nobody names one.
+pub const DEFAULT: &str = claude::NAME;
+
 /// The longest prompt given as an argument, in bytes: Linux takes one argument of less than 128 KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
@@ -67,10 +70,10 @@ pub struct Launch {
 
 /// The reader for an agent's output.
 pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
-    match agent.dialect {
-        Dialect::Claude => Box::new(claude::Claude::default()),
-        Dialect::Codex => Box::new(codex::Codex::new(&agent.name)),
-        Dialect::Text => Box::new(text::Text::default()),
+    match &*agent.dialect.0 {
+        claude::NAME => Box::new(claude::Claude::default()),
+        codex::NAME => Box::new(codex::Codex::new(&agent.name)),
+        _ => Box::new(text::Text::default()),
     }
 }
 
@@ -83,7 +86,7 @@ pub fn limit_told(
     now: DateTime<FixedOffset>,
 ) -> Option<ApiError> {
     let is_failed = matches!(process, ProcessEnd::Exit(code) if *code != 0);
-    (is_failed && agent.dialect == Dialect::Text)
+    (is_failed && agent.dialect == Dialect::TEXT)
         .then(|| service_words::limit(errors, now))
         .flatten()
 }

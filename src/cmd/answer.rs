@@ -1,101 +1,102 @@
-//! What the driver answers to a client's event, as the JSON the client takes.
-
-use serde_json::Value;
+//! What the driver answers to a client's event, in the words of the seam.
 
 use super::control_replies;
 use super::status::since;
+use crate::clients::spelling::command;
+use crate::clients::{Hook, Reply};
 use crate::drive::end::owner_is_gone;
-use crate::drive::session::EventResult;
 use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
+use crate::drive::session::{EventResult, within};
 use crate::drive::start::session::Started;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
 use crate::parse::arguments;
-use crate::parse::payload::Payload;
 use crate::parse::typed::Typed;
-use crate::report::{answer as words, help, line, page};
+use crate::report::called::called;
+use crate::report::{help, line, page};
 use crate::world::client;
 use crate::world::store::home::Home;
 
-/// The answer as the client wants it; `None` says nothing.
-pub fn render(home: &Home, payload: &Payload, answer: EventResult) -> Option<Value> {
+/// The answer in the words of the seam, which the client writes.
+pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     // What a boundary names can be typed in the client itself, and so can what the help quotes.
     let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Typed(..));
     let is_help = matches!(answer, EventResult::Help);
-    let said = said(home, payload, answer)?;
-    match client::off_path("crew").filter(|_| !is_typed_here) {
-        Some(program) => Some(words::called(said, &program, is_help)),
-        None => Some(said),
+    let mut said = said(home, hook, answer);
+    if let Some(words) = said.words().filter(|_| !is_typed_here)
+        && let Some(program) = client::off_path("crew")
+    {
+        *words = called(words, &program, is_help);
     }
+    said
 }
 
-fn said(home: &Home, payload: &Payload, answer: EventResult) -> Option<Value> {
-    let event = payload.event.as_str();
-    Some(match answer {
-        EventResult::Silent | EventResult::Wake(_) => return None,
+fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
+    match answer {
+        EventResult::Silent => Reply::Nothing,
+        EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
             let asides = asides.iter().map(|aside| told_aside(home, aside));
-            return asides.fold(stopped(event, stop), |said, line| Some(words::also(said, &line)));
+            asides.fold(stopped(home, hook, stop), |said, line| said.also(&line))
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            go_on(event, record, &prompt::start(record), &greeting(&started))
+            let prompt = prompt::start(record, &command(hook.client, "loop"));
+            go_on(home, hook, record, prompt, greeting(&started))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let prompt = prompt::again(record, resumed.handoff.as_deref());
             let told = [Some(line::resumed(record)), resumed.accepted].into_iter().flatten();
-            go_on(event, record, &prompt, &told.collect::<Vec<_>>().join("\n"))
+            go_on(home, hook, record, prompt, told.collect::<Vec<_>>().join("\n"))
         }
         EventResult::Reminded(record) => {
-            go_on(event, &record, &prompt::again(&record, None), &line::reminded(&record))
+            go_on(home, hook, &record, prompt::again(&record, None), line::reminded(&record))
         }
-        EventResult::Refused(why) => words::instead(&format!("crew: {why}")),
-        EventResult::Help => words::instead(&help::page(&arguments::options_page())),
+        EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
+        EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
         EventResult::Status(None) => {
-            words::instead("crew: no loop belongs to this session or folder")
+            Reply::Instead("crew: no loop belongs to this session or folder".to_owned())
         }
         EventResult::Status(Some(record)) => {
             let gone = owner_is_gone(home, &record);
-            words::instead(&page::status(&record, gone, &since(&record)))
+            Reply::Instead(page::status(&record, gone, &since(&record)))
         }
-        EventResult::Cancelled(attempt) => words::instead(&control_replies::cancelled(&attempt)),
-        EventResult::Paused(paused) => words::instead(&control_replies::paused(&paused)),
-        EventResult::HandedOff(file) => words::instead(&control_replies::handed_off(&file)),
+        EventResult::Cancelled(attempt) => Reply::Instead(control_replies::cancelled(&attempt)),
+        EventResult::Paused(paused) => Reply::Instead(control_replies::paused(&paused)),
+        EventResult::HandedOff(file) => Reply::Instead(control_replies::handed_off(&file)),
         EventResult::Already(obeyed, record) => {
-            words::instead(&control_replies::already(&obeyed, &record))
+            Reply::Instead(control_replies::already(&obeyed, &record))
         }
         EventResult::Typed(order, record, was_over) => {
-            words::typed(&typed(&order, &record, was_over))
+            Reply::Obeyed(typed(&order, &record, was_over))
         }
         EventResult::Waits(record) => {
-            words::notice(&format!("loop {}: {}", record.id, line::standing(&record)))
+            Reply::Notice(format!("loop {}: {}", record.id, line::standing(&record)))
         }
-        EventResult::BrokenOff(record) => words::say(&line::broken_off(&record)),
-        EventResult::Interrupted(record) => words::say(&line::interrupted(&record)),
-    })
+        EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
+        EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record)),
+    }
 }
 
-/// What a stop came to; `None` says nothing.
-fn stopped(event: &str, stop: StopResult) -> Option<Value> {
-    Some(match stop {
-        StopResult::NotOurs => return None,
+/// What a stop came to.
+fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
+    match stop {
+        StopResult::NotOurs => Reply::Nothing,
         StopResult::Continue(boundary) => {
             let after = &boundary.after;
             let line = noted(line::boundary(after), boundary.note);
-            go_on(event, after, &prompt::next(after), &line)
+            go_on(home, hook, after, prompt::next(after), line)
         }
         StopResult::Woken(boundary) => {
-            words::say(&noted(line::boundary(&boundary.after), boundary.note))
+            Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
         }
-        StopResult::Held(boundary) => {
-            words::say(&noted(line::held(&boundary.after), boundary.note))
-        }
+        StopResult::Held(boundary) => Reply::Say(noted(line::held(&boundary.after), boundary.note)),
         StopResult::Finished(ended) => {
-            words::say(&page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
+            Reply::Say(page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
         }
-    })
+    }
 }
 
 /// What is said of a queued command.
@@ -109,8 +110,9 @@ fn told_aside(home: &Home, aside: &Aside) -> String {
     }
 }
 
-fn go_on(event: &str, record: &Loop, prompt: &str, line: &str) -> Value {
-    words::go_on(event, &record.contract.task, prompt, line)
+fn go_on(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String, line: String) -> Reply {
+    let prompt = within(home, hook, record, prompt);
+    Reply::GoOn { task: record.contract.task.clone(), prompt, line }
 }
 
 /// A line, and below it what the user should know.

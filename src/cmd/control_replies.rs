@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use crate::clients;
+use crate::clients::spelling::{going_on, split};
 use crate::drive::control::Paused;
 use crate::drive::end::EndAttempt;
-use crate::engine::boundary::limits::going_on;
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Obeyed;
-use crate::parse::queue::split;
 use crate::report::{line, page};
 
 /// What became of a cancel.
@@ -51,7 +51,7 @@ pub fn paused(paused: &Paused) -> String {
 /// What the client is told that delivers a queued command again.
 pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
     let Obeyed { command, iteration } = obeyed;
-    let what = match split(command).map(|(name, _)| name) {
+    let what = match split(clients::of(&record.state.owner), command).map(|(name, _)| name) {
         Some("pause") => format!("loop {} was paused", record.id),
         Some("cancel-loop") => format!("loop {} was cancelled", record.id),
         _ => format!("{command} was answered"),

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
+use crate::clients::variables::inside_an_agent;
 use crate::drive::start::{detect, settings};
 use crate::exit::Exit;
 use crate::parse::project::Detected;
@@ -37,7 +38,7 @@ pub fn init() -> Result<Exit> {
         return Ok(Exit::Success);
     }
     let runs = words::commands(found.checks.iter().map(|check| check.run.as_str()));
-    if env::inside_an_agent() {
+    if inside_an_agent(&env::raw) {
         print::out(&format!(
             "a claim must pass {runs}, once a person has run `crew trust` in a terminal of their own"
         ));

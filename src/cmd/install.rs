@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 
 use super::print;
 use crate::cli::{self, InstallArgs};
+use crate::clients::variables::inside_an_agent;
 use crate::drive::install::{self, InstallScope};
 use crate::exit::Exit;
 use crate::report::install as words;
@@ -34,7 +35,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
 
 /// Inside an agent crew only ever narrows.
 pub fn refuse_an_agent(verb: &str) -> Result<()> {
-    if env::inside_an_agent() {
+    if inside_an_agent(&env::raw) {
         bail!(
             "an agent must not {verb} crew; this is a person's act\n\
              hint: type crew {verb} in a terminal of your own"

@@ -35,6 +35,7 @@ use std::path::PathBuf;
 use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::control::Actor;
 use crate::drive::find::{Found, find};
 use crate::engine::record::{Loop, LoopId};
@@ -81,7 +82,7 @@ fn home() -> Result<Home> {
 
 /// Who types: inside an agent crew only ever narrows, and the record says who it was.
 fn by() -> Actor {
-    if env::inside_an_agent() { Actor::Agent } else { Actor::User }
+    if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
 /// The loop that is meant; `None` when several could be, after listing them.

@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use super::reporter::Reporter;
 use super::run::{go, manner};
 use super::{home, meant, print};
+use crate::clients::variables::inside_an_agent;
 use crate::drive::control;
 use crate::drive::resume::{NewOwner, Resumed, resume as take};
 use crate::drive::run::adapt::adapt;
@@ -17,7 +18,7 @@ use crate::world::process::unix::Signals;
 
 /// Takes the loop that is meant into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
-    if env::inside_an_agent() {
+    if inside_an_agent(&env::raw) {
         bail!(
             "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume"
         );

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 use super::reporter::{OutputMode, Reporter};
 use super::{checkout, home, print};
+use crate::clients::variables::inside_an_agent;
 use crate::drive::run::handover::{Detached, hand_over};
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
@@ -30,7 +31,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     if arguments.list {
         return list(&home, arguments);
     }
-    if !arguments.dry_run && env::inside_an_agent() {
+    if !arguments.dry_run && inside_an_agent(&env::raw) {
         bail!(
             "an agent cannot start a loop of its own\n\
              hint: a person can, in a terminal; /crew:loop is for sessions"

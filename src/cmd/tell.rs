@@ -4,13 +4,14 @@ use anyhow::{Result, bail};
 
 use super::{home, meant, print};
 use crate::cli::TellArgs;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::env;
 
 /// Tells the agent of the loop that is meant.
 pub fn tell(arguments: &TellArgs) -> Result<Exit> {
-    if env::inside_an_agent() {
+    if inside_an_agent(&env::raw) {
         bail!("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"");
     }
     let home = home()?;

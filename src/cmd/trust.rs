@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print};
 use crate::cli::TrustArgs;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::start::settings::{LoadedSettings, look};
 use crate::exit::Exit;
 use crate::world::files::disk;
@@ -16,7 +17,7 @@ use crate::world::{env, terminal};
 
 /// Lists all that the project's file of this working tree asks for, and trusts it after a word of the person's.
 pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
-    if env::inside_an_agent() {
+    if inside_an_agent(&env::raw) {
         bail!(
             "only a person can trust a project's commands, and this shell is an agent's\n\
              hint: run `crew trust` in a terminal of your own"

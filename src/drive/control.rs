@@ -5,7 +5,8 @@ use anyhow::{Result, bail};
 
 use super::end::{self, life};
 use super::session::meter;
-use crate::engine::boundary::limits::{LimitChanges, going_on};
+use crate::clients::spelling::going_on;
+use crate::engine::boundary::limits::LimitChanges;
 use crate::engine::journal::Event;
 use crate::engine::record::owner::{Driver, Life};
 use crate::engine::record::{Loop, LoopId, Status};

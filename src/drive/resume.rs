@@ -9,8 +9,12 @@ use anyhow::{Context, Result, bail};
 use super::end::{self, EndAttempt, handoff};
 use super::session::meter;
 use super::start::place;
-use crate::engine::boundary::limits::{LimitChanges, going_on, raise, reached};
+use crate::clients::spelling::{self, going_on};
+use crate::clients::{self, Hook};
+use crate::engine::boundary::limits::{LimitChanges, raise, reached};
 use crate::engine::journal::Event;
+use crate::engine::record::contract::Place;
+use crate::engine::record::environment::Environment;
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::{Driver, Life, Owner, SessionMemory};
 use crate::engine::record::{Loop, LoopId, Status};
@@ -30,17 +34,17 @@ pub struct NewOwner {
 
 impl NewOwner {
     /// A session: the client's process and the session's own id.
-    pub fn session(
-        session_id: &str,
-        prompt_id: Option<String>,
-        transcript: Option<PathBuf>,
-    ) -> Result<Self> {
-        let process = unix::client().context("cannot tell which client this session belongs to")?;
-        let session_id = Some(session_id.to_owned());
-        let search_path = env::text("PATH");
-        let host = host::host();
-        let owner = Owner { driver: Driver::Session, session_id, process, search_path, host };
-        Ok(Self { owner, memory: meter::begin(prompt_id, transcript) })
+    pub fn session(hook: &Hook<'_>) -> Result<Self> {
+        let process = unix::client(|hooks, above| hook.client.is_owner(hooks, above));
+        let owner = Owner {
+            driver: Driver::Session,
+            session_id: hook.session_id.clone(),
+            client: Some(hook.client.name().to_owned()),
+            process: process.context("cannot tell which client this session belongs to")?,
+            search_path: env::text("PATH"),
+            host: host::host(),
+        };
+        Ok(Self { owner, memory: meter::begin(hook) })
     }
 
     /// This very process.
@@ -53,12 +57,19 @@ impl NewOwner {
     }
 }
 
+/// What the environment is of a session that takes a loop at `place`.
+pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
+    let abilities = clients::of(owner).abilities();
+    environment::of_session(place, abilities.settings, abilities.set_by)
+}
+
 /// This very process as an owner.
 pub fn myself() -> Result<Owner> {
     let process = unix::myself().context("cannot tell which process this is")?;
     let search_path = env::text("PATH");
     let host = host::host();
-    Ok(Owner { driver: Driver::Process, session_id: None, process, search_path, host })
+    let (session_id, client) = (None, None);
+    Ok(Owner { driver: Driver::Process, session_id, client, process, search_path, host })
 }
 
 /// A loop that goes on.
@@ -98,8 +109,8 @@ pub fn resume(
     record.contract.limits = changes.apply(&record, 0);
     if let Some(limit) = reached(&record) {
         let command = match taker.owner.driver {
-            Driver::Session => "/crew:resume",
-            Driver::Process => "crew resume",
+            Driver::Session => spelling::command(clients::of(&taker.owner), "resume"),
+            Driver::Process => "crew resume".to_owned(),
         };
         bail!("{limit}\nhint: raise it in the same breath: {command} {id}{}", raise(&record));
     }
@@ -194,7 +205,7 @@ fn hand_over(record: &mut Loop, taker: NewOwner) {
         state.still = 0;
     }
     record.environment = match taker.owner.driver {
-        Driver::Session => Some(environment::of_session(&record.place)),
+        Driver::Session => Some(environment_of(&taker.owner, &record.place)),
         Driver::Process => None,
     };
     let state = &mut record.state;
@@ -210,8 +221,8 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
         let start = match record.driver() {
-            Driver::Session => "/crew:loop",
-            Driver::Process => "crew run",
+            Driver::Session => spelling::of_loop(record, "loop"),
+            Driver::Process => "crew run".to_owned(),
         };
         bail!("loop {id} is completed\nhint: start a new one with {start}");
     }

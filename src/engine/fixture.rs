@@ -30,6 +30,7 @@ pub fn a_loop() -> Loop {
     let owner = Owner {
         driver: Driver::Session,
         session_id: Some("s-1".to_owned()),
+        client: None,
         process: ProcessIdentity { pid: 42, started: "1".to_owned() },
         search_path: None,
         host: None,
@@ -52,6 +53,7 @@ pub fn a_loop() -> Loop {
             checkout: "/repo".into(),
             folder: "/repo".into(),
             branch: Some("main".to_owned()),
+            branches: ".claude/branches",
             branch_dir: "main".to_owned(),
             repository: None,
             head: None,

@@ -28,25 +28,6 @@ pub fn typed(message: &str) -> Option<Typed> {
     }
 }
 
-/// A message without the orders that stand before it with nothing between. The client puts a message that was
-/// obeyed back into its input line, and what is typed next is glued to it.
-pub fn without_old_orders(message: &str) -> &str {
-    let mut left = message.trim();
-    while let Some(rest) = ["crew pause", "crew status", "crew cancel"]
-        .iter()
-        .find_map(|order| left.strip_prefix(order))
-        .filter(|rest| rest.starts_with("/crew:") || rest.starts_with("crew "))
-    {
-        left = rest;
-    }
-    left
-}
-
-/// Whether a prompt is the client's own: a wake, or the end of a background task.
-pub fn is_the_clients(prompt: &str) -> bool {
-    prompt.trim_start().starts_with("<task-notification>")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,28 +50,5 @@ mod tests {
         for (message, expected) in table {
             assert_eq!(typed(message), expected, "{message:?}");
         }
-    }
-
-    #[test]
-    fn what_is_glued_to_an_order_that_was_obeyed_is_what_is_meant() {
-        let table = [
-            ("crew cancel/crew:cancel-loop", "/crew:cancel-loop"),
-            ("crew pausecrew status", "crew status"),
-            ("crew pausecrew statuscrew cancel wrong branch", "crew cancel wrong branch"),
-            ("crew status/crew:handoff \"half\"", "/crew:handoff \"half\""),
-            ("crew pause", "crew pause"),
-            ("crew pauses often", "crew pauses often"),
-            ("crew pause /crew:status", "crew pause /crew:status"),
-            ("please crew pausecrew status", "please crew pausecrew status"),
-        ];
-        for (message, expected) in table {
-            assert_eq!(without_old_orders(message), expected, "{message:?}");
-        }
-    }
-
-    #[test]
-    fn a_wakes_own_text_is_not_the_user() {
-        assert!(is_the_clients("<task-notification>\n<summary>Stop hook feedback</summary>"));
-        assert!(!is_the_clients("what is a <task-notification>?"));
     }
 }

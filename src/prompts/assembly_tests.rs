@@ -31,7 +31,7 @@ fn a_run(procedure: Option<&str>, recipe: Recipe) -> Run {
         name: "claude".to_owned(),
         command: vec!["claude".to_owned()],
         prompt: PromptVia::Stdin,
-        dialect: Dialect::Claude,
+        dialect: Dialect("claude".into()),
         permissions: [].into(),
         ..Agent::default()
     };

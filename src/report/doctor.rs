@@ -39,7 +39,7 @@ fn looked_at(facts: &DoctorFacts) -> [(&'static str, String); 3] {
         Client::Absent => "none".to_owned(),
         Client::Silent(_) => "does not answer".to_owned(),
         Client::Present { program, version } => {
-            format!("Claude Code {version}, {}", program.display())
+            format!("{} {version}, {}", facts.product.name, program.display())
         }
     };
     let folder = facts.folder.as_ref();

@@ -24,7 +24,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use super::json::{SCHEMA, usage};
-use crate::engine::boundary::limits::going_on;
+use crate::clients::spelling::going_on;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::Evidence;
 use crate::engine::evidence::check::CheckResult;

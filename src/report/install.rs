@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::clients::all;
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TRY_IT: &str =
     "/crew:loop \"Make the tests pass\" --max-iterations 5 --verify \"your test command\"";
@@ -14,10 +16,13 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
         Some(_) => " again".to_owned(),
         None => String::new(),
     };
+    let trust = all()[0].abilities().trust;
+    let trust = trust.map_or_else(String::new, |what| format!("  trust    {what}\n"));
     format!(
         "crew {VERSION} is installed{was} (scope {scope})\n\
          \x20 plugin   {}\n\
          \x20 runs     {}\n\
+         {trust}\
          \x20 now      in running sessions: /reload-plugins, or restart them\n\
          \x20 try      {TRY_IT}\n\
          \x20 doubts   crew doctor\n",

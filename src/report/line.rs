@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, FixedOffset};
 
 use super::words::{commands, duration, took};
-use crate::engine::boundary::limits::going_on;
+use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count};
@@ -78,7 +78,9 @@ pub fn boundary(subject: &Loop) -> String {
 pub fn held(subject: &Loop) -> String {
     let standing = standing(subject);
     match subject.state.status {
-        Status::Paused => format!("crew {}: {standing} · /crew:resume goes on", subject.id),
+        Status::Paused => {
+            format!("crew {}: {standing} · {} goes on", subject.id, of_loop(subject, "resume"))
+        }
         _ => format!("crew {}: {standing}, waits for background work", subject.id),
     }
 }
@@ -96,9 +98,10 @@ pub fn reminded(subject: &Loop) -> String {
 /// The line after the user broke the agent off.
 pub fn broken_off(subject: &Loop) -> String {
     format!(
-        "crew: loop {} is paused at iteration {}, because you interrupted it · /crew:resume goes on",
+        "crew: loop {} is paused at iteration {}, because you interrupted it · {} goes on",
         subject.id,
-        subject.iteration()
+        subject.iteration(),
+        of_loop(subject, "resume")
     )
 }
 

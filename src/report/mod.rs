@@ -1,7 +1,7 @@
 //! Values to words: lines and pages for people, JSON for programs, the client's hook answers. Pure; what
 //! is printed, and where, is `cmd`'s.
 
-pub mod answer;
+pub mod called;
 pub mod doctor;
 pub mod dry_run;
 pub mod events;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::words::{duration, took};
 use super::{line, run};
-use crate::engine::boundary::limits::going_on;
+use crate::clients::spelling::going_on;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::outcome::Outcome;

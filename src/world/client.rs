@@ -15,11 +15,11 @@ const QUESTION: Duration = Duration::from_secs(30);
 /// How long a change may take: a marketplace may have to be fetched.
 const CHANGE: Duration = Duration::from_secs(180);
 
-/// The client: the one that was named, else the first on `PATH`.
-pub fn find(named: Option<&Path>) -> Option<PathBuf> {
+/// The client: the one that was named, else the first `program` on `PATH`.
+pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
-        None => on_path("claude").into_iter().next(),
+        None => on_path(program).into_iter().next(),
     }
 }
 

@@ -11,6 +11,11 @@ pub fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
+/// A variable's value; absent when unset or empty.
+pub fn raw(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// A variable that names an absolute path.
 pub fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
@@ -19,18 +24,6 @@ pub fn path(name: &str) -> Option<PathBuf> {
 /// Every variable; of two with one name the last, which is the one a child is given.
 pub fn all() -> BTreeMap<OsString, OsString> {
     std::env::vars_os().collect()
-}
-
-/// Whether this process runs inside an agent: there crew only ever narrows.
-pub fn inside_an_agent() -> bool {
-    text("CLAUDECODE").is_some() || text("CREW_LOOP").is_some()
-}
-
-/// Whether a person sits before the client: not in `claude -p`, where no companion may sleep, because the
-/// client waits for it at its end.
-pub fn is_attended() -> bool {
-    let said = text("CLAUDE_CODE_SESSION_ATTENDED");
-    said.map_or_else(|| text("CLAUDE_CODE_ENTRYPOINT").as_deref() == Some("cli"), |it| it != "0")
 }
 
 /// The folder this process was started in.

@@ -10,26 +10,28 @@ use regex::Regex;
 use crate::sandbox::checkout;
 
 mod commands;
+mod names;
 mod pages;
 mod product;
 
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
 /// Which rooms each room may name. What is not listed is the frame around them.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("engine", &["engine"]),
     ("parse", &["parse", "engine"]),
-    ("agents", &["agents", "engine", "parse"]),
+    ("clients", &["clients", "engine", "parse"]),
+    ("agents", &["agents", "clients", "engine", "parse"]),
     ("prompts", &["prompts", "engine", "parse"]),
-    ("report", &["report", "engine"]),
-    ("world", &["world", "engine", "parse"]),
-    ("drive", &["drive", "agents", "engine", "parse", "prompts", "world"]),
+    ("report", &["report", "clients", "engine"]),
+    ("world", &["world", "clients", "engine", "parse"]),
+    ("drive", &["drive", "agents", "clients", "engine", "parse", "prompts", "world"]),
     ("demo", &["demo", "world"]),
     (
         "cmd",
         &[
-            "cmd", "agents", "demo", "drive", "engine", "parse", "prompts", "report", "world",
-            "cli", "exit",
+            "cmd", "agents", "clients", "demo", "drive", "engine", "parse", "prompts", "report",
+            "world", "cli", "exit",
         ],
     ),
 ];

@@ -46,7 +46,7 @@ pub(super) fn agent() -> Agent {
         name: NAME.to_owned(),
         command: owned(&[NAME, "-p", "--output-format", "stream-json", "--verbose"]),
         prompt: PromptVia::Stdin,
-        dialect: Dialect::Claude,
+        dialect: Dialect(NAME.into()),
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: Some("--max-turns".to_owned()),
         model: Some("--model".to_owned()),

@@ -3,9 +3,10 @@
 //! by its messages, which tell less than was used, and says so.
 
 use super::events::{ModelUse, ResultEvent};
+use crate::clients::claude::prices::is_priced;
+use crate::clients::claude::usage;
 use crate::engine::text::start;
-use crate::engine::usage::{Counted, Message, Money, Tokens, Usage, prices};
-use crate::parse::usage;
+use crate::engine::usage::{Counted, Money, Tokens, Usage};
 
 /// How many messages are told apart: a message's lines may be mixed with those of its subagents.
 const RECENT: usize = 64;
@@ -106,7 +107,7 @@ fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
     let model = start(name.split('[').next().unwrap_or(name), MODEL_CHARS).to_owned();
     let is_priced = match used.cost_basis.text() {
         Some(basis) => basis != "unknown",
-        None => prices::cost(&Message { model: model.clone(), ..Message::default() }).is_some(),
+        None => is_priced(&model),
     };
     if is_priced {
         Some(Usage { tokens, cost: money(used.cost_usd.0?), ..Usage::default() })

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::clients::spelling::of_loop;
 use crate::drive::run::missing;
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
@@ -143,7 +144,7 @@ fn run(
         return Some(unknown(format!("was not run: {}", within.why), 0, ""));
     }
     let plan = environment::plan(subject);
-    if let Some(why) = plan.refusal() {
+    if let Some(why) = plan.refusal(&of_loop(subject, "resume")) {
         return Some(unknown(why, 0, ""));
     }
     let mut variables = plan.variables();

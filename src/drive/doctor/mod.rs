@@ -8,17 +8,18 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::end::owner_is_gone;
-use super::install::{HOOKS, MANIFEST, PROGRAMS};
-use crate::engine::boundary::limits::going_on;
+use crate::clients::claude::contents::{HOOKS, MANIFEST, PROGRAMS};
+use crate::clients::claude::plugin::{
+    Source, client_version, crew_version, manifest_version, marketplace, plugins, settings,
+};
+use crate::clients::claude::setup::{PLUGINS_DATA, PRODUCT, config_folder, settings_files};
+use crate::clients::spelling::going_on;
 use crate::engine::doctor::{
     Client, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, LoopTrouble,
     NAME, PLUGIN, Plugin, Program,
 };
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::{Loop, LoopId, Status};
-use crate::parse::plugin::{
-    Source, client_version, crew_version, manifest_version, marketplace, plugins, settings,
-};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::unix;
@@ -41,13 +42,14 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
     let source = source.and_then(|text| marketplace(&text).ok().flatten());
     let (loops, unreadable) = the_loops(home);
     DoctorFacts {
+        product: &PRODUCT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         folder: the_folder(source, told.as_deref()).map(|path| look_into(path, here)),
         client,
         plugins: told,
         settings: the_settings(here),
         own: own::settings(home, here),
-        cap: env::text("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+        cap: env::text(PRODUCT.cap),
         home: the_home(home),
         git: git::answers(here),
         crews: the_crews(),
@@ -58,7 +60,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
 }
 
 fn the_client(here: &Path, named: Option<&Path>) -> (Option<PathBuf>, Client) {
-    let Some(program) = client::find(named) else { return (None, Client::Absent) };
+    let Some(program) = client::find(named, PRODUCT.program) else { return (None, Client::Absent) };
     let client = match client::ask(&program, &["--version"], here) {
         Err(error) => Client::Silent(format!("{error:#}")),
         Ok(text) => match client_version(&text) {
@@ -116,23 +118,11 @@ fn the_program(folder: &Path, here: &Path) -> (PathBuf, Program) {
     (first, version.unwrap_or(Program::Silent))
 }
 
-/// The client's settings files that are there and count here. Clients differ in where they look for a
-/// project's from a folder below its root, so both places are looked at.
+/// The client's settings files that are there and count here.
 fn the_settings(here: &Path) -> Vec<ClientSettings> {
-    let managed = if cfg!(target_os = "macos") {
-        "/Library/Application Support/ClaudeCode/managed-settings.json"
-    } else {
-        "/etc/claude-code/managed-settings.json"
-    };
-    let mut files = vec![(PathBuf::from(managed), true)];
-    files.extend(config_folder().map(|folder| (folder.join("settings.json"), false)));
     let mut folders = vec![here.to_owned()];
     folders.extend(git::top(here).filter(|top| top != here));
-    for folder in folders {
-        for name in ["settings.json", "settings.local.json"] {
-            files.push((folder.join(".claude").join(name), false));
-        }
-    }
+    let files = settings_files(config_folder(env::path).as_deref(), &folders);
     let read = |(path, managed): (PathBuf, bool)| match disk::read_text(&path, TEXT_BYTES) {
         Ok(text) => text.map(|text| settings(path, &text, managed)),
         Err(error) => Some(ClientSettings {
@@ -144,15 +134,10 @@ fn the_settings(here: &Path) -> Vec<ClientSettings> {
     files.into_iter().filter_map(read).collect()
 }
 
-/// Where the client keeps a person's settings and its plugins.
-fn config_folder() -> Option<PathBuf> {
-    env::path("CLAUDE_CONFIG_DIR").or_else(|| Some(env::path("HOME")?.join(".claude")))
-}
-
 fn the_home(home: &Home) -> HomeFact {
     let root = home.root().to_owned();
     let mut settled = Vec::new();
-    if let Some(data) = config_folder().map(|folder| folder.join("plugins/data")) {
+    if let Some(data) = config_folder(env::path).map(|folder| folder.join(PLUGINS_DATA)) {
         for name in disk::names(&data, FILES_MAX) {
             let file = data.join(&name).join("home");
             let said = if name.starts_with("crew-") {

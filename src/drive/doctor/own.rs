@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::Error;
 
+use crate::agents;
 use crate::drive::run::missing;
 use crate::drive::start::{agent, place, settings};
 use crate::engine::doctor::Own;
-use crate::engine::settings::DEFAULT_AGENT;
 use crate::engine::settings::merge::merge;
 use crate::engine::settings::trust::needs;
 use crate::parse::settings::{Read, Whose};
@@ -32,7 +32,7 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
     let user = user_file().map_or_else(Read::default, |path| file(&path, Whose::Users));
     own.variables = environment().err().map(lines).unwrap_or_default();
     own.unknown = [user.warnings, project.warnings].concat();
-    let needs = needs(&project.layer, &user.layer);
+    let needs = needs(&project.layer, &user.layer, agents::DEFAULT);
     let untrusted = trust::untrusted(home, checkout, needs).unwrap_or_default();
     own.untrusted = untrusted.iter().map(ToString::to_string).collect();
     let Ok(known) = settings::look(home, checkout, true) else { return own };
@@ -40,7 +40,7 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
     match agent::resolve(&in_force, None) {
         Ok(agent) => {
             let program = agent.command.first().map_or("", String::as_str);
-            if (&*agent.name, program) != (DEFAULT_AGENT, DEFAULT_AGENT) {
+            if (&*agent.name, program) != (agents::DEFAULT, agents::DEFAULT) {
                 own.agent_missing = agent::has_program(&agent, here).err().as_ref().map(first_line);
                 own.agent = Some(agent.name).filter(|_| own.agent_missing.is_none());
             }

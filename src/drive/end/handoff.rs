@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use chrono::DateTime;
 
+use crate::clients::spelling::{going_on, of_loop};
 use crate::drive::control::Actor;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::handoff::{Since, file_name, page};
@@ -22,12 +23,14 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
     }
     if told.trim().is_empty() {
         bail!(
-            "a handoff needs a description\nhint: /crew:handoff \"the parser is done, its tests are next\""
+            "a handoff needs a description\nhint: {} \"the parser is done, its tests are next\"",
+            of_loop(record, "handoff")
         );
     }
     let since = git::since(record);
     let now = clock::now().wall;
-    let text = page(record, &Since { told: told.trim().to_owned(), ..since }, kind, now);
+    let since = Since { told: told.trim().to_owned(), ..since };
+    let text = page(record, &since, kind, now, &going_on(record));
     let page = view::write_handoff(record, &file_name(kind, now), &text)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
@@ -50,6 +53,6 @@ pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
     }
     let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
     let now = clock::now().wall;
-    let text = page(record, &git::since(record), kind, now);
+    let text = page(record, &git::since(record), kind, now, &going_on(record));
     view::write_handoff(record, &file_name(kind, now), &text).ok()
 }

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::session::meter;
+use crate::clients::spelling::going_on;
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::record::owner::{Driver, Life, Owner, ProcessIdentity};
@@ -63,7 +64,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let now = clock::now().wall;
     let handoff = (outcome != Outcome::Completed).then(|| {
-        let text = page(&record, &since, outcome.label(), now);
+        let text = page(&record, &since, outcome.label(), now, &going_on(&record));
         view::write_handoff(&record, &file_name(outcome.label(), now), &text).ok()
     });
     write_result(home, &record, &since, now);

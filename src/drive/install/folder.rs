@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::contents::{self, MANIFEST, PROGRAMS};
+use crate::clients::claude::contents::{self, MANIFEST, PROGRAMS};
+use crate::clients::claude::plugin::manifest_version;
 use crate::engine::doctor::NAME;
-use crate::parse::plugin::manifest_version;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::{client, env};

@@ -1,19 +1,18 @@
 //! Installing the plugin for a person, and undoing exactly that: the folder is crew's work, and everything
 //! in the client's own files is done by the client's own commands.
 
-mod contents;
 mod folder;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
+use crate::clients::claude::plugin::{self, Source};
+use crate::clients::claude::setup::PRODUCT;
 use crate::engine::doctor::{NAME, PLUGIN, Plugin, shell_word};
-use crate::parse::plugin::{self, Source};
 use crate::world::files::disk;
 use crate::world::{client, env};
 
-pub use self::contents::{HOOKS, MANIFEST, PROGRAMS};
 pub use self::folder::{Laid, place};
 
 /// For whom the plugin is installed.
@@ -49,7 +48,7 @@ pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
         // An installed plugin is left alone by `install`; this records the version that is there now.
         vec!["plugin", "update", PLUGIN, "--scope", scope.label()],
     ];
-    let Some(client) = client::find(named) else {
+    let Some(client) = client::find(named, PRODUCT.program) else {
         return Err(no_client(&format!("the plugin is in {from}, not registered"), &commands[..2]));
     };
     for command in &commands {
@@ -61,11 +60,12 @@ pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
 fn no_client(done: &str, commands: &[Vec<&str>]) -> anyhow::Error {
     let lines = commands.iter().map(|words| {
         let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>();
-        format!("\n  claude {}", words.join(" "))
+        format!("\n  {} {}", PRODUCT.program, words.join(" "))
     });
     anyhow!(
-        "{done}: no `claude` is on PATH\n\
+        "{done}: no `{}` is on PATH\n\
          hint: name its program with --client PATH, or type in a terminal that has it:{}",
+        PRODUCT.program,
         lines.collect::<String>()
     )
 }
@@ -77,7 +77,8 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
         vec!["plugin", "marketplace", "add", &address, "--scope", "project"],
         vec!["plugin", "install", PLUGIN, "--scope", "project"],
     ];
-    let client = client::find(named).ok_or_else(|| no_client("nothing was written", &commands))?;
+    let client = client::find(named, PRODUCT.program)
+        .ok_or_else(|| no_client("nothing was written", &commands))?;
     let here = env::current_folder()?;
     if let Some(Source::Folder(own)) = known_source(&client, &here)? {
         bail!(
@@ -128,7 +129,7 @@ pub struct Removed {
 /// Undoes `install`, in every folder it was done for.
 pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
     let folder = place()?;
-    let Some(client) = client::find(named) else {
+    let Some(client) = client::find(named, PRODUCT.program) else {
         if !folder::remove()? {
             return Ok(Removed {
                 folder,
@@ -187,7 +188,8 @@ pub fn unshare(named: Option<&Path>) -> Result<()> {
         vec!["plugin", "uninstall", PLUGIN, "--scope", "project"],
         vec!["plugin", "marketplace", "remove", NAME, "--scope", "project"],
     ];
-    let client = client::find(named).ok_or_else(|| no_client("nothing was changed", &commands))?;
+    let client = client::find(named, PRODUCT.program)
+        .ok_or_else(|| no_client("nothing was changed", &commands))?;
     let here = env::current_folder()?;
     commands.iter().try_for_each(|command| client::change(&client, command, &here))
 }

@@ -34,7 +34,7 @@ impl Scene {
                 name: "fake".to_owned(),
                 command: Vec::new(),
                 prompt: PromptVia::Stdin,
-                dialect: Dialect::Text,
+                dialect: Dialect::TEXT,
                 permissions: [].into(),
                 ..Agent::default()
             },

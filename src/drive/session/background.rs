@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
+use crate::clients::Task;
 use crate::engine::record::owner::SessionMemory;
 use crate::engine::text::start;
-use crate::parse::payload::Task;
 
 /// For agents of the client's own, which end by themselves.
 const AGENTS_WITHIN: Duration = Duration::from_secs(60 * 60);

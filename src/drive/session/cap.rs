@@ -1,24 +1,21 @@
-//! The client's cap, and the roads round it. The client overrides the ninth hook in a row that lets the
-//! agent go on without a tool call between (tried on 2.1.197 and 2.1.330). So only the first few
-//! continuations of such a row are given in the agent's own turn; the next is a wake by the companion,
-//! which starts a turn of its own and is not counted.
+//! The client's cap on hooks in a row that let the agent go on, and the roads round it. Only the
+//! first few continuations of such a row are given in the agent's own turn; the next is a wake by
+//! the companion, which starts a turn of its own and is not counted. A client that cannot be woken
+//! hands over at its cap.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::clients::spelling::going_on;
+use crate::clients::{Hook, Stopped, Transcript};
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::words::prompt;
-use crate::parse::payload::Payload;
-use crate::parse::transcript;
 use crate::world::clock::Deadline;
-use crate::world::env;
 use crate::world::files::disk;
 use crate::world::store::home::Home;
 use crate::world::store::wakes;
 
-/// The client's cap where nothing says otherwise.
-const CAP: i64 = 8;
 /// How many continuations are kept in hand below the cap, for when no companion can be had.
 const IN_HAND: i64 = 2;
 /// How long a companion is waited for.
@@ -43,19 +40,20 @@ pub enum NextTurn {
 
 impl NextTurn {
     /// Chooses after `row` continuations in a row without a tool call.
-    pub fn choose(home: &Home, session_id: &str, row: u32) -> Self {
-        if !is_near(row) {
+    pub fn choose(home: &Home, hook: &Hook<'_>, row: u32) -> Self {
+        if !is_near(hook, row) {
             return Self::Context;
         }
-        match Self::wake(home, session_id) {
-            None if allows(row) => Self::Context,
+        match Self::wake(home, hook) {
+            None if allows(hook, row) => Self::Context,
             None => Self::None,
             Some(wake) => wake,
         }
     }
 
     /// By a companion; client and hook start it side by side, so it may not be there yet.
-    pub fn wake(home: &Home, session_id: &str) -> Option<Self> {
+    pub fn wake(home: &Home, hook: &Hook<'_>) -> Option<Self> {
+        let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
         let companion = Deadline::after(COMPANION_WAIT)
             .poll(Duration::from_millis(5), || wakes::waiting(home, session_id));
         companion.map(|(file, pid)| Self::Wake { file, pid })
@@ -63,60 +61,86 @@ impl NextTurn {
 }
 
 /// Whether the client would honour one more continuation.
-pub fn allows(row: u32) -> bool {
-    let cap = cap();
-    cap <= 0 || i64::from(row) < cap
+pub fn allows(hook: &Hook<'_>, row: u32) -> bool {
+    cap(hook).is_none_or(|cap| i64::from(row) < cap)
 }
 
 /// Whether one more continuation would use up what is kept in hand below the cap.
-fn is_near(row: u32) -> bool {
-    let cap = cap();
-    cap > 0 && i64::from(row) >= cap.min(CAP) - IN_HAND
+fn is_near(hook: &Hook<'_>, row: u32) -> bool {
+    let usual = hook.abilities().cap.as_ref().map_or(0, |cap| cap.usual);
+    cap(hook).is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
-/// The client's cap: 0 or less is none; what is no number is the client's default.
-fn cap() -> i64 {
-    let set =
-        env::text("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP").and_then(|text| text.trim().parse().ok());
-    set.unwrap_or(CAP)
+/// The client's cap, if it has one: what is no number is its usual one, 0 or less is none.
+fn cap(hook: &Hook<'_>) -> Option<i64> {
+    let cap = hook.abilities().cap.as_ref()?;
+    let set = cap.variable.and_then(hook.variable);
+    let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
+    Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)
+}
+
+/// Whether the cap is one that no tool call of the agent's moves.
+fn is_hard(hook: &Hook<'_>) -> bool {
+    hook.abilities().cap.as_ref().is_some_and(|cap| !cap.tools_reset_it)
+}
+
+/// What the user should know of a hard cap that the loop's own limit is beyond.
+pub fn at_the_start(hook: &Hook<'_>, record: &Loop) -> Option<String> {
+    let cap = cap(hook).filter(|_| is_hard(hook))?;
+    let max = i64::from(record.contract.limits.max_iterations);
+    let resume = going_on(record);
+    (max == 0 || max > cap + 1).then(|| {
+        format!("at most {} iterations here, by the client's cap: then {resume} goes on", cap + 1)
+    })
 }
 
 /// The end of a loop that the client would not let go on.
-pub fn met() -> Ending {
-    let why = "the agent used no tool for so long that the client lets no hook go on; \
-               CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts its cap";
-    Ending { outcome: Outcome::Stalled, proof: None, why: why.to_owned() }
+pub fn met(hook: &Hook<'_>) -> Ending {
+    let (outcome, why) = if is_hard(hook) {
+        (Outcome::Interrupted, "the client lets no hook go on any more")
+    } else {
+        (Outcome::Stalled, "the agent used no tool for so long that the client lets no hook go on")
+    };
+    let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
+    let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
+    Ending { outcome, proof: None, why: format!("{why}{lifted}") }
+}
+
+/// Whether a transcript has come as far as the agent's last `words`. A client may trim what it
+/// tells.
+pub fn ends_with(reader: &Transcript, tail: &str, words: &str) -> bool {
+    (reader.final_text)(tail).is_some_and(|text| text.trim() == words.trim())
 }
 
 /// Continuations in a row that used no tool, and whether the turn that ends now used one. The transcript is
 /// written late (up to 200 ms seen), so where the row is about to matter its last lines are waited for.
-pub fn row(before: &Loop, payload: &Payload) -> (u32, bool) {
+pub fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let memory = &before.state.session;
+    let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };
+    let transcript = hook.transcript.as_deref().zip(hook.reader());
+    let Some((file, reader)) = transcript else { return (row, false) };
     let marker = prompt::marker(before);
     let read = || {
-        let file = payload.transcript.as_deref()?;
         let end = |bytes| disk::read_end(file, memory.transcript_bytes, bytes).ok();
         let (tail, cut) = end(TURN_BYTES)?;
-        if let Some(used_a_tool) = transcript::used_a_tool(&tail, &marker, cut) {
+        if let Some(used_a_tool) = (reader.used_a_tool)(&tail, &marker, cut) {
             return Some((tail, used_a_tool));
         }
         let (tail, cut) = end(TRANSCRIPT_BYTES)?;
-        let used_a_tool = transcript::used_a_tool(&tail, &marker, cut);
+        let used_a_tool = (reader.used_a_tool)(&tail, &marker, cut);
         Some((tail, used_a_tool == Some(true)))
     };
-    let words = payload.last_message.as_deref();
+    let words = stopped.last_message.as_deref();
     let whole = |(tail, used_a_tool): &(String, bool)| {
-        *used_a_tool || words.is_some_and(|words| transcript::ends_with(tail, words))
+        *used_a_tool || words.is_some_and(|words| ends_with(reader, tail, words))
     };
-    let row = if memory.prompt_id == payload.prompt_id { memory.without_tools } else { 0 };
-    let there = payload.transcript.as_deref().is_some_and(disk::exists);
-    let matters = is_near(row) || !payload.background.is_empty();
-    let found = if matters && there {
+    let matters = is_near(hook, row) || !stopped.background.is_empty();
+    let found = if matters && disk::exists(file) {
         Deadline::after(TRANSCRIPT_WAIT)
             .poll(Duration::from_millis(10), || read().filter(|found| whole(found)))
     } else {
         read()
     };
     let used_a_tool = found.is_some_and(|(_, used_a_tool)| used_a_tool);
-    (if used_a_tool { 0 } else { row }, used_a_tool)
+    (if used_a_tool && !is_hard(hook) { 0 } else { row }, used_a_tool)
 }

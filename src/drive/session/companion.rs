@@ -10,10 +10,10 @@ use anyhow::Result;
 
 use super::stop::{is_ours, ticket};
 use super::undelivered;
+use crate::clients::Hook;
 use crate::engine::journal::Event;
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt;
-use crate::parse::payload::Payload;
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::process::unix;
@@ -30,20 +30,17 @@ const STEP_FAR: Duration = Duration::from_secs(1);
 const LOOK_EVERY: u32 = 10;
 
 /// Beside a stop: waits for a ticket. The words to wake the agent with, or `None` to go quietly.
-pub fn companion(home: &Home, payload: &Payload) -> Result<Option<String>> {
-    let Some((session_id, id)) = owned(home, payload)? else { return Ok(None) };
+pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
+    let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
     let Some(me) = unix::myself() else { return Ok(None) };
     let file = wakes::register(home, session_id, &me)?;
-    serve(home, &id, session_id, &file)
+    serve(home, &id, hook, &file)
 }
 
 /// The net: the session has been idle for a while. When its loop is due some time and nobody that lives has
 /// the ticket, this process takes it over.
-pub fn idle_fallback(home: &Home, payload: &Payload) -> Result<Option<String>> {
-    if payload.notification.as_deref() != Some("idle_prompt") {
-        return Ok(None);
-    }
-    let Some((session_id, id)) = owned(home, payload)? else { return Ok(None) };
+pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
+    let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
     let Some(me) = unix::myself() else { return Ok(None) };
     let held = store::hold(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
@@ -54,29 +51,27 @@ pub fn idle_fallback(home: &Home, payload: &Payload) -> Result<Option<String>> {
     let file = wakes::register(home, session_id, &me)?;
     wakes::hand_over(&file, &ticket(&record))?;
     drop(held);
-    serve(home, &id, session_id, &file)
+    serve(home, &id, hook, &file)
 }
 
-/// The session and its loop, if it owns one that goes on.
-fn owned<'a>(home: &Home, payload: &'a Payload) -> Result<Option<(&'a str, LoopId)>> {
-    let Some(session_id) = payload.session_id.as_deref().filter(|_| payload.agent_id.is_none())
-    else {
-        return Ok(None);
-    };
+/// The session and its loop, if it owns one that goes on and can be woken.
+fn owned<'a>(home: &Home, hook: &'a Hook<'_>) -> Result<Option<(&'a str, LoopId)>> {
+    let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes);
+    let Some(session_id) = session_id else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
-    Ok(goes_on(home, &id, session_id).then_some((session_id, id)))
+    Ok(goes_on(home, &id, hook).then_some((session_id, id)))
 }
 
-fn goes_on(home: &Home, id: &LoopId, session_id: &str) -> bool {
-    store::load(home, id).is_ok_and(|record| is_live_here(&record, session_id))
+fn goes_on(home: &Home, id: &LoopId, hook: &Hook<'_>) -> bool {
+    store::load(home, id).is_ok_and(|record| is_live_here(&record, hook))
 }
 
-fn is_live_here(record: &Loop, session_id: &str) -> bool {
-    matches!(record.state.status, Status::Running | Status::Waiting) && is_ours(record, session_id)
+fn is_live_here(record: &Loop, hook: &Hook<'_>) -> bool {
+    matches!(record.state.status, Status::Running | Status::Waiting) && is_ours(record, hook)
 }
 
 /// Waits on a companion's file until it is taken away, or its ticket is due.
-pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
+pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
     let ended = unix::end_requested()?;
     let (mut step, mut looks) = (STEP, 0_u32);
     loop {
@@ -86,7 +81,7 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
             WakeFile::Ticket(ticket) => {
                 let left = (ticket.due - clock::now().wall).to_std().unwrap_or_default();
                 if left.is_zero() {
-                    match redeem(home, id, session_id, file) {
+                    match redeem(home, id, hook, file) {
                         Err(error) if is_busy(&error) => STEP_FAR,
                         redeemed => return redeemed,
                     }
@@ -100,7 +95,7 @@ pub fn serve(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<
             return Ok(None);
         }
         looks += 1;
-        if looks.is_multiple_of(LOOK_EVERY) && !goes_on(home, id, session_id) {
+        if looks.is_multiple_of(LOOK_EVERY) && !goes_on(home, id, hook) {
             disk::remove(file)?;
             return Ok(None);
         }
@@ -115,7 +110,7 @@ fn is_busy(error: &anyhow::Error) -> bool {
 }
 
 /// Uses the ticket, under the loop's lock, if it is still good.
-fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Option<String>> {
+fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
     let mut record = held.load()?;
@@ -125,7 +120,7 @@ fn redeem(home: &Home, id: &LoopId, session_id: &str, file: &Path) -> Result<Opt
     }
     disk::remove(file)?;
     // Words to the agent and new limits change the record, but not what is waited for.
-    let valid = is_live_here(&record, session_id)
+    let valid = is_live_here(&record, hook)
         && record.state.boundaries == ticket.boundaries
         && record.state.due.is_none_or(|due| due == ticket.due);
     if !valid {

@@ -1,11 +1,13 @@
-//! The model's service failed the agent. The client takes no answer to that, but this process may live on
-//! beside the session and wake it: after a wait for an error that passes, at once for a request that was
-//! refused for what it was. In `claude -p` nothing may sleep, so there the loop ends and can be resumed.
+//! The model's service failed the agent. The client takes no answer to that, but this process may
+//! live on beside the session and wake it: after a wait for an error that passes, at once for a
+//! request that was refused for what it was. Where nobody sits before the client nothing may sleep:
+//! there the loop ends and can be resumed.
 
 use anyhow::Result;
 
 use super::stop::{facts, open_ours, ticket};
 use super::{companion, meter};
+use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::end::wind_up;
 use crate::engine::boundary::decide::Decision;
@@ -13,7 +15,6 @@ use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::parse::api_error;
-use crate::parse::payload::Payload;
 use crate::world::files::disk;
 use crate::world::process::unix;
 use crate::world::store::home::Home;
@@ -21,22 +22,19 @@ use crate::world::store::{view, wakes};
 use crate::world::{clock, env};
 
 /// Records the failure and waits where waiting helps. The words to wake the agent with, or `None`.
-pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
-    let Some(open) = open_ours(home, payload)? else { return Ok(None) };
-    let kind = payload.error.as_deref().unwrap_or("unknown");
-    // What the agent last said is the error's own text then, and no claim.
-    let message = payload.last_message.as_deref().unwrap_or_default();
+pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<Option<String>> {
+    let Some(open) = open_ours(home, hook)? else { return Ok(None) };
     let error = api_error::classify(kind, message, clock::local());
     let agent = AgentOutcome { error: Some(error), ..AgentOutcome::default() };
     let jitter = u16::try_from(env::random() % 1000).unwrap_or(0);
     let seen = Seen { order: open.order(), claim: Claim::None, agent, jitter };
-    let reading = meter::read(&open.before, payload, false);
+    let reading = meter::read(&open.before, hook, None, false);
     let Some(facts) = facts(home, &open, seen, reading.usage.as_ref())? else { return Ok(None) };
     let mut memory = open.before.state.session.clone();
-    memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
+    memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = None;
     memory.metered = reading.metered;
-    let veto = (!env::is_attended()).then(|| Ending {
+    let veto = (!hook.may_wake()).then(|| Ending {
         outcome: Outcome::Interrupted,
         proof: None,
         why: format!("the model's service failed ({kind}), and nobody may wait for it here"),
@@ -45,7 +43,7 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
     let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };
     let Recorded { boundary, held, lock } = recorded;
     let after = boundary.after;
-    let session_id = payload.session_id.as_deref().unwrap_or_default();
+    let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, None);
     let _ = view::write(&after);
     match (boundary.decision, unix::myself()) {
@@ -53,7 +51,7 @@ pub fn failure(home: &Home, payload: &Payload) -> Result<Option<String>> {
             let file = wakes::register(home, session_id, &me)?;
             wakes::hand_over(&file, &ticket(&after))?;
             drop((held, lock));
-            companion::serve(home, &after.id, session_id, &file)
+            companion::serve(home, &after.id, hook, &file)
         }
         (Decision::Finish(_), _) => {
             drop((held, lock));

@@ -2,17 +2,16 @@
 //! own and those of its agents. Each is read on from where the last look ended, a few megabytes at a time
 //! and a line at a time; what is left over is read at the next look, and till then the sum says so.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::cap::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
+use super::cap::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
+use crate::clients::{self, Hook, Transcript};
 use crate::engine::record::Loop;
 use crate::engine::record::owner::{Mark, Metered, SessionMemory};
 use crate::engine::usage::Usage;
-use crate::parse::payload::Payload;
-use crate::parse::{transcript, usage};
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
 
@@ -39,13 +38,13 @@ pub struct MeterReading {
 }
 
 /// The memory of a session whose loop begins now: what was used before is not the loop's.
-pub fn begin(prompt_id: Option<String>, transcript: Option<PathBuf>) -> SessionMemory {
-    let transcript_bytes = transcript.as_deref().map_or(0, disk::size);
+pub fn begin(hook: &Hook<'_>) -> SessionMemory {
+    let transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     let main = Mark { bytes: transcript_bytes, ..Mark::default() };
     SessionMemory {
-        prompt_id,
+        prompt_id: hook.turn.clone(),
         transcript_bytes,
-        transcript,
+        transcript: hook.transcript.clone(),
         metered: Metered { since: Some(clock::now().wall), main, ..Metered::default() },
         ..SessionMemory::default()
     }
@@ -53,11 +52,11 @@ pub fn begin(prompt_id: Option<String>, transcript: Option<PathBuf>) -> SessionM
 
 /// Looks. `it_counts` says that the sum decides something or is the last: then the final message, which the
 /// client writes up to 200 ms after it has told of it, is waited for.
-pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> MeterReading {
+pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool) -> MeterReading {
     let memory = &before.state.session;
-    let file = payload.transcript.as_deref().or(memory.transcript.as_deref());
-    if it_counts && let (Some(file), Some(words)) = (file, &payload.last_message) {
-        await_words(file, memory.transcript_bytes, words);
+    let file = hook.transcript.as_deref().or(memory.transcript.as_deref());
+    if it_counts && let (Some(file), Some(words), Some(reader)) = (file, words, hook.reader()) {
+        await_words(reader, file, memory.transcript_bytes, words);
     }
     let unread = file.map_or(0, disk::size).saturating_sub(memory.metered.main.bytes);
     let budget = if it_counts {
@@ -68,50 +67,54 @@ pub fn read(before: &Loop, payload: &Payload, it_counts: bool) -> MeterReading {
     } else {
         BYTES
     };
-    look(file, &memory.metered, budget)
+    look(hook.reader(), file, &memory.metered, budget)
 }
 
 /// Counts into a record what its session used since the last boundary, when something else than a boundary
 /// stops the loop.
 pub fn catch_up(record: &mut Loop) {
     let state = &mut record.state;
+    let reader = clients::of(&state.owner).abilities().transcript.as_ref();
     let file = state.session.transcript.as_deref();
-    let MeterReading { usage, metered } = look(file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
+    let MeterReading { usage, metered } =
+        look(reader, file, &state.session.metered, BYTES_WHEN_IT_COUNTS);
     if let Some(usage) = usage {
         state.usage.add(&usage);
         state.session.metered = metered;
     }
 }
 
-fn await_words(file: &Path, from: u64, words: &str) {
+fn await_words(reader: &Transcript, file: &Path, from: u64, words: &str) {
     if !disk::exists(file) {
         return;
     }
     let _ = Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(10), || {
         let (tail, _) = disk::read_end(file, from, TRANSCRIPT_BYTES).ok()?;
-        transcript::ends_with(&tail, words).then_some(())
+        ends_with(reader, &tail, words).then_some(())
     });
 }
 
-fn look(file: Option<&Path>, before: &Metered, budget: u64) -> MeterReading {
+fn look(
+    reader: Option<&'static Transcript>,
+    file: Option<&Path>,
+    before: &Metered,
+    budget: u64,
+) -> MeterReading {
     let mut metered = before.clone();
     // A session that began before usage was measured has no beginning to count from.
-    let told = file.filter(|_| before.since.is_some()).and_then(|file| {
+    let told = file.filter(|_| before.since.is_some()).zip(reader).and_then(|(file, reader)| {
         let now = clock::now().wall;
-        let mut look = Look { usage: Usage::default(), left: budget };
+        let mut look = Look { reader, usage: Usage::default(), left: budget };
         look.file(file, &mut metered.main, before.since, before.last)?;
-        look.agents(&file.with_extension("").join("subagents"), &mut metered, now);
+        look.agents(&(reader.agents)(file), &mut metered, now);
         metered.last = Some(now);
         Some(look.usage)
     });
     MeterReading { usage: told, metered }
 }
 
-fn is_a_transcript(name: &str) -> bool {
-    name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
-}
-
 struct Look {
+    reader: &'static Transcript,
     usage: Usage,
     /// Bytes that may still be read.
     left: u64,
@@ -130,13 +133,13 @@ impl Look {
         let is_new = disk::size(file) < mark.bytes;
         let since = if is_new { since.max(last) } else { since };
         let from = if is_new { 0 } else { mark.bytes };
-        let Self { usage, left } = self;
+        let Self { reader, usage, left } = self;
         let read = disk::read_lines(file, from, *left, |line, cut| {
             if cut {
-                usage.lost |= usage::may_hold_one(line);
+                usage.lost |= (reader.may_hold_a_message)(line);
                 return;
             }
-            let Some((message, at)) = usage::message(line) else { return };
+            let Some((message, at)) = (reader.message)(line) else { return };
             if at.is_none_or(|at| Some(at) >= since) {
                 usage.count(&message, &mut mark.recent, MESSAGES);
             }
@@ -152,11 +155,12 @@ impl Look {
     /// remembered every agent would grow without end. One without a mark began, or began again, after the
     /// last look.
     fn agents(&mut self, folder: &Path, metered: &mut Metered, now: DateTime<Utc>) {
+        let is_an_agents = self.reader.is_an_agents;
         let names = disk::names(folder, AGENTS_LISTED);
         self.usage.lost |= names.len() == AGENTS_LISTED;
         let began = metered.last.map(|last| last - LATE).max(metered.since);
         let mut marks = std::mem::take(&mut metered.agents);
-        for name in names.into_iter().filter(|name| is_a_transcript(name)) {
+        for name in names.into_iter().filter(|name| is_an_agents(name)) {
             let file = folder.join(&name);
             let Some((bytes, changed)) = disk::stamp(&file) else { continue };
             let known = marks.remove(&name);

@@ -28,19 +28,19 @@ use super::end::{self, EndAttempt, handoff};
 use super::find::{self, Found};
 use super::resume::{NewOwner, Resumed, resume};
 use super::start::session::{Request, Started, start};
+use crate::clients::{Hook, HookEvent};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::Obeyed;
 use crate::engine::record::{Loop, Status};
-use crate::parse::payload::{Payload, pasted_command};
-use crate::parse::queue::split;
-use crate::parse::typed::{Typed, is_the_clients, typed, without_old_orders};
-use crate::parse::{arguments, handoff_words, transcript};
+use crate::engine::words::prompt::marker;
+use crate::parse::typed::Typed;
+use crate::parse::{arguments, handoff_words};
+use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::{self, LOCK_WAIT};
-use crate::world::{clock, env};
 
-/// The client gives all of a session's end 1.5 s.
+/// The longest wait for a lock at a session's end.
 const END_WAIT: Duration = Duration::from_millis(300);
 /// How far from the transcript's end the mark of an interruption is looked for, in bytes.
 const MARK_WITHIN: u64 = 64 << 10;
@@ -55,7 +55,7 @@ pub enum EventResult {
     /// The command was understood and could not be obeyed; it costs no model turn.
     Refused(String),
     Help,
-    /// `/crew:status`: the loop of this session or working tree.
+    /// The loop of this session or working tree.
     Status(Option<Box<Loop>>),
     Cancelled(EndAttempt),
     Paused(Paused),
@@ -91,42 +91,50 @@ impl EventResult {
 }
 
 /// The prompt of an answer is out.
-pub fn delivered(home: &Home, payload: &Payload) -> Result<()> {
-    let Some(session_id) = &payload.session_id else { return Ok(()) };
+pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
+    let Some(session_id) = &hook.session_id else { return Ok(()) };
     let id = read_pointer(&home.session_pointer(session_id))?;
     Ok(id.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
 }
 
-/// Answers one event. An error means: let everything through.
-pub fn answer(home: &Home, payload: &Payload) -> Result<EventResult> {
-    if payload.agent_id.is_some() {
-        return Ok(EventResult::Silent);
+/// A prompt that reaches the agent whole: one that is too long for the client stands in a file.
+pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> String {
+    let file = home.loop_file(&record.id, "prompt.md");
+    let is_too_long = hook.abilities().prompt_bytes.is_some_and(|most| prompt.len() > most);
+    if is_too_long && disk::write(&file, prompt.as_bytes(), Durability::Process).is_ok() {
+        return format!("{}.\nRead {} and do what it says.", marker(record), file.display());
     }
-    match payload.event.as_str() {
-        "Stop" => stop(home, payload).map(|(stop, asides)| EventResult::Stopped(stop, asides)),
-        "StopFailure" => Ok(failure(home, payload)?.map_or(EventResult::Silent, EventResult::Wake)),
-        "Notification" => {
-            Ok(idle_fallback(home, payload)?.map_or(EventResult::Silent, EventResult::Wake))
+    prompt
+}
+
+/// Answers one event. An error means: let everything through.
+pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    match &hook.event {
+        HookEvent::Stopped(stopped) => {
+            let (stop, asides) = stop(home, hook, stopped)?;
+            Ok(EventResult::Stopped(stop, asides))
         }
-        "UserPromptExpansion" => {
-            let name = payload.command_name.as_deref().and_then(|name| name.strip_prefix("crew:"));
-            let raw = payload.command_args.as_deref().unwrap_or_default();
-            name.map_or(Ok(EventResult::Silent), |name| Ok(command(home, payload, name, raw)))
+        HookEvent::ServiceFailed { kind, message } => {
+            Ok(failure(home, hook, kind, message)?.map_or(EventResult::Silent, EventResult::Wake))
         }
-        "UserPromptSubmit" => match payload.prompt.as_deref().and_then(pasted_command) {
-            Some(_) if payload.is_another_authors() => Ok(EventResult::Silent),
-            Some((name, raw)) => Ok(command(home, payload, &name, &raw)),
-            None => prompt_submitted(home, payload),
-        },
-        "SessionStart" => session_start(home, payload),
-        "SessionEnd" => session_end(home, payload),
-        _ => Ok(EventResult::Silent),
+        HookEvent::Idle => {
+            Ok(idle_fallback(home, hook)?.map_or(EventResult::Silent, EventResult::Wake))
+        }
+        HookEvent::Command { sure: false, .. } if had(home, hook)?.is_none() => {
+            Ok(EventResult::Silent)
+        }
+        HookEvent::Command { name, raw, .. } => Ok(command(home, hook, name, raw)),
+        HookEvent::Order(order) => obey(home, hook, order.clone()),
+        HookEvent::Notified | HookEvent::Prompted => prompted(home, hook),
+        HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
+        HookEvent::SessionEnded { why } => session_end(home, hook, why),
+        HookEvent::NotOurs => Ok(EventResult::Silent),
     }
 }
 
 /// Journals what went wrong with an event, if the loop of its session can be told and written.
-pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
-    let Some(session_id) = &payload.session_id else { return };
+pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
+    let Some(session_id) = &hook.session_id else { return };
     if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id))
         && let Ok(held) = store::hold(home, &id, END_WAIT)
         && let Ok(record) = held.load()
@@ -136,68 +144,61 @@ pub fn note_fault(home: &Home, payload: &Payload, what: &str) {
 }
 
 /// A slash command. Whatever goes wrong is told to the user, who has just typed it.
-fn command(home: &Home, payload: &Payload, name: &str, raw: &str) -> EventResult {
-    let already = had(home, payload).and_then(|record| {
+fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
+    let already = had(home, hook).and_then(|record| {
         let Some(record) = record else { return Ok(None) };
-        let obeyed = queued::was_obeyed(home, &record, payload, name, raw)?;
+        let obeyed = queued::was_obeyed(home, &record, hook, name, raw)?;
         Ok(obeyed.map(|obeyed| EventResult::Already(obeyed, Box::new(record))))
     });
     if let Ok(Some(already)) = already {
         return already;
     }
     let answer = match name {
-        "loop" => start_loop(home, payload, raw),
-        "cancel-loop" => cancel_loop(home, payload, raw),
-        "status" => status(home, payload),
+        "loop" => start_loop(home, hook, raw),
+        "cancel-loop" => cancel_loop(home, hook, raw),
+        "status" => status(home, hook),
         "help" => Ok(EventResult::Help),
-        "pause" => pause_loop(home, payload),
-        "resume" => resume_loop(home, payload, raw),
-        "handoff" => hand_off(home, payload, raw),
+        "pause" => pause_loop(home, hook),
+        "resume" => resume_loop(home, hook, raw),
+        "handoff" => hand_off(home, hook, raw),
         _ => Ok(EventResult::Silent),
     };
     answer.unwrap_or_else(|error| EventResult::Refused(told(&error)))
 }
 
-fn start_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
+fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
         return Ok(EventResult::Help);
     };
-    let session_id = payload.session_id.as_deref().context("the client names no session")?;
-    let request = Request {
-        arguments,
-        session_id,
-        prompt_id: payload.prompt_id.clone(),
-        cwd: payload.cwd.as_deref().context("the client names no folder")?,
-        project: env::path("CLAUDE_PROJECT_DIR"),
-        transcript: payload.transcript.clone(),
-    };
-    let started = start(home, request)?;
+    hook.session_id.as_ref().context("the client names no session")?;
+    let cwd = hook.folder.as_deref().context("the client names no folder")?;
+    let started = start(home, &Request { arguments, hook, cwd })?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
 
-fn status(home: &Home, payload: &Payload) -> Result<EventResult> {
-    let found = of_session(home, payload)?;
+fn status(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let found = of_session(home, hook)?;
     if let Some(record) = &found {
         end::complete(home, record);
     }
     Ok(EventResult::Status(found.map(Box::new)))
 }
 
-fn cancel_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
-    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Status(None)) };
+fn cancel_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
+    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
     let reason = queued::reason(raw);
     Ok(EventResult::Cancelled(end::cancel(home, &record.id, "user", reason)?))
 }
 
-fn pause_loop(home: &Home, payload: &Payload) -> Result<EventResult> {
-    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Status(None)) };
+fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
     Ok(EventResult::Paused(control::pause(home, &record.id, Actor::User, false)?))
 }
 
-fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
+fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let typed = arguments::resume(raw)?;
-    let folder = payload.cwd.as_deref().context("the client names no folder")?;
-    let record = match (&typed.name, of_session(home, payload)?) {
+    let folder = hook.folder.as_deref().context("the client names no folder")?;
+    let record = match (&typed.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
         (name, _) => match find::find(home, name.as_deref(), folder)? {
             Found::One(record) => *record,
@@ -205,9 +206,8 @@ fn resume_loop(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult>
             Found::Many(_) => bail!("more than one loop could be meant\nhint: crew status --all"),
         },
     };
-    let session_id = payload.session_id.as_deref().context("the client names no session")?;
-    let taker =
-        NewOwner::session(session_id, payload.prompt_id.clone(), payload.transcript.clone())?;
+    hook.session_id.as_ref().context("the client names no session")?;
+    let taker = NewOwner::session(hook)?;
     let changes = typed.limits.changes();
     Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
 }
@@ -224,34 +224,22 @@ fn has_a_task(record: &mut Loop) -> Result<()> {
     Ok(())
 }
 
-fn hand_off(home: &Home, payload: &Payload, raw: &str) -> Result<EventResult> {
-    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Status(None)) };
+fn hand_off(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
+    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
     let (kind, told) = handoff_words::split(raw);
     Ok(EventResult::HandedOff(handoff::write(home, &record, kind, told, Actor::User)?))
 }
 
-/// A prompt that is no command: an order typed to crew, or the user's own words. Words typed while the
-/// agent works are steering and left alone.
-fn prompt_submitted(home: &Home, payload: &Payload) -> Result<EventResult> {
-    let prompt = payload.prompt.as_deref().unwrap_or_default();
-    if prompt.trim_start().starts_with("/crew:") {
-        return Ok(EventResult::Silent);
-    }
-    let Some(session_id) = &payload.session_id else { return Ok(EventResult::Silent) };
-    let words = without_old_orders(prompt);
-    if let Some(order) = typed(words) {
-        return obey(home, payload, order);
-    }
-    if let (true, Some((name, raw))) = (words != prompt, split(words)) {
-        let had = had(home, payload)?;
-        return Ok(had.map_or(EventResult::Silent, |_| command(home, payload, name, raw)));
-    }
+/// A message that is neither a command nor an order. Words typed while the agent works are steering
+/// and left alone.
+fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some(session_id) = &hook.session_id else { return Ok(EventResult::Silent) };
     let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
-    if !record.is_live() || !is_ours(&record, session_id) {
+    if !record.is_live() || !is_ours(&record, hook) {
         return Ok(EventResult::Silent);
     }
     let id = record.id.clone();
-    if is_the_clients(prompt) {
+    if hook.event == HookEvent::Notified {
         // A wake has used its ticket up, so this is the end of a task: the hold is over with it.
         if record.state.due.is_some() {
             control::take_up(home, &id, "taken up by the end of a task")?;
@@ -261,9 +249,9 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<EventResult> {
     if record.state.status == Status::Paused {
         return Ok(EventResult::Silent);
     }
-    let broken_off = payload.transcript.as_deref().is_some_and(|file| {
+    let broken_off = hook.transcript.as_deref().is_some_and(|file| {
         let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
-        tail.is_ok_and(|(tail, _)| transcript::interrupted(&tail))
+        tail.is_ok_and(|(tail, _)| hook.reader().is_some_and(|reader| (reader.interrupted)(&tail)))
     });
     if broken_off {
         let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
@@ -276,8 +264,8 @@ fn prompt_submitted(home: &Home, payload: &Payload) -> Result<EventResult> {
 }
 
 /// Obeys an order that was typed as a message. In a session that never had a loop it is the user's own text.
-fn obey(home: &Home, payload: &Payload, order: Typed) -> Result<EventResult> {
-    let Some(record) = had(home, payload)? else { return Ok(EventResult::Silent) };
+fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
+    let Some(record) = had(home, hook)? else { return Ok(EventResult::Silent) };
     let id = &record.id;
     match &order {
         Typed::Pause => drop(control::pause(home, id, Actor::User, false)?),
@@ -297,8 +285,8 @@ fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
 }
 
 /// The loop of a session, else the one it had last.
-fn had(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
-    let Some(session_id) = &payload.session_id else { return Ok(None) };
+fn had(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+    let Some(session_id) = &hook.session_id else { return Ok(None) };
     if let Some(record) = owned(home, session_id)? {
         return Ok(Some(record));
     }
@@ -308,13 +296,13 @@ fn had(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
 }
 
 /// The loop this session owns, else the one of its working tree.
-fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
-    if let Some(session_id) = &payload.session_id
+fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+    if let Some(session_id) = &hook.session_id
         && let Some(record) = owned(home, session_id)?
     {
         return Ok(Some(record));
     }
-    match &payload.cwd {
+    match &hook.folder {
         Some(cwd) => find::of_working_tree(home, cwd),
         None => Ok(None),
     }
@@ -322,13 +310,12 @@ fn of_session(home: &Home, payload: &Payload) -> Result<Option<Loop>> {
 
 /// After a compaction reminds the agent; otherwise tells of a loop that lost its owner, and never goes on
 /// with it unasked.
-fn session_start(home: &Home, payload: &Payload) -> Result<EventResult> {
-    let Some(record) = of_session(home, payload)? else { return Ok(EventResult::Silent) };
+fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventResult> {
+    let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Silent) };
     end::complete(home, &record);
-    if payload.source.as_deref() == Some("compact") {
-        let session_id = payload.session_id.as_deref().unwrap_or_default();
+    if compacted {
         let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)
-            && is_ours(&record, session_id);
+            && is_ours(&record, hook);
         return Ok(if goes_on {
             EventResult::Reminded(Box::new(record))
         } else {
@@ -354,13 +341,13 @@ fn session_start(home: &Home, payload: &Payload) -> Result<EventResult> {
 
 /// The session is over, and so is its loop's turn to run; a lock that cannot be had in time is answered
 /// with a mark that the next reader honours.
-fn session_end(home: &Home, payload: &Payload) -> Result<EventResult> {
-    let Some(session_id) = &payload.session_id else { return Ok(EventResult::Silent) };
+fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
+    let Some(session_id) = &hook.session_id else { return Ok(EventResult::Silent) };
     let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
-    if record.is_live() && is_ours(&record, session_id) {
-        let reason = payload.reason.as_deref().unwrap_or("other");
-        let why = format!("its session ended ({reason})");
-        if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, END_WAIT)? {
+    if record.is_live() && is_ours(&record, hook) {
+        let why = format!("its session ended ({why})");
+        let within = END_WAIT.min(hook.abilities().waits_at_the_end);
+        if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, within)? {
             disk::write(&end::end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }
     }

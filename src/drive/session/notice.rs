@@ -7,24 +7,21 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::stop::is_ours;
+use crate::clients::Hook;
 use crate::engine::record::{Loop, Status};
-use crate::parse::payload::Payload;
 use crate::world::clock::Deadline;
+use crate::world::store;
 use crate::world::store::home::{Home, read_pointer};
-use crate::world::{env, store};
 
 /// How long the other handler may take to record the wait.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The loop of this session, once it waits; `None` where nobody looks, or it does not.
-pub fn notice(home: &Home, payload: &Payload) -> Result<Option<Box<Loop>>> {
-    let Some(session_id) = payload.session_id.as_deref().filter(|_| payload.agent_id.is_none())
-    else {
-        return Ok(None);
-    };
+pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<Option<Box<Loop>>> {
+    let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
     // The client waits for this process: one that has no say in the loop keeps it no longer.
-    if !env::is_attended() || !is_ours(&store::load(home, &id)?, session_id) {
+    if !hook.may_wake() || !is_ours(&store::load(home, &id)?, hook) {
         return Ok(None);
     }
     let looked = Deadline::after(RECORDED_WITHIN).poll(Duration::from_millis(20), || {
@@ -32,7 +29,6 @@ pub fn notice(home: &Home, payload: &Payload) -> Result<Option<Box<Loop>>> {
         let is_recorded = record.state.status != Status::Running;
         is_recorded.then_some(record)
     });
-    let waits =
-        |record: &Loop| record.state.status == Status::Waiting && is_ours(record, session_id);
+    let waits = |record: &Loop| record.state.status == Status::Waiting && is_ours(record, hook);
     Ok(looked.filter(waits).map(Box::new))
 }

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::refused::told;
+use crate::clients::spelling::split;
+use crate::clients::{Hook, Queued};
 use crate::drive::control::Actor;
 use crate::drive::end::{self, handoff};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::owner::{Obeyed, Queue};
 use crate::engine::record::{Loop, LoopId};
 use crate::parse::handoff_words;
-use crate::parse::payload::Payload;
-use crate::parse::queue::{Queued, command, follow, split};
 use crate::world::files::disk;
+use crate::world::store;
 use crate::world::store::home::Home;
-use crate::world::{env, store};
 
 /// The most that is read of the transcript at one look.
 const BYTES: u64 = 32 << 20;
@@ -30,15 +30,15 @@ pub enum Aside {
     Refused(String),
 }
 
-/// Reads on in the transcript, and leaves the orders that wait there where every order is found. In `claude -p`
-/// prompts come from a program, in the order it wants them in.
-pub fn look(home: &Home, before: &Loop, payload: &Payload, queue: &mut Queue) -> Result<()> {
-    if !read_on(before, payload, queue) {
+/// Reads on in the transcript, and leaves the orders that wait there where every order is found.
+/// Where nobody sits before the client prompts come from a program, in the order it wants them in.
+pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
+    if !read_on(before, hook, queue) {
         return Ok(());
     }
     let (id, by) = (&before.id, Actor::User.label());
     for text in &queue.waiting {
-        match (command(text), store::order(home, id)) {
+        match (hook.queued(text), store::order(home, id)) {
             (Some(Queued::Cancel(raw)), None | Some(ControlRequest::Pause)) => {
                 store::order_cancel(home, id, by, reason(raw))?;
             }
@@ -50,13 +50,11 @@ pub fn look(home: &Home, before: &Loop, payload: &Payload, queue: &mut Queue) ->
 }
 
 /// Brings the queue up to date with the transcript, if a person types there and it can be told.
-fn read_on(before: &Loop, payload: &Payload, queue: &mut Queue) -> bool {
-    let (Some(file), Some(session_id)) = (&payload.transcript, &payload.session_id) else {
+fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
+    let (Some(file), Some(session_id)) = (&hook.transcript, &hook.session_id) else {
         return false;
     };
-    if !env::is_attended() {
-        return false;
-    }
+    let Some(reader) = hook.reader().filter(|_| hook.is_attended()) else { return false };
     let from = match queue.bytes {
         0 => before.state.session.transcript_bytes,
         bytes => bytes,
@@ -68,7 +66,7 @@ fn read_on(before: &Loop, payload: &Payload, queue: &mut Queue) -> bool {
     }
     let each = |line: &str, cut: bool| {
         if !cut {
-            follow(queue, line, session_id);
+            (reader.follow)(queue, line, session_id);
         }
     };
     if let Ok((end, _)) = disk::read_lines(file, from, BYTES, each) {
@@ -78,8 +76,9 @@ fn read_on(before: &Loop, payload: &Payload, queue: &mut Queue) -> bool {
 }
 
 /// Takes the commands that wait, for the boundary after `iteration` to remember.
-pub fn take(queue: &mut Queue, iteration: u32) -> Vec<String> {
-    let waiting = queue.waiting.iter_mut().filter(|text| command(text).is_some());
+pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
+    let is_ours = |text: &&mut String| hook.queued(text).is_some();
+    let waiting = queue.waiting.iter_mut().filter(is_ours);
     let taken: Vec<String> = waiting.map(std::mem::take).collect();
     let obeyed = taken.iter().cloned().map(|command| Obeyed { command, iteration });
     queue.obeyed.extend(obeyed);
@@ -87,8 +86,8 @@ pub fn take(queue: &mut Queue, iteration: u32) -> Vec<String> {
 }
 
 /// Does what is left to do of the commands that were taken, after the boundary is recorded.
-pub fn answer(home: &Home, id: &LoopId, taken: &[String]) -> Vec<Aside> {
-    let asides = taken.iter().filter_map(|text| match command(text)? {
+pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<Aside> {
+    let asides = taken.iter().filter_map(|text| match hook.queued(text)? {
         Queued::Pause | Queued::Cancel(_) => None,
         Queued::Status => store::load(home, id).ok().map(|record| Aside::Status(Box::new(record))),
         Queued::HandOff(raw) => Some(hand_off(home, id, raw)),
@@ -116,14 +115,14 @@ pub fn reason(raw: &str) -> Option<&str> {
 pub fn was_obeyed(
     home: &Home,
     record: &Loop,
-    payload: &Payload,
+    hook: &Hook<'_>,
     name: &str,
     raw: &str,
 ) -> Result<Option<Obeyed>> {
-    let is_it = |obeyed: &Obeyed| split(&obeyed.command) == Some((name, raw.trim()));
+    let is_it = |obeyed: &Obeyed| split(hook.client, &obeyed.command) == Some((name, raw.trim()));
     let mut queue = record.state.session.queue.clone();
     if !queue.obeyed.is_empty() {
-        read_on(record, payload, &mut queue);
+        read_on(record, hook, &mut queue);
     }
     if !queue.obeyed.iter().any(is_it) {
         return Ok(None);

@@ -1,12 +1,8 @@
 //! Sees, when a session starts, that the plugin's folder and the binary behind its hooks are of different
 //! versions: an update of the one leaves the other as it was.
 
-use crate::parse::payload::Payload;
-use crate::parse::plugin::manifest_version;
-use crate::world::env;
+use crate::clients::{Hook, HookEvent};
 use crate::world::files::disk;
-
-use crate::drive::install::MANIFEST;
 
 /// The largest manifest that is read.
 const MANIFEST_BYTES: u64 = 64 << 10;
@@ -21,13 +17,14 @@ pub struct Skew {
 }
 
 /// Looks at the plugin this hook belongs to, once in a session: a compaction starts no new one.
-pub fn look(payload: &Payload) -> Option<Skew> {
-    if payload.event != "SessionStart" || payload.source.as_deref() == Some("compact") {
+pub fn look(hook: &Hook<'_>) -> Option<Skew> {
+    if hook.event != (HookEvent::SessionBegan { compacted: false }) {
         return None;
     }
-    let root = env::path("CLAUDE_PLUGIN_ROOT")?;
-    let manifest = disk::read_text(&root.join(MANIFEST), MANIFEST_BYTES).ok()??;
-    let plugin = manifest_version(&manifest)?;
+    let plugin = hook.abilities().plugin.as_ref()?;
+    let root = hook.folder_of(plugin.root)?;
+    let manifest = disk::read_text(&root.join(plugin.manifest), MANIFEST_BYTES).ok()??;
+    let plugin = (plugin.version)(&manifest)?;
     let launched = disk::exists(&root.join("bin/launch"));
     (plugin != env!("CARGO_PKG_VERSION")).then_some(Skew { plugin, launched })
 }

@@ -1,6 +1,7 @@
 //! The session driver's boundary: the client says that the agent is about to stop. Either the loop goes
 //! on in this very turn, or the stop is let through; when in doubt it is let through.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,19 +12,17 @@ use chrono::TimeDelta;
 use super::cap::{self, COMPANION_WAIT, NextTurn, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use super::queued::{self, Aside};
 use super::{background, meter};
+use crate::clients::{Hook, Stopped};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::control;
 use crate::drive::end::{self, EndAttempt, EndedLoop, is, wind_up};
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
-use crate::engine::record::owner::StopMark;
+use crate::engine::record::owner::{Heard, SessionMemory, StopMark};
 use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
-use crate::parse::payload::Payload;
-use crate::parse::transcript;
 use crate::world::clock::{self, Deadline};
-use crate::world::env;
 use crate::world::files::disk;
 use crate::world::process::unix;
 use crate::world::store::home::{Home, hash, read_pointer};
@@ -49,59 +48,60 @@ pub enum StopResult {
 }
 
 /// Opens the boundary of this event, if it is one of a loop that this session and client own.
-pub fn open_ours(home: &Home, payload: &Payload) -> Result<Option<Open>> {
-    let Some(session_id) = payload.session_id.as_deref() else { return Ok(None) };
+pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
+    let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
     let Some(open) = open(home, &id)? else { return Ok(None) };
     let is_cancelled = matches!(open.order(), Some(ControlRequest::Cancel { .. }));
     let is_paused = open.before.state.status == Status::Paused && !is_cancelled;
-    Ok((!is_paused && is_ours(&open.before, session_id)).then_some(open))
+    Ok((!is_paused && is_ours(&open.before, hook)).then_some(open))
 }
 
 /// Judges a stop, and obeys what the user queued. An error means that the stop must be let through.
-pub fn stop(home: &Home, payload: &Payload) -> Result<(StopResult, Vec<Aside>)> {
+pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResult, Vec<Aside>)> {
     let not_ours = || Ok((StopResult::NotOurs, Vec::new()));
-    let Some(open) = open_ours(home, payload)? else { return not_ours() };
-    let digest = digest(payload);
+    let Some(open) = open_ours(home, hook)? else { return not_ours() };
+    let digest = digest(hook, stopped);
     if is_same_stop(&open.before, &digest) {
         return not_ours();
     }
     let mut memory = open.before.state.session.clone();
-    queued::look(home, &open.before, payload, &mut memory.queue)?;
-    let (row, used_a_tool) = cap::row(&open.before, payload);
-    let awaited = background::awaited(&payload.background, used_a_tool, &mut memory);
+    let Some(stopped) = unheard(hook, stopped, &mut memory) else { return not_ours() };
+    let words = stopped.last_message.as_deref();
+    queued::look(home, &open.before, hook, &mut memory.queue)?;
+    let (row, used_a_tool) = cap::row(&open.before, hook, &stopped);
+    let awaited = background::awaited(&stopped.background, used_a_tool, &mut memory);
     let work = awaited.as_ref().map(|awaited| awaited.work.clone());
     let decides = open.before.contract.limits.bound_usage();
-    let reading = meter::read(&open.before, payload, decides);
-    let seen = look(&open, payload, work);
+    let reading = meter::read(&open.before, hook, words, decides);
+    let seen = look(&open, hook, words, work);
     let Some(mut facts) = facts(home, &open, seen, reading.usage.as_ref())? else {
         return not_ours();
     };
     // The checks may have taken minutes.
-    queued::look(home, &open.before, payload, &mut memory.queue)?;
+    queued::look(home, &open.before, hook, &mut memory.queue)?;
     let foreseen = open.foresee(&facts);
     memory.metered = if decides || goes_on(&foreseen) {
         reading.metered
     } else {
         // The last sum for a while: only now the final message is waited for. Nothing is decided by it.
-        let reading = meter::read(&open.before, payload, true);
+        let reading = meter::read(&open.before, hook, words, true);
         facts.usage = reading.usage;
         reading.metered
     };
-    let session_id = payload.session_id.clone().unwrap_or_default();
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
     let counts = !matches!(foreseen, Decision::Hold(_));
     let road = match foreseen {
-        Decision::Continue => NextTurn::choose(home, &session_id, row),
-        Decision::Hold(Hold::Background(_)) if env::is_attended() => {
-            NextTurn::wake(home, &session_id).unwrap_or(NextTurn::Context)
+        Decision::Continue => NextTurn::choose(home, hook, row),
+        Decision::Hold(Hold::Background(_)) if hook.may_wake() => {
+            NextTurn::wake(home, hook).unwrap_or(NextTurn::Context)
         }
         _ => NextTurn::Context,
     };
-    memory.prompt_id.clone_from(&payload.prompt_id);
+    memory.prompt_id.clone_from(&hook.turn);
     memory.without_tools = row + 1;
-    memory.transcript.clone_from(&payload.transcript);
-    memory.transcript_bytes = payload.transcript.as_deref().map_or(0, disk::size);
+    memory.transcript.clone_from(&hook.transcript);
+    memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = Some(StopMark { digest, recorded_ms: 0 });
     if counts {
         memory.worked_holds = 0;
@@ -109,21 +109,21 @@ pub fn stop(home: &Home, payload: &Payload) -> Result<(StopResult, Vec<Aside>)> 
     background::remember(&mut memory, awaited.as_ref().filter(|_| holds));
     let hold_until = awaited
         .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
-    let veto = matches!(road, NextTurn::None).then(cap::met);
-    let taken = queued::take(&mut memory.queue, open.before.iteration());
+    let veto = matches!(road, NextTurn::None).then(|| cap::met(hook));
+    let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
-    let stop = answer(home, &session_id, boundary, held, road)?;
+    let stop = answer(home, hook, boundary, held, road)?;
     drop(lock);
-    Ok((stop, queued::answer(home, &id, &taken)))
+    Ok((stop, queued::answer(home, hook, &id, &taken)))
 }
 
 /// Hands out the ticket of what was recorded, lets the other companions go, and speaks.
 fn answer(
     home: &Home,
-    session_id: &str,
+    hook: &Hook<'_>,
     boundary: Boundary,
     held: Held,
     road: NextTurn,
@@ -137,6 +137,7 @@ fn answer(
     };
     let chosen =
         chosen.filter(|(file, _)| wakes::hand_over(file, &ticket(&boundary.after)).is_ok());
+    let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, chosen.as_ref().map(|(file, _)| file.as_path()));
     let _ = view::write(&boundary.after);
     drop(held);
@@ -144,7 +145,7 @@ fn answer(
     Ok(match (&boundary.decision, chosen) {
         (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
         (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
-        (Decision::Continue, Some((file, pid))) => await_wake(home, boundary, &file, pid)?,
+        (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop; the agent must not begin another turn.
         (Decision::Continue, None) if disk::exists(&cancel) => StopResult::NotOurs,
         (Decision::Continue, None) => StopResult::Continue(Box::new(boundary)),
@@ -179,10 +180,12 @@ fn goes_on(foreseen: &Decision) -> bool {
 }
 
 /// A stop is ours when it comes from the session and the very client process that own the loop.
-pub fn is_ours(record: &Loop, session_id: &str) -> bool {
+pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
-    owner.session_id.as_deref() == Some(session_id)
-        && unix::client().is_some_and(|client| is(owner, &client))
+    let client = || unix::client(|hooks, above| hook.client.is_owner(hooks, above));
+    hook.session_id.is_some()
+        && owner.session_id == hook.session_id
+        && client().is_some_and(|client| is(owner, &client))
 }
 
 /// The same words under the same prompt, told by a process that was already running when the last boundary
@@ -193,21 +196,41 @@ fn is_same_stop(record: &Loop, digest: &str) -> bool {
     mark.digest == digest && unix::started_ms().is_some_and(|started| started <= mark.recorded_ms)
 }
 
-fn digest(payload: &Payload) -> String {
-    let prompt = payload.prompt_id.as_deref().unwrap_or_default();
-    let words = payload.last_message.as_deref().unwrap_or_default();
+fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
+    let prompt = hook.turn.as_deref().unwrap_or_default();
+    let words = stopped.last_message.as_deref().unwrap_or_default();
     hash(format!("{prompt}\0{words}").as_bytes())
 }
 
+/// What is new of a stop. Where a client's message grows from stop to stop, what was judged before
+/// is no claim; one that has not grown is of no turn of the model's, and a hook that let it go on
+/// would run hot.
+fn unheard<'a>(
+    hook: &Hook<'_>,
+    stopped: &'a Stopped,
+    memory: &mut SessionMemory,
+) -> Option<Cow<'a, Stopped>> {
+    let words = stopped.last_message.as_ref().filter(|_| hook.abilities().message_grows);
+    let Some(words) = words else { return Some(Cow::Borrowed(stopped)) };
+    let begins = |heard: &&Heard| {
+        let begin = words.as_bytes().get(..heard.bytes);
+        memory.prompt_id == hook.turn && begin.is_some_and(|begin| hash(begin) == heard.digest)
+    };
+    let known = memory.heard.as_ref().filter(begins).map_or(0, |heard| heard.bytes);
+    let new = words.get(known..).map(str::trim).filter(|new| !new.is_empty())?.to_owned();
+    memory.heard = Some(Heard { bytes: words.len(), digest: hash(words.as_bytes()) });
+    Some(Cow::Owned(Stopped { last_message: Some(new), ..stopped.clone() }))
+}
+
 /// The cheap look.
-fn look(open: &Open, payload: &Payload, background: Option<String>) -> Seen {
-    let words = match (&payload.last_message, &payload.transcript) {
-        (Some(words), _) => Some(words.clone()),
-        (None, Some(file)) => {
+fn look(open: &Open, hook: &Hook<'_>, words: Option<&str>, background: Option<String>) -> Seen {
+    let words = match (words, hook.transcript.as_deref().zip(hook.reader())) {
+        (Some(words), _) => Some(words.to_owned()),
+        (None, Some((file, reader))) => {
             let start = open.before.state.session.transcript_bytes;
             Deadline::after(TRANSCRIPT_WAIT).poll(Duration::from_millis(20), || {
                 let (tail, _) = disk::read_end(file, start, TRANSCRIPT_BYTES).ok()?;
-                transcript::final_text(&tail)
+                (reader.final_text)(&tail)
             })
         }
         (None, None) => None,
@@ -239,7 +262,13 @@ fn paused(after: Loop) -> Boundary {
 /// Waits until the client has seen the end of the companion that has the ticket, because its wake counts only
 /// when it comes before our answer. A ticket it did not use is taken back; an order that came since is obeyed,
 /// because nobody else will look at it before the next turn.
-fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<StopResult> {
+fn await_wake(
+    home: &Home,
+    hook: &Hook<'_>,
+    boundary: Boundary,
+    file: &Path,
+    pid: i32,
+) -> Result<StopResult> {
     if let Some(companion) = unix::identity(pid) {
         let reaped = || unix::is_reaped(&companion).then_some(());
         if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
@@ -264,10 +293,10 @@ fn await_wake(home: &Home, boundary: Boundary, file: &Path, pid: i32) -> Result<
         }
         _ => {}
     }
-    if cap::allows(boundary.after.state.session.without_tools - 1) {
+    if cap::allows(hook, boundary.after.state.session.without_tools - 1) {
         return Ok(StopResult::Continue(Box::new(boundary)));
     }
-    Ok(match end::end(home, id, cap::met(), LOCK_WAIT)? {
+    Ok(match end::end(home, id, cap::met(hook), LOCK_WAIT)? {
         EndAttempt::Ended(ended) => StopResult::Finished(ended),
         EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::NotOurs,
     })

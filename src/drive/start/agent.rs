@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::{Error, Result, bail};
 
+use crate::agents;
 use crate::agents::catalogue::{find, unknown};
 use crate::agents::command::command;
 use crate::engine::record::agent::{Agent, Dialect, PromptVia};
 use crate::engine::settings::merge::Settings;
-use crate::engine::settings::{AgentEntry, DEFAULT_AGENT, Key, Sourced, Value, ValueOrigin};
+use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
 use crate::world::client;
 use crate::world::files::disk;
 
@@ -19,7 +20,7 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
         return command(text).map_err(Error::msg);
     }
     let origin = settings.layer.values.get(&Key::Agent).map(|agent| &agent.origin);
-    let name = settings.layer.word(Key::Agent).unwrap_or(DEFAULT_AGENT);
+    let name = settings.layer.word(Key::Agent).unwrap_or(agents::DEFAULT);
     let mut agent = by_name(settings, name, origin.unwrap_or(&ValueOrigin::BuiltIn), &[])?;
     if let Some(Value::Words(arguments)) = settings.layer.value(Key::Arguments) {
         agent.command.extend_from_slice(arguments);
@@ -106,7 +107,7 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         name: name.to_owned(),
         command,
         prompt: entry.prompt.unwrap_or(base.prompt),
-        dialect: entry.output.unwrap_or(base.dialect),
+        dialect: entry.output.clone().unwrap_or(base.dialect),
         permissions,
         max_turns: entry.max_turns.clone().or(base.max_turns),
         model: entry.model.clone().or(base.model),
@@ -134,7 +135,7 @@ mod tests {
         match resolve(&merge(&layers, VariableTrust::IsTheUsers, None), None) {
             Ok(agent) => {
                 let Agent { name, command, prompt, dialect, permissions, max_turns, .. } = agent;
-                let (prompt, dialect) = (prompt.label(), dialect.label());
+                let (prompt, dialect) = (prompt.label(), &*dialect.0);
                 let kinds: Vec<&str> = permissions.keys().map(|kind| kind.label()).collect();
                 let turns = max_turns.unwrap_or_default();
                 format!("{name}: {command:?} {prompt} {dialect} {kinds:?} {turns}")

@@ -3,8 +3,10 @@
 
 use anyhow::{Context, Result, bail};
 
+use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
-use crate::engine::boundary::limits::{going_on, overtime_ms};
+use crate::drive::resume::environment_of;
+use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
 use crate::engine::record::contract::Limits;
@@ -18,7 +20,7 @@ use crate::world::files::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::files::{disk, protected, room};
 use crate::world::store::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT, view};
-use crate::world::{clock, env, environment, git};
+use crate::world::{clock, env, git};
 
 /// What a loop begins with.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ pub fn establish(
         Driver::Session => (None, None),
     };
     let environment = match beginning.owner.driver {
-        Driver::Session => Some(environment::of_session(&beginning.place)),
+        Driver::Session => Some(environment_of(&beginning.owner, &beginning.place)),
         Driver::Process => None,
     };
     let mut record = Loop {

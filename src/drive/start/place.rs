@@ -1,6 +1,6 @@
 //! Where a loop will live: the working tree, the folder of its checks, and the folder of its branch.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine::doctor::shell_word;
 use crate::engine::record::contract::Place;
@@ -8,7 +8,7 @@ use crate::engine::text::start;
 use crate::world::files::disk;
 use crate::world::git;
 use crate::world::store::home::hash;
-use crate::world::store::view;
+use crate::world::store::view::{self, BRANCHES};
 
 /// The longest name of a branch folder, in bytes.
 const NAME_BYTES: usize = 100;
@@ -18,29 +18,25 @@ const NAME_BYTES: usize = 100;
 pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     let cwd = disk::real_path(cwd)?;
     let project = project.and_then(|folder| disk::real_path(folder).ok());
-    let Some(checkout) = git::top(&cwd) else {
-        let folder = project.unwrap_or(cwd);
-        return Ok(Place {
-            checkout: folder.clone(),
-            folder,
-            branch: None,
-            branch_dir: "no-branch".to_owned(),
-            repository: None,
-            head: None,
-            apart: None,
-        });
+    let (checkout, folder, (branch, head)) = match (git::top(&cwd), project) {
+        (None, project) => {
+            let folder = project.unwrap_or(cwd);
+            (folder.clone(), folder, (None, None))
+        }
+        (Some(checkout), project) => {
+            let is_in_it = |folder: &PathBuf| git::top(folder).as_ref() == Some(&checkout);
+            let folder = project.filter(is_in_it).unwrap_or(cwd);
+            let at = git::head(&checkout);
+            (checkout, folder, at)
+        }
     };
-    let folder = match project {
-        Some(project) if git::top(&project).as_ref() == Some(&checkout) => project,
-        _ => cwd,
-    };
-    let (branch, head) = git::head(&checkout);
     let branch_dir = match (&branch, &head) {
         (Some(branch), _) => branch_dir(&checkout, branch),
         (None, Some(head)) => start(head, 12).to_owned(),
         (None, None) => "no-branch".to_owned(),
     };
-    Ok(Place { checkout, folder, branch, branch_dir, repository: None, head, apart: None })
+    let (branches, repository, apart) = (BRANCHES, None, None);
+    Ok(Place { checkout, folder, branch, branches, branch_dir, repository, head, apart })
 }
 
 /// What of a loop's place is no longer there, with the way out; no agent can work in it then. Nothing is made
@@ -70,7 +66,7 @@ fn branch_dir(checkout: &Path, branch: &str) -> String {
     if name.len() > NAME_BYTES {
         return format!("{}-{digits}", start(&name, NAME_BYTES / 4));
     }
-    let folder = checkout.join(".claude/branches").join(&name);
+    let folder = checkout.join(BRANCHES).join(&name);
     match view::branch_of(&folder) {
         Some(owner) if owner != branch => format!("{name}-{digits}"),
         _ => name,

@@ -1,33 +1,29 @@
 //! Starts a loop for a session: the contract from the user's words and the settings in force here.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::establish::{Beginning, establish};
 use super::terms::{contract, typed};
 use super::{detect, place, settings};
+use crate::clients::Hook;
+use crate::drive::resume::NewOwner;
 use crate::drive::run::missing;
-use crate::drive::session::meter;
+use crate::drive::session::cap;
 use crate::engine::record::Loop;
-use crate::engine::record::owner::{Driver, Owner};
 use crate::parse::arguments::LoopArgs;
-use crate::world::process::unix;
 use crate::world::store::home::Home;
 use crate::world::store::view;
-use crate::world::{env, host};
 
 /// Who wants a loop, and where.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub arguments: LoopArgs,
-    pub session_id: &'a str,
-    pub prompt_id: Option<String>,
+    /// The event of a session, which it names.
+    pub hook: &'a Hook<'a>,
     /// Where the agent is now.
     pub cwd: &'a Path,
-    /// Where its client was started.
-    pub project: Option<PathBuf>,
-    pub transcript: Option<PathBuf>,
 }
 
 /// A loop that has begun.
@@ -42,32 +38,27 @@ pub struct Started {
 
 /// Starts a loop for a session. `None` when this very command has started it already: the plugin may be
 /// loaded twice. Any error means that nothing was started, and says why.
-pub fn start(home: &Home, request: Request<'_>) -> Result<Option<Started>> {
-    let process = unix::client().context("cannot tell which client this session belongs to")?;
-    let place = place::place(request.cwd, request.project.as_deref())?;
+pub fn start(home: &Home, request: &Request<'_>) -> Result<Option<Started>> {
+    let NewOwner { owner, memory } = NewOwner::session(request.hook)?;
+    let abilities = request.hook.abilities();
+    let project = abilities.project.and_then(|name| request.hook.folder_of(name));
+    let place = place::place(request.cwd, project.as_deref())?;
     let known = settings::look(home, &place.checkout, !request.arguments.project.no_project)?;
     let typed = typed(&request.arguments, &place.folder)?;
     let (settings, mut notes) = settings::for_start(home, known, typed)?;
     let contract = contract(&request.arguments, &settings, request.cwd, None)?;
     notes.extend(missing::at_the_start(&place, &contract.checks)?);
-    let owner = Owner {
-        driver: Driver::Session,
-        session_id: Some(request.session_id.to_owned()),
-        process,
-        search_path: env::text("PATH"),
-        host: host::host(),
-    };
     let same_command = |record: &Loop| {
-        record.state.owner.session_id.as_deref() == Some(request.session_id)
-            && record.state.session.prompt_id == request.prompt_id
+        record.state.owner.session_id == request.hook.session_id
+            && record.state.session.prompt_id == request.hook.turn
     };
-    let memory = meter::begin(request.prompt_id.clone(), request.transcript);
     let beginning =
         Beginning { place, contract, owner, memory, replace: request.arguments.replace };
     let Some((held, record, vacated)) = establish(home, beginning, same_command)? else {
         return Ok(None);
     };
     notes.extend(vacated);
+    notes.extend(cap::at_the_start(request.hook, &record));
     if let Err(error) = view::write(&record) {
         let folder = record.place.reading_folder();
         notes.push(format!(

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Error, Result, bail};
 
 use super::procedures;
+use crate::agents;
+use crate::clients::all;
+use crate::clients::variables::inside_an_agent;
 use crate::engine::record::run::{Fragment, Recipe};
-use crate::engine::settings::Layer;
 use crate::engine::settings::merge::{Layers, Settings, VariableTrust, merge};
 use crate::engine::settings::trust::{TrustRequest, needs};
+use crate::engine::settings::{Key, Layer, Sourced, Value};
 use crate::parse::settings::{Read, Whose};
 use crate::world::env;
 use crate::world::files::{disk, tree};
 use crate::world::store::home::Home;
 use crate::world::store::{settings, trust};
 
-/// The variable that trusts a project's file without a person, for a driver outside Claude Code.
+/// The variable that trusts a project's file without a person, for a driver outside a client.
 const TRUST_VARIABLE: &str = "CREW_TRUST";
 
 /// What the tiers say about one working tree.
@@ -54,14 +57,17 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSe
     let project_file = settings::project_file(checkout);
     let project = if with_project { read_project(&project_file)? } else { Read::default() };
     let environment = settings::environment().map_err(Error::msg)?;
-    let needs = needs(&project.layer, &user.layer);
+    let needs = needs(&project.layer, &user.layer, agents::DEFAULT);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
+    let mut built_in = procedures::built_in();
+    built_in.values.insert(Key::Agent, Sourced::built_in(Value::Text(agents::DEFAULT.to_owned())));
     Ok(LoadedSettings {
         layers: Layers {
+            client: all()[0].title(),
             user: user.layer,
             project: project.layer,
             environment,
-            built_in: procedures::built_in(),
+            built_in,
             typed: Layer::default(),
         },
         checkout: checkout.to_owned(),
@@ -82,7 +88,7 @@ fn read_project(file: &Path) -> Result<Read> {
 
 /// Whose the variables are that this process sees, where no client stands between it and its user.
 pub fn environment() -> VariableTrust {
-    if env::inside_an_agent() { VariableTrust::OnlyNarrows } else { VariableTrust::IsTheUsers }
+    if inside_an_agent(&env::raw) { VariableTrust::OnlyNarrows } else { VariableTrust::IsTheUsers }
 }
 
 /// The settings of a session's loop that starts with `typed`, and what its user should know about them. The
@@ -162,7 +168,8 @@ fn refusal(home: &Home, untrusted: &[TrustRequest]) -> String {
     lines.extend(untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
     if env::text(TRUST_VARIABLE).is_some() {
         lines.push(format!(
-            "{TRUST_VARIABLE} does not count here: a project can set it for Claude Code"
+            "{TRUST_VARIABLE} does not count here: a project can set it for {}",
+            all()[0].title()
         ));
     }
     let elsewhere = home.overridden.as_ref();

@@ -8,7 +8,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::Outcome;
-use crate::engine::record::owner::Driver;
 use crate::engine::text::count;
 use crate::engine::usage::{Money, tokens_text};
 
@@ -167,15 +166,6 @@ fn cost_is_spent(subject: &Loop) -> bool {
 fn tokens_are_spent(subject: &Loop) -> bool {
     let max = subject.contract.limits.max_tokens;
     max > 0 && subject.state.usage.tokens.total() >= max
-}
-
-/// The command that goes on with a loop, in the driver it has, with what is spent raised.
-pub fn going_on(subject: &Loop) -> String {
-    let command = match subject.driver() {
-        Driver::Session => "/crew:resume",
-        Driver::Process => "crew resume",
-    };
-    format!("{command} {}{}", subject.id, raise(subject))
 }
 
 /// Whether the loop ended where nothing told what it used, so that a limit on that could not be kept.

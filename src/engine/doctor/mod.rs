@@ -59,9 +59,29 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
+/// A client as its user knows it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Product {
+    pub name: &'static str,
+    pub program: &'static str,
+    /// The first version whose hooks can give the agent words when it stops.
+    pub oldest: Version,
+    /// The newest version crew was tried with.
+    pub newest_tried: Version,
+    /// What older ones lack.
+    pub older_lacks: &'static str,
+    /// The variable that moves its cap on tool-less continuations in a row, and the one it has by
+    /// itself.
+    pub cap: &'static str,
+    pub usual_cap: i64,
+    /// Its folder for a plugin of crew's name that a session was given and nobody installed.
+    pub given: &'static str,
+}
+
 /// Everything a doctor looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorFacts {
+    pub product: &'static Product,
     /// Of the crew that looks.
     pub version: String,
     pub client: Client,
@@ -72,7 +92,7 @@ pub struct DoctorFacts {
     pub settings: Vec<ClientSettings>,
     /// What crew's own settings files come to in the folder looked from.
     pub own: Own,
-    /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in the environment.
+    /// The cap in the environment.
     pub cap: Option<String>,
     pub home: HomeCheck,
     pub git: bool,
@@ -154,7 +174,7 @@ pub struct ClientSettings {
     pub managed_hooks_only: bool,
     /// What it says of crew's plugin.
     pub enables: Option<bool>,
-    /// `CLAUDE_CODE_STOP_HOOK_BLOCK_CAP` in its `env`.
+    /// The cap in its environment for hooks.
     pub cap: Option<String>,
 }
 

@@ -6,16 +6,8 @@ use std::path::Path;
 use super::Finding;
 use super::Severity;
 use super::Severity::{Broken, Note, Warning};
-use super::{Client, DoctorFacts, LoopTrouble, NAME, PLUGIN, Plugin, Program, Version, shell_word};
+use super::{Client, DoctorFacts, LoopTrouble, NAME, PLUGIN, Plugin, Product, Program, shell_word};
 
-/// The first client whose `Stop` hooks can give the agent words (`additionalContext`).
-const OLDEST: Version = Version(2, 1, 163);
-/// The newest client crew was tried with; what older ones lack was seen on 2.1.197.
-const NEWEST_TRIED: Version = Version(2, 1, 330);
-/// What the client allows by itself: tool-less continuations in a row.
-const USUAL_CAP: i64 = 8;
-/// The client's folder for a plugin of crew's name that was given by `--plugin-dir`.
-const GIVEN: &str = "crew-inline";
 /// A cap of this or less leaves no room for a tool-less iteration.
 const TOO_SMALL_CAP: i64 = 2;
 
@@ -30,52 +22,50 @@ pub(super) fn add(
 }
 
 pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+    let Product { name, program, oldest, newest_tried, older_lacks, .. } = facts.product;
     match &facts.client {
         Client::Absent if facts.own.agent.is_some() => add(
             all,
             "client-missing",
             Note,
             format!(
-                "no `claude` is on PATH, so no session can run loops; crew run works with {}",
+                "no `{program}` is on PATH, so no session can run loops; crew run works with {}",
                 facts.own.agent.as_deref().unwrap_or_default()
             ),
-            "none is needed, unless you want loops in Claude Code's sessions".to_owned(),
+            format!("none is needed, unless you want loops in {name}'s sessions"),
         ),
         Client::Absent => add(
             all,
             "client-missing",
             Broken,
-            "no `claude` is on PATH, so no session can run loops".to_owned(),
-            "install Claude Code, or name its program: crew doctor --client PATH; for crew run alone name \
-             another agent under [agent] in ~/.config/crew/config.toml"
-                .to_owned(),
+            format!("no `{program}` is on PATH, so no session can run loops"),
+            format!(
+                "install {name}, or name its program: crew doctor --client PATH; for crew run alone name \
+                 another agent under [agent] in ~/.config/crew/config.toml"
+            ),
         ),
         Client::Silent(why) => add(
             all,
             "client-silent",
             Broken,
             format!("the client does not answer: {why}"),
-            "run `claude --version`, and install Claude Code again if that fails too".to_owned(),
+            format!("run `{program} --version`, and install {name} again if that fails too"),
         ),
-        Client::Present { version, .. } if *version < OLDEST => add(
+        Client::Present { version, .. } if version < oldest => add(
             all,
             "client-too-old",
             Broken,
-            format!(
-                "Claude Code {version} is older than {OLDEST}: its hooks cannot go on with a loop"
-            ),
-            "claude update".to_owned(),
+            format!("{name} {version} is older than {oldest}: its hooks cannot go on with a loop"),
+            format!("{program} update"),
         ),
-        Client::Present { version, .. } if *version < NEWEST_TRIED => add(
+        Client::Present { version, .. } if version < newest_tried => add(
             all,
             "client-older",
             Note,
+            format!("{name} {version} may lack what {newest_tried} has: {older_lacks}"),
             format!(
-                "Claude Code {version} may lack what {NEWEST_TRIED} has: it does not hear `crew pause` typed \
-                 while the agent works, and takes no changed settings in mid-turn (seen on 2.1.197)"
+                "{program} update; until then Esc, or crew pause and crew cancel in another terminal"
             ),
-            "claude update; until then Esc, or crew pause and crew cancel in another terminal"
-                .to_owned(),
         ),
         Client::Present { .. } => {}
     }
@@ -87,7 +77,7 @@ fn is_crew(plugin: &Plugin) -> bool {
 
 /// Whether a loop was started with a plugin the client was given and has not installed.
 fn was_given(facts: &DoctorFacts) -> bool {
-    let of = |file: &Path| file.parent().is_some_and(|data| data.ends_with(GIVEN));
+    let of = |file: &Path| file.parent().is_some_and(|data| data.ends_with(facts.product.given));
     facts.home.settled.iter().any(|(file, _)| of(file))
 }
 
@@ -104,7 +94,7 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             format!(
                 "another plugin has the name {NAME}: {id}; which of them answers is left to chance"
             ),
-            format!("claude plugin disable {id} --scope {}", other.scope),
+            format!("{} plugin disable {id} --scope {}", facts.product.program, other.scope),
         );
     }
     for error in ours.iter().flat_map(|plugin| &plugin.errors) {
@@ -204,29 +194,29 @@ pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
 }
 
 pub(super) fn cap(facts: &DoctorFacts, all: &mut Vec<Finding>) {
-    const NAME: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+    let Product { cap: name, usual_cap, .. } = facts.product;
     let here = facts.cap.iter().map(|cap| ("the environment".to_owned(), cap));
     let files = facts.settings.iter();
     let files =
         files.filter_map(|file| Some((file.path.display().to_string(), file.cap.as_ref()?)));
     for (place, value) in here.chain(files) {
-        let unset = format!("unset it in {place}; the client's own {USUAL_CAP} is enough for crew");
+        let unset = format!("unset it in {place}; the client's own {usual_cap} is enough for crew");
         match value.trim().parse::<i64>() {
             Err(_) => {
                 let what = format!(
-                    "{NAME} is {value:?} in {place}, no number: the client takes {USUAL_CAP}"
+                    "{name} is {value:?} in {place}, no number: the client takes {usual_cap}"
                 );
                 add(all, "cap-unreadable", Warning, what, unset);
             }
             Ok(1..=TOO_SMALL_CAP) => {
                 let what = format!(
-                    "{NAME} is {value} in {place}: each iteration without a tool call needs a wake, or stalls"
+                    "{name} is {value} in {place}: each iteration without a tool call needs a wake, or stalls"
                 );
                 add(all, "cap-small", Warning, what, unset);
             }
             Ok(..=0) => {
                 let what = format!(
-                    "{NAME} is {value} in {place}: the client does not stop a hook that runs away"
+                    "{name} is {value} in {place}: the client does not stop a hook that runs away"
                 );
                 add(all, "cap-off", Note, what, unset);
             }

@@ -4,12 +4,24 @@ use super::Severity;
 use super::findings::findings;
 use super::{
     Client, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, LoopTrouble, Own, PLUGIN,
-    Plugin, Program, Version, shell_word,
+    Plugin, Product, Program, Version, shell_word,
 };
 use crate::engine::record::LoopId;
 
+const PRODUCT: Product = Product {
+    name: "Claude Code",
+    program: "claude",
+    oldest: Version(2, 1, 163),
+    newest_tried: Version(2, 1, 330),
+    older_lacks: "it lacks something",
+    cap: "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP",
+    usual_cap: 8,
+    given: "crew-inline",
+};
+
 fn healthy() -> DoctorFacts {
     DoctorFacts {
+        product: &PRODUCT,
         version: "0.1.0".to_owned(),
         client: Client::Present { program: "/bin/claude".into(), version: Version(2, 1, 330) },
         plugins: Some(vec![plugin(PLUGIN)]),

@@ -188,6 +188,7 @@ mod tests {
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, at, facts};
+    use crate::engine::record::environment::Foreign;
 
     fn entry(generation: u64, event: Event) -> JournalEntry {
         JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }
@@ -243,7 +244,9 @@ mod tests {
     #[test]
     fn a_resume_replays_to_the_environment_of_its_owner() {
         let kept = |salt: &str| {
-            Environment::of(&[].into(), &[], salt.to_owned(), |_| unreachable!("nothing to hash"))
+            Environment::of(&[].into(), &Foreign::default(), &[], salt.to_owned(), |_| {
+                unreachable!("nothing to hash")
+            })
         };
         let mut record = a_loop();
         record.environment = Some(kept("of the start"));

@@ -1,6 +1,7 @@
 //! What crew must know of an agent's command line to start it and to read it, copied into the contract at
 //! the start: a loop goes on with the agent it began with, whatever the settings say by then.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::engine::text::word;
@@ -50,26 +51,19 @@ impl PromptVia {
     }
 }
 
-/// How the agent's output is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Dialect {
-    /// Claude Code's `stream-json`: one event a line.
-    Claude,
-    /// Codex's `exec --json`: one event a line.
-    Codex,
-    /// Plain text; the end of it is the final message.
-    #[default]
-    Text,
-}
+/// How the agent's output is read, by the name of what reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Dialect(pub Cow<'static, str>);
 
 impl Dialect {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Text, Self::Claude, Self::Codex];
+    /// Plain text; the end of it is the final message.
+    pub const TEXT: Self = Self(Cow::Borrowed("text"));
+}
 
-    /// The word used in files.
-    pub fn label(self) -> &'static str {
-        word(&self)
+impl Default for Dialect {
+    fn default() -> Self {
+        Self::TEXT
     }
 }
 

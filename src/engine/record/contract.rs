@@ -110,7 +110,10 @@ pub struct Place {
     pub folder: PathBuf,
     /// The branch the loop started on; `None` without git or on a detached HEAD.
     pub branch: Option<String>,
-    /// The folder under `.claude/branches/` that holds the view, the task and the handoffs.
+    /// Below the checkout, the folder of all branches. It is where it is, and in no record.
+    #[serde(skip)]
+    pub branches: &'static str,
+    /// The folder in there that holds the view, the task and the handoffs.
     pub branch_dir: String,
     /// git's own folder, as git named it when fresh processes first had the loop; `None` until then, and without git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +128,7 @@ pub struct Place {
 impl Place {
     /// The folder of this loop's readable files in the checkout.
     pub fn branch_folder(&self) -> PathBuf {
-        self.checkout.join(".claude").join("branches").join(&self.branch_dir)
+        self.checkout.join(self.branches).join(&self.branch_dir)
     }
 
     /// The folder of what the agent is asked to read: the task and the handoffs.

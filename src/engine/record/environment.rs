@@ -17,43 +17,15 @@ pub type Digest = fn(&[u8]) -> String;
 /// Variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// Set by a client for what it starts itself; no child of crew is given one. A child must not think that it
-/// runs inside a client.
-pub const CLIENTS_OWN: [&str; 19] = [
-    "AI_AGENT",
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_NOTES_DIR",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
-    "CLAUDE_CODE_MESSAGING_SOCKET",
-    "CLAUDE_CODE_MESSAGING_TOKEN",
-    "CLAUDE_CODE_SESSION_ATTENDED",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE",
-    "CLAUDE_EFFORT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_PID",
-    "CLAUDE_PLUGIN_DATA",
-    "CLAUDE_PLUGIN_ROOT",
-    "CLAUDE_PROJECT_DIR",
-    "CREW_FAULT",
-];
-
-/// Differ between two hooks of one session without anybody's doing: after a `cd` of the agent's, in a window of
-/// another size, when the client renews its token. Passed while they are as they were, else dropped unsaid.
-const SHIFTING: [&str; 9] = [
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
-    "COLUMNS",
-    "LINES",
-    "OLDPWD",
-    "PWD",
-    "SHLVL",
-    "TRACEPARENT",
-    "_",
-];
+/// Names of variables that are not a session's own.
+#[derive(Debug, Clone, Default)]
+pub struct Foreign {
+    /// Set by a client for what it starts itself; no child of crew is given one.
+    pub own: Vec<&'static str>,
+    /// Differ between two hooks of one session without anybody's doing. Passed while they are as
+    /// they were, else dropped unsaid.
+    pub shifting: Vec<&'static str>,
+}
 
 /// The hexadecimal digits kept of a hash: 128 bits.
 const DIGITS: usize = 32;
@@ -75,10 +47,16 @@ pub struct Environment {
 impl Environment {
     /// Takes down `now`. `held` is what files of the checkout say of a name: a value is kept where one of them
     /// says exactly that. A name that is not UTF-8 is left out, and so never passed.
-    pub fn of(now: &Variables, held: &[(String, String)], salt: String, digest: Digest) -> Self {
+    pub fn of(
+        now: &Variables,
+        foreign: &Foreign,
+        held: &[(String, String)],
+        salt: String,
+        digest: Digest,
+    ) -> Self {
         let mut it = Self { salt, hashes: BTreeMap::new(), values: BTreeMap::new() };
         for (name, value) in now {
-            let Some(name) = name.to_str().filter(|name| !CLIENTS_OWN.contains(name)) else {
+            let Some(name) = name.to_str().filter(|name| !foreign.own.contains(name)) else {
                 continue;
             };
             it.hashes.insert(name.to_owned(), it.hash(name, value, digest));
@@ -91,7 +69,7 @@ impl Environment {
     }
 
     /// What becomes of each variable of `now` on its way to a check.
-    pub fn compare(&self, now: &Variables, digest: Digest) -> Plan {
+    pub fn compare(&self, now: &Variables, foreign: &Foreign, digest: Digest) -> Plan {
         let mut plan = Plan::default();
         for (raw, value) in now {
             let Some(name) = raw.to_str() else {
@@ -100,7 +78,7 @@ impl Environment {
             };
             let kept = self.hashes.get(name);
             let is_same = kept.is_some_and(|kept| *kept == self.hash(name, value, digest));
-            if is_same || CLIENTS_OWN.contains(&name) {
+            if is_same || foreign.own.contains(&name) {
                 continue;
             }
             match self.values.get(name) {
@@ -108,14 +86,14 @@ impl Environment {
                 None => plan.dropped.push(raw.clone()),
             }
             match kept {
-                _ if SHIFTING.contains(&name) => {}
+                _ if foreign.shifting.contains(&name) => {}
                 None => plan.new.push(name.to_owned()),
                 Some(_) if self.values.contains_key(name) => {}
                 Some(_) => plan.changed.push(name.to_owned()),
             }
         }
         let is_missing = |name: &&String| {
-            !now.contains_key(OsStr::new(name)) && !SHIFTING.contains(&name.as_str())
+            !now.contains_key(OsStr::new(name)) && !foreign.shifting.contains(&name.as_str())
         };
         plan.missing = self.hashes.keys().filter(is_missing).cloned().collect();
         plan
@@ -150,15 +128,16 @@ impl Plan {
         self.replaced.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
     }
 
-    /// Why no check can be run: its result would rest on a variable that nobody can put back.
-    pub fn refusal(&self) -> Option<String> {
+    /// Why no check can be run until `resume` is typed: its result would rest on a variable that
+    /// nobody can put back.
+    pub fn refusal(&self, resume: &str) -> Option<String> {
         let (noun, verb, them) = match self.changed.len() {
             0 => return None,
             1 => ("variable", "is not as it was", "it"),
             _ => ("variables", "are not as they were", "them"),
         };
         let names = listed(&self.changed);
-        let ending = format!("{verb} when the loop began; /crew:resume accepts {them}");
+        let ending = format!("{verb} when the loop began; {resume} accepts {them}");
         Some(format!("was not run: the {noun} {names} {ending}"))
     }
 

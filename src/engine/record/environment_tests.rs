@@ -5,6 +5,21 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn foreign() -> Foreign {
+    let own = vec![
+        "AI_AGENT",
+        "CLAUDECODE",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_EFFORT",
+        "CLAUDE_PID",
+        "CREW_FAULT",
+    ];
+    Foreign {
+        own,
+        shifting: vec!["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TRACEPARENT", "_"],
+    }
+}
+
 /// No hash at all: the bytes themselves, so that what is compared can be seen.
 fn bare(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -17,7 +32,7 @@ fn variables(pairs: &[(&str, &str)]) -> Variables {
 fn begun(start: &[(&str, &str)], held: &[(&str, &str)]) -> Environment {
     let held: Vec<_> =
         held.iter().map(|(name, said)| ((*name).to_owned(), (*said).to_owned())).collect();
-    Environment::of(&variables(start), &held, "s".to_owned(), bare)
+    Environment::of(&variables(start), &foreign(), &held, "s".to_owned(), bare)
 }
 
 #[test]
@@ -34,7 +49,7 @@ fn each_variable_is_passed_dropped_put_back_or_refused() {
     let changed = |name, value| {
         let mut now = variables(&start);
         now.insert(name, value);
-        kept.compare(&now, bare)
+        kept.compare(&now, &foreign(), bare)
     };
     let told = |name: &str, value: &str| {
         let plan = changed(name.into(), value.into());
@@ -62,7 +77,7 @@ fn each_variable_is_passed_dropped_put_back_or_refused() {
     assert_eq!(changed(odd.clone(), "x".into()).dropped, std::slice::from_ref(&odd));
     assert_eq!(changed("EDITOR".into(), odd).changed, ["EDITOR"]);
     assert_eq!(
-        kept.compare(&Variables::new(), bare).missing,
+        kept.compare(&Variables::new(), &foreign(), bare).missing,
         ["AWS_PROFILE", "EDITOR", "PATH", "STRICT"]
     );
 }
@@ -72,19 +87,22 @@ fn people_are_told_names_and_never_values() {
     let start = [("A", "1"), ("B", "1"), ("GONE", "1"), ("PATH", "/bin")];
     let kept = begun(&start, &[]);
     let now = [("A", "2"), ("B", "2"), ("PATH", "2"), ("MAKE\u{1b}FLAGS", "2"), ("Z", "2")];
-    let plan = kept.compare(&variables(&now), bare);
+    let plan = kept.compare(&variables(&now), &foreign(), bare);
     assert_snapshot!(plan.remarks().join("\n"), @r"
     MAKE\u{1b}FLAGS, Z are new in the environment; not passed to checks
     PATH is not as it was when the loop began; checks get the value of then
     A, B are not as they were when the loop began; no check is run
     GONE is missing in the environment
     ");
-    assert_snapshot!(plan.refusal().unwrap(), @"was not run: the variables A, B are not as they were when the loop began; /crew:resume accepts them");
+    assert_snapshot!(plan.refusal("/crew:resume").unwrap(), @"was not run: the variables A, B are not as they were when the loop began; /crew:resume accepts them");
     assert_snapshot!(plan.accepted().unwrap(), @r"checks now get these as they are here, not as they were when the loop began: A, B, GONE, MAKE\u{1b}FLAGS, PATH, Z");
-    let one = kept.compare(&variables(&[&start[1..], &[("A", "2")]].concat()), bare);
-    assert_snapshot!(one.refusal().unwrap(), @"was not run: the variable A is not as it was when the loop began; /crew:resume accepts it");
-    let same = kept.compare(&variables(&start), bare);
-    assert_eq!((same.remarks().len(), same.refusal(), same.accepted()), (0, None, None));
+    let one = kept.compare(&variables(&[&start[1..], &[("A", "2")]].concat()), &foreign(), bare);
+    assert_snapshot!(one.refusal("/crew:resume").unwrap(), @"was not run: the variable A is not as it was when the loop began; /crew:resume accepts it");
+    let same = kept.compare(&variables(&start), &foreign(), bare);
+    assert_eq!(
+        (same.remarks().len(), same.refusal("/crew:resume"), same.accepted()),
+        (0, None, None)
+    );
     assert_eq!(same, Plan::default());
 }
 
@@ -93,7 +111,7 @@ fn a_record_holds_no_value_but_the_path_and_what_a_file_held() {
     let start = [("KEY", "secret"), ("PATH", "/bin"), ("STRICT", "yes")];
     let held = [("STRICT".to_owned(), "yes".to_owned()), ("KEY".to_owned(), "${KEY}".to_owned())];
     let digest: Digest = |bytes| format!("{:064x}", bytes.len());
-    let kept = Environment::of(&variables(&start), &held, "salt".to_owned(), digest);
+    let kept = Environment::of(&variables(&start), &foreign(), &held, "salt".to_owned(), digest);
     let text = serde_json::to_string_pretty(&kept).unwrap();
     assert_snapshot!(text, @r#"
     {
@@ -136,11 +154,11 @@ proptest! {
     ) {
         // Of names and values as short as these every byte is kept.
         let whole: Digest = |bytes| bytes.iter().map(|byte| char::from(*byte)).collect();
-        let kept = Environment::of(&start, &held, String::new(), whole);
-        let plan = kept.compare(&now, whole);
+        let kept = Environment::of(&start, &foreign(), &held, String::new(), whole);
+        let plan = kept.compare(&now, &foreign(), whole);
         let mut passed = now.clone();
         passed.retain(|name, _| {
-            let is_a_clients = name.to_str().is_some_and(|name| CLIENTS_OWN.contains(&name));
+            let is_a_clients = name.to_str().is_some_and(|name| foreign().own.contains(&name));
             !is_a_clients && !plan.dropped.contains(name)
         });
         for (name, value) in plan.variables() {
@@ -151,7 +169,7 @@ proptest! {
         }
         // And what is as it was is passed.
         for (name, value) in now.iter().filter(|(name, value)| start.get(*name) == Some(*value)) {
-            let is_told = name.to_str().is_some_and(|name| !CLIENTS_OWN.contains(&name));
+            let is_told = name.to_str().is_some_and(|name| !foreign().own.contains(&name));
             prop_assert_eq!(passed.contains_key(name), is_told, "{:?}={:?}", name, value);
         }
     }

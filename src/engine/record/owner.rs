@@ -51,6 +51,10 @@ pub struct Owner {
     pub driver: Driver,
     /// The client's session; `None` for the process driver.
     pub session_id: Option<String>,
+    /// The client, by its name; `None` for the process driver, and where an older crew recorded a
+    /// session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
     pub process: ProcessIdentity,
     /// `PATH` when it took the loop. Later ones may be the agent's: the project's settings can set it.
     #[serde(default)]
@@ -103,6 +107,9 @@ pub struct SessionMemory {
     /// How far its usage was counted.
     #[serde(default)]
     pub metered: Metered,
+    /// How much of a last message that grows from stop to stop was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<Heard>,
     /// The stop the last boundary judged.
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
@@ -162,6 +169,13 @@ pub struct Mark {
     pub bytes: u64,
     /// The last messages before it: their other lines may follow.
     pub recent: Vec<Counted>,
+}
+
+/// The beginning of a message that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    pub bytes: usize,
+    pub digest: String,
 }
 
 /// Tells a second report of one stop from the next stop (the client gives a stop no id).

@@ -67,6 +67,7 @@ fn session() -> Value {
             "since": "2026-11-22T08:00:00Z", "last": "2026-11-22T08:00:00Z", "main": mark(),
             "agents": { "a": mark() },
         },
+        "heard": { "bytes": 8, "digest": "d" },
         "last_stop": { "digest": "d", "recorded_ms": 3 },
         "tasks": ["a"], "unawaited": ["b"], "holds": 4, "worked_holds": 5,
         "queue": {
@@ -81,7 +82,7 @@ fn state() -> Value {
         "generation": 1, "boundaries": 2, "status": "finished",
         "ending": { "outcome": "completed", "proof": "checked", "why": "w" },
         "owner": {
-            "driver": "session", "session_id": "s", "process": { "pid": 42, "started": "9" },
+            "driver": "session", "session_id": "s", "client": "c", "process": { "pid": 42, "started": "9" },
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
         },
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
@@ -139,7 +140,8 @@ fn every_field() -> Value {
 /// `serde(rename)`, or read both.
 #[test]
 fn the_names_in_a_record_are_these() {
-    let record: Loop = serde_json::from_value(every_field()).unwrap();
+    let mut record: Loop = serde_json::from_value(every_field()).unwrap();
+    record.place.branches = "in no record";
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
     let known = format!("{record:?}").replace("old_marks: None", "");
@@ -203,7 +205,7 @@ fn the_words_in_a_record_are_these() {
         spelled(LoopMoment::ALL),
         spelled(Permissions::ALL),
         spelled(PromptVia::ALL),
-        spelled([Dialect::Claude, Dialect::Codex, Dialect::Text]),
+        spelled(["claude", "codex", "text"].map(|name| Dialect(name.into()))),
     ];
     insta::assert_snapshot!(table.join("\n"), @"
     running waiting paused finished

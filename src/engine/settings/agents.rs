@@ -5,9 +5,6 @@ use std::fmt;
 
 use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
 
-/// The agent where nobody names one.
-pub const DEFAULT_AGENT: &str = "claude";
-
 /// One `[agents.NAME]`; what it leaves out comes from the agent it is like.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentEntry {
@@ -33,7 +30,7 @@ impl fmt::Display for AgentEntry {
         let mut parts: Vec<String> = Vec::new();
         parts.extend(self.like.as_ref().map(|like| part("like", like)));
         parts.extend(self.prompt.map(|prompt| part("prompt", &prompt.label())));
-        parts.extend(self.output.map(|output| part("output", &output.label())));
+        parts.extend(self.output.as_ref().map(|output| part("output", &output.0)));
         let permissions = self.permissions.iter();
         parts
             .extend(permissions.map(|(kind, arguments)| {

@@ -2,7 +2,7 @@
 //! value it takes, what it is where nobody says so, and which of two values goes further. Readers, tiers, trust,
 //! `crew config` and the file of `crew init` go by these rows. What has no row here is no setting.
 
-use super::{DEFAULT_AGENT, Value};
+use super::Value;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::contract::Role;
@@ -209,10 +209,7 @@ const ROWS: [KeyRow; 28] = {
         row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
             .says(100_000, "\"100k\"", "tokens past which a prompt is warned of")
             .variable("CREW_TOKEN_BUDGET"),
-        row(Key::Agent, Part::Agent, "name", Name, Other)
-            .says(0, "\"claude\"", "")
-            .in_loop("agent")
-            .variable("CREW_AGENT"),
+        row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
             .says(0, "\"opus\"", "")
             .in_loop("model")
@@ -287,7 +284,6 @@ impl Key {
         match self.row().kind {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
-            Kind::Name => Some(Value::Text(DEFAULT_AGENT.to_owned())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
             Kind::Proof | Kind::Model | Kind::Words | Kind::Commands(_) | Kind::Globs => None,

@@ -137,7 +137,7 @@ fn each_key_says_what_widens_it() {
         for (own, value, needs_trust, is_obeyed) in rules {
             let told = format!("{key:?}: {value:?} over {own:?}");
             let (user, other) = (layer(key, own), layer(key, Some(value.clone())));
-            assert_eq!(needs(&other, &user).len(), usize::from(needs_trust), "{told}");
+            assert_eq!(needs(&other, &user, "claude").len(), usize::from(needs_trust), "{told}");
             let planted = Sourced { value, origin: super::ValueOrigin::Environment("X") };
             let mut environment = Layer::default();
             environment.values.insert(key, planted.clone());

@@ -1,22 +1,23 @@
-//! Lays the tiers over each other: built-in, the user's file, the project's file, the environment, what
-//! was typed. A value of a higher tier replaces the lower one's; checks do so role by role and reactions
-//! moment by moment, so that a typed `--verify` leaves the project's gates in place, and an empty list says
-//! nothing, so that no file can take the user's own checks away without naming others. Protected paths add
-//! up: they only narrow. Where Claude Code runs the hook that starts a loop, the project's own settings can
-//! plant variables: there the environment may only narrow.
+//! Lays the tiers over each other: built-in, the user's file, the project's file, the environment,
+//! what was typed. A value of a higher tier replaces the lower one's; checks do so role by role and
+//! reactions moment by moment, so that a typed `--verify` leaves the project's gates in place, and
+//! an empty list says nothing, so that no file can take the user's own checks away without naming
+//! others. Protected paths add up: they only narrow. Where a client runs the hook that starts a
+//! loop, the project's own settings can plant variables: there the environment may only narrow.
 
-use crate::engine::record::contract::Limits;
-use crate::engine::record::run::IterationTimes;
 use std::collections::BTreeMap;
 
 use super::{Key, Layer, ProcedureSettings, Sourced, Value};
-use crate::engine::record::contract::Role;
-use crate::engine::record::run::{LoopMoment, Recipe};
+use crate::engine::record::contract::{Limits, Role};
+use crate::engine::record::run::{IterationTimes, LoopMoment, Recipe};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// The procedures that crew brings; every other value that is built in stands where it belongs.
+    /// The client that a project can set variables for.
+    pub client: &'static str,
+    /// The procedures that crew brings and the agent where nobody names one; every other value that is built in
+    /// stands in its row.
     pub built_in: Layer,
     pub user: Layer,
     /// What in it needs trust has been trusted; that is the caller's to see to.
@@ -74,7 +75,7 @@ pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str
     match environment {
         VariableTrust::IsTheUsers => lay(&mut laid, &layers.environment),
         VariableTrust::OnlyNarrows => {
-            notes = not_obeyed(&layers.environment, &laid, &layers.typed);
+            notes = not_obeyed(layers, &laid);
             let narrowing = narrowing(&layers.environment, &laid);
             lay(&mut laid, &narrowing);
         }
@@ -155,23 +156,24 @@ fn narrowing(planted: &Layer, laid: &Layer) -> Layer {
 
 /// What is said of the variables that would widen a limit; those that are nothing to a session are not worth
 /// a word there.
-fn not_obeyed(planted: &Layer, laid: &Layer, typed: &Layer) -> Vec<String> {
-    let in_sessions = planted.values.iter().filter(|(key, own)| {
+fn not_obeyed(layers: &Layers, laid: &Layer) -> Vec<String> {
+    let (typed, client) = (&layers.typed, layers.client);
+    let in_sessions = layers.environment.values.iter().filter(|(key, own)| {
         !key.is_for_processes()
             && !typed.values.contains_key(*key)
             && key.is_wider(&own.value, laid.value(**key))
     });
     let notes = in_sessions.filter_map(|(key, own)| {
-        Some(is_not_obeyed(*key, key.row().variable?, &own.value, laid.value(*key)?))
+        Some(is_not_obeyed(client, *key, key.row().variable?, &own.value, laid.value(*key)?))
     });
     notes.collect()
 }
 
-fn is_not_obeyed(key: Key, variable: &str, value: &Value, below: &Value) -> String {
+fn is_not_obeyed(client: &str, key: Key, variable: &str, value: &Value, below: &Value) -> String {
     let [value, below] = [value, below].map(|value| value.written(key.row().kind));
     format!(
         "{variable}={} is not obeyed: a variable may only lower the limit of {}, because a project can \
-         set variables for Claude Code; set {} under [{}] in your own settings file instead",
+         set variables for {client}; set {} under [{}] in your own settings file instead",
         value.trim_matches('"'),
         below.trim_matches('"'),
         key.row().name,
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_not_obeyed_is_told_with_the_way_to_do_it() {
-        let layers = Layers { environment: limit(50), ..Layers::default() };
+        let layers = Layers { client: "Claude Code", environment: limit(50), ..Layers::default() };
         insta::assert_snapshot!(merge(&layers, NARROWS, None).notes.join("\n"), @"CREW_MAX_ITERATIONS=50 is not obeyed: a variable may only lower the limit of 10, because a project can set variables for Claude Code; set max_iterations under [loop] in your own settings file instead");
     }
 }

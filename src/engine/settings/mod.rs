@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::agents::{AgentEntry, DEFAULT_AGENT};
-pub use self::keys::{Key, Kind, Part};
+pub use self::agents::AgentEntry;
+pub use self::keys::{Key, KeyRow, Kind, Part};
 pub use self::procedure::ProcedureSettings;
 pub use self::value::Value;
 use super::record::contract::Check;

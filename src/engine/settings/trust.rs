@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::{Key, Layer, NamedCheck, Value, ValueOrigin};
+use super::{Key, Layer, NamedCheck, Sourced, Value, ValueOrigin};
 use crate::engine::record::run::Reaction;
 use crate::engine::text::Shown;
 
@@ -29,7 +29,12 @@ impl fmt::Display for TrustRequest {
 /// agent, what goes further than the user's own settings or, where those say nothing, than crew's, and a promise
 /// that the user did not set so.
 /// Prompts need none: they are words, and the agent reads the checkout anyway.
-pub fn needs(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
+/// `agent` is the one where nobody names any.
+pub fn needs(project: &Layer, user: &Layer, agent: &str) -> Vec<TrustRequest> {
+    let mut user = user.clone();
+    let agent = Sourced::built_in(Value::Text(agent.to_owned()));
+    user.values.entry(Key::Agent).or_insert(agent);
+    let user = &user;
     let mut needs = of_terms("loop", project, &[user]);
     // The project's own word goes before that of every procedure of the user's.
     let procedures = user.procedures.values().map(|own| &own.value.terms);
@@ -101,7 +106,12 @@ mod tests {
     use super::*;
     use crate::engine::claim::promise::Promise;
     use crate::engine::record::contract::{Check, Role};
-    use crate::engine::settings::{ProcedureSettings, Sourced};
+    use crate::engine::settings::ProcedureSettings;
+
+    /// What needs trust where nobody names an agent.
+    fn needs(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
+        super::needs(project, user, "claude")
+    }
 
     fn texts(needs: &[TrustRequest]) -> Vec<String> {
         needs.iter().map(ToString::to_string).collect()

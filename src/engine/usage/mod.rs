@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use self::prices::Speed;
+use self::prices::{HIGHEST, Speed};
 
 /// How many models without a price are named.
 const UNPRICED_NAMED: usize = 4;
@@ -105,6 +105,8 @@ pub struct Message {
     pub speed: Speed,
     /// Answered in the United States only, which costs more.
     pub in_the_us: bool,
+    /// Where its model has a known price.
+    pub cost: Option<Money>,
 }
 
 /// What a message came to when it was last told.
@@ -148,13 +150,12 @@ impl Usage {
     /// Counts a message. A message is told in several lines, the later ones at times with more tokens: what
     /// is in `recent` already is counted only by what it has grown.
     pub fn count(&mut self, message: &Message, recent: &mut Vec<Counted>, keep: usize) {
-        let cost = prices::cost(message);
         let known = recent.iter_mut().find(|counted| counted.id == message.id);
         let before = known.as_ref().map_or_else(Counted::default, |known| (**known).clone());
         let after = Counted {
             id: message.id.clone(),
             tokens: message.tokens.zip(before.tokens, u64::max),
-            cost: cost.max(before.cost),
+            cost: message.cost.max(before.cost),
         };
         let grown = after.tokens.zip(before.tokens, u64::saturating_sub);
         self.tokens += grown;
@@ -186,7 +187,7 @@ impl Usage {
 
     /// What is held against a limit: a model without a known price is taken for the dearest.
     pub fn cost_at_most(&self) -> Money {
-        self.cost.plus(prices::at_highest_rate(&self.unpriced))
+        self.cost.plus(HIGHEST.of(&self.unpriced))
     }
 
     /// "$1.84"; more words where that is not the whole truth. `limited` says that a limit on the cost is

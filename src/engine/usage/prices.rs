@@ -1,8 +1,5 @@
-//! What a token costs, by model. Measured, not copied from a page: each row is what Claude Code 2.1.330
-//! itself put into its `total_cost_usd` for that kind of token alone, on 2026-11-22. 2.1.197 has the same
-//! prices, but for Sonnet 5, which it puts at Sonnet 4.6's, for models it does not know, which it puts at
-//! those of another, and for answers in the US only, which it does not know either. A test asks the real
-//! client again for every row, so a price that drifts is noticed.
+//! What a token costs: the arithmetic of a price list. The lists are the clients' own; what a model
+//! on none of them used is charged at the highest rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,37 +15,34 @@ pub enum Speed {
 
 /// Prices in millionths of a dollar for a million tokens, which is picodollars for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rates {
-    input: u64,
-    cache_write: u64,
-    cache_write_hour: u64,
-    cache_read: u64,
-    output: u64,
+pub struct Rates {
+    pub input: u64,
+    pub cache_write: u64,
+    pub cache_write_hour: u64,
+    pub cache_read: u64,
+    pub output: u64,
 }
 
+/// What the tokens of one model cost.
 #[derive(Debug)]
-struct Price {
-    model: &'static str,
-    rates: Rates,
+pub struct Price {
+    pub model: &'static str,
+    pub rates: Rates,
     /// Where an answer in fast mode costs more.
-    fast: Option<Rates>,
+    pub fast: Option<Rates>,
     /// Where a prompt of more than so many tokens costs more.
-    long: Option<(u64, Rates)>,
+    pub long: Option<(u64, Rates)>,
 }
 
-impl Price {
-    const fn with_fast(self, fast: Rates) -> Self {
-        Self { fast: Some(fast), ..self }
-    }
+/// What a token of a model without a known price is taken for. No list has a higher rate.
+pub const HIGHEST: Rates = rates(30_000, 150_000, 3_000);
 
-    const fn with_long(self, above: u64, long: Rates) -> Self {
-        Self { long: Some((above, long)), ..self }
-    }
-}
+/// A search of the web, in picodollars.
+const WEB_SEARCH: u64 = 10_000_000_000;
 
 /// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the cache costs
 /// a quarter more than input for five minutes, and twice as much for an hour.
-const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
+pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
     Rates {
         input: input * 1000,
         cache_write: input * 1250,
@@ -58,169 +52,35 @@ const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
     }
 }
 
-const fn price(model: &'static str, rates: Rates) -> Price {
-    Price { model, rates, fast: None, long: None }
-}
-
-const OPUS: Rates = rates(5_000, 25_000, 500);
-const OPUS_FAST: Rates = rates(30_000, 150_000, 3_000);
-const SONNET: Rates = rates(3_000, 15_000, 300);
-const FABLE: Rates = rates(10_000, 50_000, 1_000);
-const FABLE_1: Rates = rates(10_000, 50_000, 250);
-const FABLE_2: Rates = rates(8_000, 40_000, 200);
-const FABLE_2_FAST: Rates = rates(16_000, 80_000, 400);
-
-static PRICES: [Price; 24] = [
-    price("claude-3-5-haiku", rates(800, 4_000, 80)),
-    price("claude-haiku-4-5", rates(1_000, 5_000, 100)),
-    price("claude-haiku-5-5", rates(100, 500, 10)).with_long(100_000, rates(500, 2_500, 50)),
-    price("claude-3-5-sonnet", SONNET),
-    price("claude-3-7-sonnet", SONNET),
-    price("claude-sonnet-4", SONNET),
-    price("claude-sonnet-4-5", SONNET),
-    price("claude-sonnet-4-6", SONNET),
-    price("claude-sonnet-5", rates(2_000, 10_000, 200)),
-    price("claude-sonnet-5-5", rates(2_000, 10_000, 100)),
-    price("claude-opus-4", rates(15_000, 75_000, 1_500)),
-    price("claude-opus-4-1", rates(15_000, 75_000, 1_500)),
-    price("claude-opus-4-5", OPUS),
-    price("claude-opus-4-6", OPUS).with_fast(OPUS_FAST),
-    price("claude-opus-4-7", OPUS).with_fast(OPUS_FAST),
-    price("claude-opus-4-8", OPUS).with_fast(FABLE),
-    price("claude-opus-5", OPUS).with_fast(FABLE),
-    price("claude-opus-5-5", rates(4_000, 20_000, 200)).with_fast(rates(8_000, 40_000, 400)),
-    price("claude-fable-5", FABLE),
-    price("claude-fable-5-1", FABLE_1),
-    price("claude-fable-5-2", FABLE_2).with_fast(FABLE_2_FAST),
-    price("claude-mythos-5", FABLE),
-    price("claude-mythos-5-1", FABLE_1),
-    price("claude-mythos-5-2", FABLE_2).with_fast(FABLE_2_FAST),
-];
-
-/// A search of the web, in picodollars.
-const WEB_SEARCH: u64 = 10_000_000_000;
-
-/// What a message cost; `None` where its model has no known price.
-pub fn cost(message: &Message) -> Option<Money> {
-    let price = PRICES.iter().find(|price| price.model == bare(&message.model))?;
-    let rates = match (message.speed, price.fast, price.long) {
-        (Speed::Fast, Some(fast), _) => fast,
-        (_, _, Some((above, long))) if message.tokens.prompt() > above => long,
-        _ => price.rates,
-    };
-    let tokens = sum(&message.tokens, &rates);
-    let searches = message.web_searches.saturating_mul(WEB_SEARCH);
-    let abroad = if message.in_the_us { tokens / 10 } else { 0 };
-    Some(Money(tokens.saturating_add(abroad).saturating_add(searches)))
-}
-
-/// What tokens cost at the highest price of their kind that any model has.
-pub fn at_highest_rate(tokens: &Tokens) -> Money {
-    let each = PRICES.iter().flat_map(|price| {
-        let long = price.long.map(|(_, rates)| rates);
-        [Some(price.rates), price.fast, long].into_iter().flatten()
-    });
-    let none = Rates { input: 0, cache_write: 0, cache_write_hour: 0, cache_read: 0, output: 0 };
-    let highest = each.fold(none, |one, other| Rates {
-        input: one.input.max(other.input),
-        cache_write: one.cache_write.max(other.cache_write),
-        cache_write_hour: one.cache_write_hour.max(other.cache_write_hour),
-        cache_read: one.cache_read.max(other.cache_read),
-        output: one.output.max(other.output),
-    });
-    Money(sum(tokens, &highest))
-}
-
-fn sum(tokens: &Tokens, rates: &Rates) -> u64 {
-    [
-        (tokens.input, rates.input),
-        (tokens.cache_write, rates.cache_write),
-        (tokens.cache_write_hour, rates.cache_write_hour),
-        (tokens.cache_read, rates.cache_read),
-        (tokens.output, rates.output),
-    ]
-    .into_iter()
-    .fold(0, |sum, (tokens, rate)| sum.saturating_add(tokens.saturating_mul(rate)))
-}
-
-/// A model's name without its date, its place and its version there: `us.anthropic.claude-opus-4-8-v1:0`,
-/// `claude-haiku-4-5@20251001` and `claude-opus-4-8[1m]` are known by the same names as elsewhere.
-fn bare(model: &str) -> &str {
-    let from = model.find("claude-").unwrap_or(0);
-    let name = &model[from..];
-    let name = name.split(['@', '[', ':']).next().unwrap_or(name);
-    let name = cut(name, |end| end.strip_prefix('v').is_some_and(is_number));
-    let name = cut(name, |end| end.len() == 8 && is_number(end));
-    if name.ends_with("-4-0") { &name[..name.len() - 2] } else { name }
-}
-
-/// The name without its last part, where that part is so.
-fn cut(name: &str, is_so: impl Fn(&str) -> bool) -> &str {
-    name.rsplit_once('-').filter(|(_, end)| is_so(end)).map_or(name, |(name, _)| name)
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(model: &str) -> Option<Rates> {
-        PRICES.iter().find(|price| price.model == bare(model)).map(|price| price.rates)
-    }
-
-    #[test]
-    fn a_model_is_known_by_all_its_names_and_no_other_is() {
-        for name in [
-            "claude-haiku-4-5",
-            "claude-haiku-4-5-20251001",
-            "claude-haiku-4-5@20251001",
-            "us.anthropic.claude-haiku-4-5-20251001-v1:0",
-            "anthropic/claude-haiku-4-5",
-            "claude-haiku-4-5[1m]",
-        ] {
-            assert_eq!(of(name), Some(rates(1_000, 5_000, 100)), "{name}");
-        }
-        assert_eq!(of("claude-opus-4-20250514"), of("claude-opus-4-0"));
-        for name in ["", "claude", "gpt-9", "claude-haiku-9", "claude-haiku-4-5-new", "@", "-"] {
-            assert_eq!(of(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn every_kind_of_token_has_its_price_and_speed_length_and_place_theirs() {
-        let message =
-            |model: &str, tokens| Message { model: model.to_owned(), tokens, ..Message::default() };
-        let tokens = Tokens {
-            input: 1_000_000,
-            cache_write: 100_000,
-            cache_write_hour: 10_000,
-            cache_read: 2_000_000,
-            output: 3_000,
+impl Price {
+    /// What a message of this model cost.
+    pub fn of(&self, message: &Message) -> Money {
+        let rates = match (message.speed, self.fast, self.long) {
+            (Speed::Fast, Some(fast), _) => fast,
+            (_, _, Some((above, long))) if message.tokens.prompt() > above => long,
+            _ => self.rates,
         };
-        let opus = message("claude-opus-4-8", tokens);
-        assert_eq!(
-            cost(&opus),
-            Some(Money(
-                5_000_000_000_000
-                    + 625_000_000_000
-                    + 100_000_000_000
-                    + 1_000_000_000_000
-                    + 75_000_000_000
-            ))
-        );
-        let fast = Message { speed: Speed::Fast, ..opus.clone() };
-        assert_eq!(cost(&fast).unwrap().0, cost(&opus).unwrap().0 * 2);
-        let here = Message { in_the_us: true, web_searches: 3, ..opus.clone() };
-        assert_eq!(cost(&here).unwrap().0, cost(&opus).unwrap().0 / 10 * 11 + 30_000_000_000);
-        let haiku = |input| message("claude-haiku-5-5", Tokens { input, ..Tokens::default() });
-        assert_eq!(cost(&haiku(100_000)), Some(Money::from_micros(10_000)));
-        assert_eq!(cost(&haiku(100_002)), Some(Money::from_micros(50_001)));
-        assert_eq!(cost(&message("claude-strange-9", tokens)), None);
-        let all = Tokens { input: u64::MAX, ..tokens };
-        assert_eq!(cost(&message("claude-opus-4-8", all)), Some(Money(u64::MAX)));
-        assert!(at_highest_rate(&tokens) >= cost(&fast).unwrap());
+        let tokens = rates.of(&message.tokens).0;
+        let searches = message.web_searches.saturating_mul(WEB_SEARCH);
+        let abroad = if message.in_the_us { tokens / 10 } else { 0 };
+        Money(tokens.saturating_add(abroad).saturating_add(searches))
+    }
+}
+
+impl Rates {
+    /// What tokens cost.
+    pub fn of(&self, tokens: &Tokens) -> Money {
+        let kinds = [
+            (tokens.input, self.input),
+            (tokens.cache_write, self.cache_write),
+            (tokens.cache_write_hour, self.cache_write_hour),
+            (tokens.cache_read, self.cache_read),
+            (tokens.output, self.output),
+        ];
+        Money(
+            kinds
+                .into_iter()
+                .fold(0, |sum, (tokens, rate)| sum.saturating_add(tokens.saturating_mul(rate))),
+        )
     }
 }

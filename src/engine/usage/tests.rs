@@ -1,8 +1,11 @@
+use super::prices::rates;
 use super::*;
 
 fn message(id: &str, model: &str, input: u64, output: u64) -> Message {
     let tokens = Tokens { input, output, ..Tokens::default() };
-    Message { id: id.to_owned(), model: model.to_owned(), tokens, ..Message::default() }
+    let (id, model) = (id.to_owned(), model.to_owned());
+    let cost = (model == HAIKU).then(|| rates(1_000, 5_000, 100).of(&tokens));
+    Message { id, model, tokens, cost, ..Message::default() }
 }
 
 fn counted(messages: &[Message]) -> (Usage, Vec<Counted>) {
@@ -13,7 +16,7 @@ fn counted(messages: &[Message]) -> (Usage, Vec<Counted>) {
     (usage, recent)
 }
 
-const HAIKU: &str = "claude-haiku-4-5";
+const HAIKU: &str = "haiku";
 
 #[test]
 fn a_message_told_in_many_lines_is_counted_once_and_by_its_fullest_line() {

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::boundary::limits::going_on;
 use crate::engine::evidence::Evidence;
 use crate::engine::record::Loop;
 use crate::engine::text::{self, clip};
@@ -38,8 +37,9 @@ pub fn title(subject: &Loop) -> String {
     format!("# Handoff: loop {}", subject.id)
 }
 
-/// The page for a loop that ended, or that somebody hands on.
-pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>) -> String {
+/// The page for a loop that ended, or that somebody hands on. `resume` is the command that goes on
+/// with it.
+pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>, resume: &str) -> String {
     // A branch may be called `@` or `true`, which mean something else in YAML.
     let branch = subject.place.branch.as_deref().map(|name| text::json(&name.into()));
     let branch = branch.as_deref().unwrap_or("none");
@@ -56,7 +56,7 @@ pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>) -> Str
     section(&mut text, "Learnings", "None recorded by crew.");
     section(&mut text, "Open questions", &open_questions(subject));
     section(&mut text, "Next steps", &next_steps(subject));
-    section(&mut text, "Context for resume", &context(subject));
+    section(&mut text, "Context for resume", &context(subject, resume));
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
@@ -140,16 +140,15 @@ fn next_steps(subject: &Loop) -> String {
     text
 }
 
-fn context(subject: &Loop) -> String {
+fn context(subject: &Loop, resume: &str) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
     format!(
-        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{}`\n",
+        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{resume}`\n",
         subject.id,
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
-        going_on(subject),
     )
 }
 
@@ -178,7 +177,7 @@ mod tests {
             diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
             ..Since::default()
         };
-        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall), @r#"
+        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall, "/crew:resume haaaaaaa -n +10"), @r#"
         ---
         type: exhausted
         timestamp: 2026-11-18T11:07:40Z
@@ -247,7 +246,7 @@ mod tests {
         ];
         for (branch, written) in table {
             subject.place.branch = Some(branch.to_owned());
-            let page = page(&subject, &Since::default(), "task", at(0).wall);
+            let page = page(&subject, &Since::default(), "task", at(0).wall, "");
             assert_eq!(page.lines().nth(3), Some(format!("branch: {written}").as_str()));
         }
     }

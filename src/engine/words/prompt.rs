@@ -58,13 +58,13 @@ fn first_line(subject: &Loop) -> String {
     format!("{}{of}.", marker(subject))
 }
 
-/// What is added to the task itself when a loop starts.
-pub fn start(subject: &Loop) -> String {
+/// What is added to the task itself when a loop starts. `typed` is the command that started it.
+pub fn start(subject: &Loop, typed: &str) -> String {
     let mut text = first_line(subject);
     let file = subject.place.task_file();
     let _ = write!(
         text,
-        "\nThe task is the text given to /crew:loop without its options; its exact words are in {}.\n\
+        "\nThe task is the text given to {typed} without its options; its exact words are in {}.\n\
          When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
         file.display()
     );

@@ -12,7 +12,7 @@ use crate::engine::usage::Money;
 #[test]
 fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
     let subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    assert_snapshot!(start(&subject), @"
+    assert_snapshot!(start(&subject, "/crew:loop"), @"
     crew loop haaaaaaa: iteration 1 of 10.
     The task is the text given to /crew:loop without its options; its exact words are in /repo/.claude/branches/main/task.md.
     When you stop, crew looks at what you did and gives you the task again, until it is done.
@@ -195,7 +195,7 @@ proptest! {
             facts.checks.push(failed);
         }
         let after = judge(&subject, &facts).after;
-        for prompt in [start(&subject), next(&after), again(&after, None), woken(&after, MINUTE)] {
+        for prompt in [start(&subject, "/crew:loop"), next(&after), again(&after, None), woken(&after, MINUTE)] {
             prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
             prop_assert!(prompt.ends_with("Now go on with the task."));
             let claim = read(&prompt, subject.contract.promise.as_ref());

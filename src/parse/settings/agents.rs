@@ -9,6 +9,8 @@ use crate::engine::settings::{AgentEntry, Layer};
 
 const AGENTS: [&str; 8] =
     ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
+/// The readers of what an agent prints.
+const OUTPUTS: [&str; 3] = ["text", "claude", "codex"];
 
 impl Reader<'_> {
     pub(super) fn agents_entry(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
@@ -52,9 +54,9 @@ impl Reader<'_> {
                 });
             }
             "output" => {
-                entry.output = self.read("output", "\"text\"", value, |it| {
-                    it.choice(&Dialect::ALL, Dialect::label)
-                });
+                let found =
+                    self.read("output", "\"text\"", value, |it| it.choice(&OUTPUTS, |name| name));
+                entry.output = found.map(|name| Dialect(name.into()));
             }
             "permissions" => match value.get_ref().as_table() {
                 Some(table) => self.permission_arguments(entry, place, table),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
-use super::tests::{told, told_of};
+use super::tests::{bare, told, told_of};
 use super::{Whose, parse};
 use crate::engine::settings::merge::{Layers, VariableTrust, merge};
 use crate::engine::settings::trust::needs;
@@ -60,7 +60,7 @@ days = 0
 fn every_key_of_a_run_becomes_a_value() {
     let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users, &|_| true).unwrap();
     assert_eq!(read.warnings, [""; 0]);
-    let layers = Layers { user: read.layer, ..Layers::default() };
+    let layers = Layers { user: read.layer, ..bare() };
     let settings = merge(&layers, VariableTrust::IsTheUsers, Some("nightly"));
     let keep = settings.keep();
     let reactions: Vec<String> = settings
@@ -86,7 +86,7 @@ fn every_key_of_a_run_becomes_a_value() {
         keep.days,
         reactions,
     ), @r#"
-    Pace { timeout_s: 2700, idle_timeout_s: 0, delay_s: 90 }
+    IterationTimes { timeout_s: 2700, idle_timeout_s: 0, delay_s: 90 }
     50 turns, 80000 tokens
     GitSteps { commit: true, all: false, push: false, rebase: Some("main"), branch: None }
     ["tests/**", "Cargo.lock"]
@@ -105,7 +105,7 @@ fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
         let read = |text: &str| {
             parse(text, Path::new("crew.toml"), Whose::Users, &|_| true).unwrap().layer
         };
-        let mut layers = Layers { user: read(user), project: read(project), ..Layers::default() };
+        let mut layers = Layers { user: read(user), project: read(project), ..bare() };
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
         let settings = merge(&layers, VariableTrust::IsTheUsers, None);
@@ -340,7 +340,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
         let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
         let path = Path::new("/repo/.claude/crew.toml");
         let project = parse(&project, path, Whose::Projects, &|_| true).unwrap().layer;
-        let needs = needs(&project, &user);
+        let needs = needs(&project, &user, "claude");
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
     };
@@ -386,14 +386,13 @@ fn planted_variables_narrow_and_the_users_own_are_obeyed() {
     );
     let user = read("[loop]\npush = true\nrebase = \"main\"\npermissions = \"auto\"");
     let told = |environment_is: VariableTrust| {
-        let layers =
-            Layers { user: user.clone(), environment: environment.clone(), ..Layers::default() };
+        let layers = Layers { user: user.clone(), environment: environment.clone(), ..bare() };
         let settings = merge(&layers, environment_is, None);
         let (pace, git) = (settings.pace(), settings.git());
         let words = [settings.layer.word(Key::Agent).unwrap(), settings.permissions().label()];
         assert_eq!(settings.notes, [""; 0], "none of these is anything to a session");
         format!("{pace:?} {git:?} {words:?}")
     };
-    assert_snapshot!(told(VariableTrust::OnlyNarrows), @r#"Pace { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
-    assert_snapshot!(told(VariableTrust::IsTheUsers), @r#"Pace { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
+    assert_snapshot!(told(VariableTrust::OnlyNarrows), @r#"IterationTimes { timeout_s: 3600, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: false, all: false, push: false, rebase: None, branch: None } ["claude", "auto"]"#);
+    assert_snapshot!(told(VariableTrust::IsTheUsers), @r#"IterationTimes { timeout_s: 32400, idle_timeout_s: 900, delay_s: 5 } GitSteps { commit: true, all: false, push: false, rebase: None, branch: None } ["codex", "bypass"]"#);
 }

@@ -1,6 +1,6 @@
 //! The keys that hold one value, and the lists of `[loop]`: what a table may hold is the engine's table of keys.
 
-use super::values::Written;
+use super::values::{Written, example};
 use super::{KeyText, Reader, Value};
 use crate::engine::boundary::protect;
 use crate::engine::record::contract::{Check, Role};
@@ -39,7 +39,7 @@ impl Reader<'_> {
         value: &Value<'_>,
     ) {
         let row = key.row();
-        let read = self.read(name.get_ref(), row.example, value, |it| it.read(row.kind));
+        let read = self.read(name.get_ref(), example(row), value, |it| it.read(row.kind));
         let Some(read) = read else { return };
         let Some(known) = layer.values.get(&key) else {
             layer.values.insert(key, self.sourced(&value.span(), read));

@@ -4,7 +4,8 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::settings::{Key, Value};
+use crate::engine::settings::merge::Layers;
+use crate::engine::settings::{Key, Sourced, Value};
 
 fn read(text: &str) -> Result<Read, String> {
     parse(text, Path::new("crew.toml"), Whose::Users, &|_| true)
@@ -24,6 +25,13 @@ pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
         format!("{}\n  {kind}: {}\n", text.trim(), lines.replace('\n', "\n  "))
     });
     told.collect()
+}
+
+/// No tier but the built-in agent.
+pub(super) fn bare() -> Layers {
+    let mut layers = Layers::default();
+    layers.built_in.values.insert(Key::Agent, Sourced::built_in(Value::Text("claude".to_owned())));
+    layers
 }
 
 #[test]

@@ -7,9 +7,14 @@ use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::outcome::Proof;
-use crate::engine::settings::{self, Kind};
+use crate::engine::settings::{self, KeyRow, Kind};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
+
+/// What a refusal suggests for a setting. The engine's rows name no agent.
+pub(super) fn example(row: &KeyRow) -> &'static str {
+    if row.kind == Kind::Name { "\"claude\"" } else { row.example }
+}
 
 /// A value as it was written, and what a refusal says beside it.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::values::Written;
+use super::values::{Written, example};
 use crate::engine::settings::{Key, Layer, Sourced, ValueOrigin};
 
 /// Reads all of them; `get` gives the text of one that is set. The error is one line for each that cannot be
@@ -14,7 +14,7 @@ pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> 
         let row = key.row();
         let set = row.variable.and_then(|name| Some((name, get(name)?)));
         let Some((name, text)) = set else { continue };
-        let written = Written { name, example: row.example, text: text.trim(), value: None };
+        let written = Written { name, example: example(row), text: text.trim(), value: None };
         match written.read(row.kind) {
             Ok(value) => {
                 let origin = ValueOrigin::Environment(name);

@@ -209,4 +209,5 @@ pub fn iteration_json(record: &Loop, iteration: &Iteration, log: Option<&Path>) 
 }
 
 #[cfg(test)]
+#[path = "show_tests.rs"]
 mod tests;

@@ -41,8 +41,7 @@ mod tests {
 
     #[test]
     fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
-        let test =
-            "world::detach::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
+        let test = "world::process::detach::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
         if env::text("CREW_TEST_DETACHED").is_some() {
             let me = unix::myself().unwrap();
             println!("here {} leads {}", me.pid, unix::leads_its_session());

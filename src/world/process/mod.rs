@@ -31,7 +31,7 @@ use self::pipes::Stream;
 pub use self::runner::StopRequest;
 use self::runner::{Running, Streams, Supervisor};
 use super::clock::Stopwatch;
-use crate::engine::record::environment::CLIENTS_OWN;
+use crate::clients::variables;
 
 /// Between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);
@@ -114,7 +114,7 @@ pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<
 /// A child in a session of its own that knows nothing of a client's session around crew.
 fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
     let mut command = Command::new(program);
-    for name in CLIENTS_OWN {
+    for name in variables::own() {
         command.env_remove(name);
     }
     unix::lead_a_session(&mut command, note.map(File::try_clone).transpose()?);

@@ -251,14 +251,14 @@ pub fn group_lives(leader: i32) -> bool {
         .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
 }
 
-/// The process that runs this hook: the first one above us in another session. The client gives each
-/// hook a session of its own (tried on 2.1.197 and 2.1.330), so shells between it and us do not count.
-pub fn client() -> Option<ProcessIdentity> {
+/// The process that runs this hook: the first one above us of which `is_owner` says so, of us and
+/// it.
+pub fn client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<ProcessIdentity> {
     let me = row(getpid().as_raw_nonzero().get())?;
     let mut pid = me.parent;
     for _ in 0..64 {
         let parent = row(pid)?;
-        if parent.session != me.session || parent.parent <= 1 {
+        if is_owner(&me, &parent) || parent.parent <= 1 {
             return Some(ProcessIdentity { pid, started: parent.started });
         }
         pid = parent.parent;

@@ -18,6 +18,8 @@ pub struct Home {
     root: PathBuf,
     /// What the environment says, where a file of the client's overrides it.
     pub overridden: Option<PathBuf>,
+    /// That file, which pins the home of a client's hooks.
+    pin: Option<PathBuf>,
 }
 
 /// The most bytes a one-line file may hold.
@@ -30,38 +32,40 @@ impl Home {
         let root = env::path("CREW_HOME")
             .or_else(|| Some(env::path("XDG_STATE_HOME")?.join("crew")))
             .or_else(|| Some(env::path("HOME")?.join(".local/state/crew")))?;
-        Some(Self { root, overridden: None })
+        Some(Self { root, overridden: None, pin: None })
     }
 
     /// A home of a test's own.
     #[cfg(test)]
     pub fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), overridden: None }
+        Self { root: root.to_owned(), overridden: None, pin: None }
     }
 
-    /// The home of a hook: what the file `home` in the client's folder for the plugin says. Without the
-    /// file, or the folder, the home of the terminal.
-    pub fn of_hook() -> io::Result<Option<Self>> {
+    /// The home of a hook: what the file `home` says in `data`, the client's folder for the plugin.
+    /// Without the file, or the folder, the home of the terminal.
+    pub fn of_hook(data: Option<&Path>) -> io::Result<Option<Self>> {
         let terminal = Self::of_terminal();
-        let Some(file) = home_file() else { return Ok(terminal) };
-        let Some(line) = disk::read_text(&file, LINE_BYTES)? else { return Ok(terminal) };
+        let Some(file) = data.map(|data| data.join("home")) else { return Ok(terminal) };
+        let Some(line) = disk::read_text(&file, LINE_BYTES)? else {
+            return Ok(terminal.map(|home| Self { pin: Some(file), ..home }));
+        };
         let root = PathBuf::from(line.trim_end_matches('\n'));
         if !root.is_absolute() {
             let complaint = format!("{} names no absolute path", file.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, complaint));
         }
         let overridden = terminal.map(|home| home.root).filter(|theirs| *theirs != root);
-        Ok(Some(Self { root, overridden }))
+        Ok(Some(Self { root, overridden, pin: Some(file) }))
     }
 
     /// Remembers this home for every later hook; the first start decides.
     pub fn settle(&self) -> io::Result<()> {
-        let Some(file) = home_file() else { return Ok(()) };
-        if disk::exists(&file) {
+        let Some(file) = &self.pin else { return Ok(()) };
+        if disk::exists(file) {
             return Ok(());
         }
         disk::make_folder(file.parent().unwrap_or(Path::new("/")))?;
-        disk::write(&file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
+        disk::write(file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
     }
 
     /// Makes the folders every loop needs, for this user only: logs hold secrets.
@@ -118,10 +122,6 @@ impl Home {
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)
     }
-}
-
-fn home_file() -> Option<PathBuf> {
-    Some(env::path("CLAUDE_PLUGIN_DATA")?.join("home"))
 }
 
 /// The loop a pointer names.

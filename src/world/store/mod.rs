@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::home::Home;
+use self::view::BRANCHES;
 use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};
@@ -150,7 +151,13 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let record: Loop =
         serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
     record.check().map_err(corrupt)?;
-    Ok(upgraded(record))
+    Ok(placed(upgraded(record)))
+}
+
+/// A record with what is in none, because it is the same for all.
+fn placed(mut record: Loop) -> Loop {
+    record.place.branches = BRANCHES;
+    record
 }
 
 /// Whether a newer crew's record says that its loop is over; where it no longer says so in this way, whether
@@ -286,7 +293,7 @@ impl Held {
         let name = format!("loop.json.corrupt-{}", file_time(now.wall));
         let path = self.home.loop_file(&self.id, "loop.json");
         let entries = journal::read(&self.home.loop_file(&self.id, "journal.jsonl"))?;
-        let Some(record) = replay(&entries) else {
+        let Some(record) = replay(&entries).map(placed) else {
             disk::move_aside(&path, &name)?;
             return Err(StoreError::Corrupt { id: self.id.clone(), why });
         };

@@ -18,6 +18,8 @@ use crate::engine::words::view::{Edit, VERSION, compare, merged};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 
+/// Below a checkout, the folder of all branches.
+pub const BRANCHES: &str = ".claude/branches";
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
 /// The largest handoff page that is read, and how many are looked through.

@@ -1,10 +1,14 @@
-//! The client's queue: what the user typed while the agent worked and the client keeps until its turn ends. The
-//! transcript tells of it in lines of their own: `enqueue` with the text; `popAll` when the user takes all of
-//! it back to edit it; `remove` when a plain text went into the turn; `dequeue` when something is delivered.
-//! The same words inside another line are not taken, and on doubt a command counts as gone.
+//! The client's queue: what the user typed while the agent worked and the client keeps until its
+//! turn ends. The transcript tells of it in lines of their own: `enqueue` with the text; `popAll`
+//! when the user takes all of it back to edit it; `remove` when a plain text went into the turn;
+//! `dequeue` when something is delivered. The same words inside another line are not taken, and on
+//! doubt a command counts as gone.
 
 use serde::Deserialize;
 
+use super::ClaudeCode;
+use crate::clients::Queued;
+use crate::clients::spelling::split;
 use crate::engine::record::owner::{Obeyed, Queue};
 
 /// What stands in the queue for a text that is no command of crew's.
@@ -24,18 +28,8 @@ struct Line {
     content: Option<String>,
 }
 
-/// A command of crew's that is obeyed from the queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Queued<'a> {
-    Pause,
-    /// With the raw text behind it.
-    Cancel(&'a str),
-    Status,
-    HandOff(&'a str),
-}
-
-/// Brings the queue up to date with a line of the transcript. What was obeyed and is taken back is typed anew if
-/// it comes again.
+/// Brings the queue up to date with a line of the transcript. What was obeyed and is taken back is
+/// typed anew if it comes again.
 pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
@@ -83,9 +77,10 @@ fn kept(text: &str) -> &str {
     if text.len() <= COMMAND_BYTES && command(text).is_some() { text } else { OTHER }
 }
 
-/// The command a queued text is. A pasted part of it is not in the queue, so such a text waits for its delivery.
+/// The command a queued text is. A pasted part of it is not in the queue, so such a text waits for
+/// its delivery.
 pub fn command(text: &str) -> Option<Queued<'_>> {
-    let (name, raw) = split(text)?;
+    let (name, raw) = split(&ClaudeCode, text)?;
     match name {
         "pause" => Some(Queued::Pause),
         "cancel-loop" => Some(Queued::Cancel(raw)),
@@ -94,13 +89,6 @@ pub fn command(text: &str) -> Option<Queued<'_>> {
         _ => None,
     }
     .filter(|_| !raw.contains("[Pasted text #"))
-}
-
-/// The name of a command of crew's, and the text behind it.
-pub fn split(text: &str) -> Option<(&str, &str)> {
-    let rest = text.trim().strip_prefix("/crew:")?;
-    let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-    Some((&rest[..end], rest[end..].trim()))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
-//! What a model's message used, as a line of the client's transcript tells it. The client writes one line
-//! for each block of a message, each with the message's id and its usage.
+//! What a model's message used, as a line of the client's transcript tells it. The client writes
+//! one line for each block of a message, each with the message's id and its usage.
 
 use std::borrow::Cow;
 
-use chrono::{DateTime, Utc};
+use chrono::DateTime;
 use serde::Deserialize;
 
+use super::prices;
+use crate::clients::Dated;
 use crate::engine::usage::prices::Speed;
 use crate::engine::usage::{Message, Tokens};
 
@@ -13,7 +15,7 @@ use crate::engine::usage::{Message, Tokens};
 const NAME_CHARS: usize = 80;
 
 /// The message a line tells of and when it was written; `None` for every other line.
-pub fn message(line: &str) -> Option<(Message, Option<DateTime<Utc>>)> {
+pub fn message(line: &str) -> Option<Dated> {
     if !may_hold_one(line) {
         return None;
     }
@@ -32,14 +34,16 @@ pub fn message(line: &str) -> Option<(Message, Option<DateTime<Utc>>)> {
         cache_read: whole(usage.cache_read),
         output: whole(usage.output),
     };
-    let message = Message {
+    let mut message = Message {
         id: clipped(&id),
         model: clipped(&model),
         tokens,
         web_searches: usage.tools.map_or(0, |tools| whole(tools.web_searches)),
         speed: if usage.speed.as_deref() == Some("fast") { Speed::Fast } else { Speed::Standard },
         in_the_us: usage.geo.as_deref() == Some("us"),
+        cost: None,
     };
+    message.cost = prices::cost(&message);
     let used = message.tokens.total() > 0 || message.web_searches > 0;
     let at = line.timestamp.and_then(|at| DateTime::parse_from_rfc3339(&at).ok());
     used.then(|| (message, at.map(|at| at.to_utc())))
@@ -153,6 +157,7 @@ mod tests {
             web_searches: 2,
             speed: Speed::Fast,
             in_the_us: true,
+            cost: told.cost,
         };
         assert_eq!(told, expected);
         assert_eq!(at.unwrap().timestamp_millis(), 1_795_305_917_250);

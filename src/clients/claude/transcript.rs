@@ -1,20 +1,24 @@
-//! The client's transcript, one JSON object a line, read from its end only. Its format is the client's
-//! own and changes: a line that is not understood is passed over, and what cannot be found is absent.
+//! The client's transcript, one JSON object a line, read from its end only. Its format is the
+//! client's own and changes: a line that is not understood is passed over, and what cannot be found
+//! is absent.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-/// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that holds
-/// `marker`, the beginning of crew's own first line of the prompt up to its number, or with the last prompt of the user's. Where neither is in
-/// `tail`, every line counts if `cut` says that the tail begins in the middle of this iteration, and none
-/// does otherwise: a tool call that cannot be placed must not hide a reply without one from the client's cap.
-/// `None` where only what stands before the tail can tell.
+/// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
+/// holds `marker`, the beginning of crew's own first line of the prompt up to its number, or with
+/// the last prompt of the user's. Where neither is in `tail`, every line counts if `cut` says that
+/// the tail begins in the middle of this iteration, and none does otherwise: a tool call that
+/// cannot be placed must not hide a reply without one from the client's cap. `None` where only what
+/// stands before the tail can tell.
 pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     let lines: Vec<&str> = tail.lines().collect();
-    // The standard library looks for a short text many bytes at a time, for a long one byte by byte.
+    // The standard library looks for a short text many bytes at a time, for a long one byte by
+    // byte.
     let short = marker.get(..SHORT).unwrap_or(marker);
     let is_marked = |line: &str| line.contains(short) && names(line, marker);
     let begin = lines.iter().rposition(|line| is_marked(line) || is_a_prompt(line));
@@ -27,7 +31,8 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     (used || begin.is_some()).then_some(used)
 }
 
-/// Whether the number that `marker` ends with stands in the line, and not only as the beginning of another.
+/// Whether the number that `marker` ends with stands in the line, and not only as the beginning of
+/// another.
 fn names(line: &str, marker: &str) -> bool {
     let mut rest = line.split(marker).skip(1);
     rest.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
@@ -38,8 +43,8 @@ const SHORT: usize = 16;
 
 /// A line of the user's that answers no tool.
 fn is_a_prompt(line: &str) -> bool {
-    // Inside a text the quotes would be escaped. What tools have printed is most of a transcript, and is not
-    // worth reading for this.
+    // Inside a text the quotes would be escaped. What tools have printed is most of a transcript,
+    // and is not worth reading for this.
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
@@ -62,9 +67,9 @@ pub fn final_text(tail: &str) -> Option<String> {
     text
 }
 
-/// Whether the transcript has come as far as the agent's last `words`. The client trims what it tells.
-pub fn ends_with(tail: &str, words: &str) -> bool {
-    final_text(tail).is_some_and(|text| text.trim() == words.trim())
+/// Whether a file beside a session's transcript is the one of an agent of its own.
+pub fn is_an_agents(name: &str) -> bool {
+    name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
 }
 
 /// Whether the user interrupted the agent (Esc): the client's own mark, as a user's line that holds
@@ -102,8 +107,8 @@ struct Block<'a> {
     text: Option<String>,
 }
 
-/// What matters of a message's content. Its blocks are not kept: a line may hold very many values, and in
-/// memory each is many times as large as its text.
+/// What matters of a message's content. Its blocks are not kept: a line may hold very many values,
+/// and in memory each is many times as large as its text.
 #[derive(Default)]
 struct Content {
     /// The content itself, where it is one text.
@@ -210,8 +215,6 @@ mod tests {
         ];
         for (lines, expected) in table {
             assert_eq!(final_text(&lines.join("\n")).as_deref(), expected, "{lines:?}");
-            let ends = expected.is_some();
-            assert_eq!(ends_with(&lines.join("\n"), "hm\n"), ends, "{lines:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the client says of itself and its plugins, and what its settings say of crew: `claude --version`,
-//! `claude plugin list --json`, `claude plugin marketplace list --json`, `plugin.json`, `settings.json`.
+//! What the client says of itself and its plugins, and what its settings say of crew: `claude
+//! --version`, `claude plugin list --json`, `claude plugin marketplace list --json`, `plugin.json`,
+//! `settings.json`.
 
 use std::path::PathBuf;
 
@@ -97,7 +98,8 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
     }
 }
 
-/// What a settings file puts into the environment of hooks, as text; nothing where it is no such file.
+/// What a settings file puts into the environment of hooks, as text; nothing where it is no such
+/// file.
 pub fn settings_variables(text: &str) -> Vec<(String, String)> {
     let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
     let variables = fields.get("env").and_then(Value::as_object).into_iter().flatten();

@@ -1,0 +1,64 @@
+//! Claude Code's events. Unknown ones are not crew's, and what is of another shape is absent.
+
+use serde_json::Value;
+
+use super::prompt;
+use crate::clients::{Fields, HookEvent, Stopped, Task};
+
+/// What happened.
+pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
+    // A subagent's event.
+    if payload.take("agent_id").is_some() {
+        return HookEvent::NotOurs;
+    }
+    match name {
+        "Stop" => HookEvent::Stopped(Stopped {
+            last_message: payload.take("last_assistant_message"),
+            background: payload.value("background_tasks").map_or_else(Vec::new, |it| tasks(&it)),
+        }),
+        "StopFailure" => HookEvent::ServiceFailed {
+            kind: payload.take("error").unwrap_or_else(|| "unknown".to_owned()),
+            // What the agent last said is the error's own text then, and no claim.
+            message: payload.take("last_assistant_message").unwrap_or_default(),
+        },
+        "Notification" => match payload.take("notification_type").as_deref() {
+            Some("idle_prompt") => HookEvent::Idle,
+            _ => HookEvent::NotOurs,
+        },
+        "UserPromptExpansion" => match payload.take("command_name") {
+            Some(name) if name.starts_with("crew:") => HookEvent::Command {
+                name: name["crew:".len()..].to_owned(),
+                raw: payload.take("command_args").unwrap_or_default(),
+                sure: true,
+            },
+            _ => HookEvent::NotOurs,
+        },
+        "UserPromptSubmit" => {
+            // The newest client tried declares who wrote a prompt, and does not send it yet
+            // (2.1.330).
+            let author = payload.take("source");
+            let is_anothers = author.is_some_and(|author| !matches!(&*author, "user" | "sdk"));
+            prompt::read(&payload.take("prompt").unwrap_or_default(), is_anothers)
+        }
+        "SessionStart" => HookEvent::SessionBegan {
+            compacted: payload.take("source").as_deref() == Some("compact"),
+        },
+        "SessionEnd" => HookEvent::SessionEnded {
+            why: payload.take("reason").unwrap_or_else(|| "other".to_owned()),
+        },
+        _ => HookEvent::NotOurs,
+    }
+}
+
+fn tasks(value: &Value) -> Vec<Task> {
+    let text = |task: &Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
+    let listed = value.as_array().into_iter().flatten();
+    let running = listed.filter(|task| task["status"].as_str().is_none_or(|it| it == "running"));
+    running
+        .map(|task| Task {
+            id: text(task, "id"),
+            kind: text(task, "type"),
+            description: text(task, "description"),
+        })
+        .collect()
+}

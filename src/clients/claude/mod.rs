@@ -1,0 +1,127 @@
+//! Claude Code: what it can do, and how its events, answers and transcripts are read and written.
+//! Facts were tried on 2.1.197 and 2.1.330. No other folder but that of the agent of this name
+//! knows any of it.
+
+pub mod contents;
+mod event;
+pub mod plugin;
+pub mod prices;
+mod prompt;
+mod queue;
+mod reply;
+pub mod setup;
+mod transcript;
+pub mod usage;
+
+use std::time::Duration;
+
+use super::{
+    Abilities, Cap, Client, Fields, HookEvent, Output, Plugin, Reply, Transcript, Variable,
+};
+use crate::parse::process_table::ProcessRow;
+
+/// What stands before a command's name.
+const COMMANDS: &str = "/crew:";
+/// The variable that moves the cap.
+pub const CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+
+/// The client.
+#[derive(Debug)]
+pub struct ClaudeCode;
+
+static ABILITIES: Abilities = Abilities {
+    commands: Some(COMMANDS),
+    // The ninth hook in a row that lets the agent go on without a tool call between is overridden.
+    cap: Some(Cap { usual: 8, variable: Some(CAP), tools_reset_it: true }),
+    // Context of more than 10,000 UTF-16 units is replaced by a stub; no prompt of crew's is that
+    // long.
+    prompt_bytes: None,
+    message_grows: false,
+    wakes: true,
+    waits_at_the_end: Duration::from_millis(1500),
+    transcript: Some(Transcript {
+        final_text: transcript::final_text,
+        used_a_tool: transcript::used_a_tool,
+        interrupted: transcript::interrupted,
+        message: usage::message,
+        may_hold_a_message: usage::may_hold_one,
+        agents: |transcript| transcript.with_extension("").join("subagents"),
+        is_an_agents: transcript::is_an_agents,
+        follow: queue::follow,
+        queued: queue::command,
+    }),
+    turn: "prompt_id",
+    data: Some("CLAUDE_PLUGIN_DATA"),
+    project: Some("CLAUDE_PROJECT_DIR"),
+    plugin: Some(Plugin {
+        root: "CLAUDE_PLUGIN_ROOT",
+        manifest: contents::MANIFEST,
+        version: plugin::manifest_version,
+    }),
+    trust: None,
+    mark: "CLAUDECODE",
+    own: &[
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_NOTES_DIR",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS",
+        "CLAUDE_CODE_MESSAGING_SOCKET",
+        "CLAUDE_CODE_MESSAGING_TOKEN",
+        "CLAUDE_CODE_SESSION_ATTENDED",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_CODE_STARTER_MAY_HOLD_CONNECTOR_FILE",
+        "CLAUDE_EFFORT",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_PID",
+        "CLAUDE_PLUGIN_DATA",
+        "CLAUDE_PLUGIN_ROOT",
+        "CLAUDE_PROJECT_DIR",
+    ],
+    // It renews its token.
+    shifting: &["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_SESSION_ACCESS_TOKEN"],
+    settings: &[".claude/settings.json", ".claude/settings.local.json"],
+    set_by: plugin::settings_variables,
+};
+
+impl Client for ClaudeCode {
+    fn name(&self) -> &'static str {
+        "claude-code"
+    }
+
+    fn title(&self) -> &'static str {
+        setup::PRODUCT.name
+    }
+
+    fn abilities(&self) -> &'static Abilities {
+        &ABILITIES
+    }
+
+    fn sent(&self, _payload: &Fields, variable: Variable<'_>) -> bool {
+        variable(ABILITIES.mark).is_some()
+    }
+
+    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+        event::read(name, payload)
+    }
+
+    fn write(&self, name: &str, reply: &Reply) -> Output {
+        reply::write(name, reply)
+    }
+
+    /// It gives each hook a session of its own, so shells between it and the hook do not count.
+    fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool {
+        above.session != hook.session
+    }
+
+    /// Nobody does in `claude -p`, where no companion may sleep: the client waits for it at its
+    /// end.
+    fn is_attended(&self, variable: Variable<'_>) -> bool {
+        let said = variable("CLAUDE_CODE_SESSION_ATTENDED");
+        said.map_or_else(
+            || variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|it| it == "cli"),
+            |it| it != "0",
+        )
+    }
+}

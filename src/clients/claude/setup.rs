@@ -1,0 +1,44 @@
+//! What `crew doctor` and `crew install` know of Claude Code on a machine: its program, its
+//! versions, and where it keeps its settings and the data of plugins.
+
+use std::path::{Path, PathBuf};
+
+use super::CAP;
+use crate::engine::doctor::{Product, Version};
+
+/// The client as its user knows it.
+pub const PRODUCT: Product = Product {
+    name: "Claude Code",
+    program: "claude",
+    oldest: Version(2, 1, 163),
+    newest_tried: Version(2, 1, 330),
+    older_lacks: "it does not hear `crew pause` typed while the agent works, and takes no changed \
+                  settings in mid-turn (seen on 2.1.197)",
+    cap: CAP,
+    usual_cap: 8,
+    given: "crew-inline",
+};
+
+/// Below the folder of its settings: a folder for the data of each plugin.
+pub const PLUGINS_DATA: &str = "plugins/data";
+
+/// Where it keeps a person's settings and its plugins.
+pub fn config_folder(path: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    path("CLAUDE_CONFIG_DIR").or_else(|| Some(path("HOME")?.join(".claude")))
+}
+
+/// Its settings files that count in these folders, and whether each is an administrator's. Versions
+/// differ in where they look for a project's from a folder below its root.
+pub fn settings_files(config: Option<&Path>, folders: &[PathBuf]) -> Vec<(PathBuf, bool)> {
+    let managed = if cfg!(target_os = "macos") {
+        "/Library/Application Support/ClaudeCode/managed-settings.json"
+    } else {
+        "/etc/claude-code/managed-settings.json"
+    };
+    let mut files = vec![(PathBuf::from(managed), true)];
+    files.extend(config.map(|folder| (folder.join("settings.json"), false)));
+    for folder in folders {
+        files.extend(super::ABILITIES.settings.iter().map(|name| (folder.join(name), false)));
+    }
+    files
+}

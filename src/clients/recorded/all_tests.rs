@@ -1,0 +1,33 @@
+//! Clients as they were recorded, for tests of the seam alone: no build that is run knows them.
+//! They show what a new client needs, and that nothing outside its folder does.
+
+#[path = "codex_tests.rs"]
+mod codex;
+#[path = "gemini_tests.rs"]
+mod gemini;
+#[path = "qwen_tests.rs"]
+mod qwen;
+
+pub use self::codex::Codex;
+pub use self::gemini::Gemini;
+pub use self::qwen::Qwen;
+
+use super::HookEvent;
+use crate::parse::typed::typed;
+
+/// A message to a client that has no commands: `crew loop "task"` starts a loop. crew's own prompts
+/// come as messages, too.
+fn message(prompt: &str) -> HookEvent {
+    let prompt = prompt.trim();
+    if let Some(order) = typed(prompt) {
+        return HookEvent::Order(order);
+    }
+    let is_crews = prompt.lines().next().is_some_and(|line| line.contains(": iteration "));
+    match prompt.strip_prefix("crew ").and_then(|rest| rest.split_once(' ')) {
+        Some(("loop", _)) if is_crews => HookEvent::NotOurs,
+        Some((name @ ("loop" | "resume"), raw)) => {
+            HookEvent::Command { name: name.to_owned(), raw: raw.to_owned(), sure: true }
+        }
+        _ => HookEvent::Prompted,
+    }
+}

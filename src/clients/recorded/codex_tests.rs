@@ -1,0 +1,98 @@
+//! Codex 0.169.0: Claude Code's events under the same names, without commands and without a wake.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::clients::recorded;
+use crate::clients::{Abilities, Client, Fields, HookEvent, Output, Reply, Stopped, Variable};
+use crate::engine::text::clean;
+use crate::parse::process_table::ProcessRow;
+
+/// The client.
+#[derive(Debug)]
+pub struct Codex;
+
+static ABILITIES: Abilities = Abilities {
+    commands: None,
+    // 40 of 40 in a row were honoured.
+    cap: None,
+    // The rest of 10 KB goes to a file, in the middle of a sentence.
+    prompt_bytes: Some(10_000),
+    message_grows: false,
+    wakes: false,
+    waits_at_the_end: Duration::from_secs(3),
+    transcript: None,
+    turn: "turn_id",
+    data: Some("PLUGIN_DATA"),
+    project: None,
+    plugin: None,
+    trust: Some("open Codex once and trust crew's hooks, each of them"),
+    mark: "CODEX_MANAGED_BY_NPM",
+    own: &["CODEX_MANAGED_BY_NPM", "PLUGIN_DATA", "PLUGIN_ROOT"],
+    shifting: &[],
+    settings: &[],
+    set_by: |_| Vec::new(),
+};
+
+impl Client for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn title(&self) -> &'static str {
+        "Codex"
+    }
+
+    fn abilities(&self) -> &'static Abilities {
+        &ABILITIES
+    }
+
+    fn sent(&self, payload: &Fields, variable: Variable<'_>) -> bool {
+        payload.text("turn_id").is_some() || variable(ABILITIES.mark).is_some()
+    }
+
+    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+        match name {
+            "Stop" => HookEvent::Stopped(Stopped {
+                last_message: payload.take("last_assistant_message"),
+                background: Vec::new(),
+            }),
+            "UserPromptSubmit" => recorded::message(&payload.take("prompt").unwrap_or_default()),
+            "SessionStart" => HookEvent::SessionBegan {
+                compacted: payload.take("source").as_deref() == Some("compact"),
+            },
+            "SessionEnd" => HookEvent::SessionEnded {
+                why: payload.take("reason").unwrap_or_else(|| "other".to_owned()),
+            },
+            _ => HookEvent::NotOurs,
+        }
+    }
+
+    fn write(&self, name: &str, reply: &Reply) -> Output {
+        let out = match reply {
+            Reply::Nothing | Reply::Notice(_) | Reply::Wake(_) => return Output::default(),
+            Reply::GoOn { prompt, line, .. } if name == "Stop" => {
+                json!({ "decision": "block", "reason": prompt, "systemMessage": clean(line) })
+            }
+            Reply::GoOn { prompt, line, .. } => json!({
+                "systemMessage": clean(line),
+                "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
+            }),
+            Reply::Instead(text) | Reply::Obeyed(text) => {
+                json!({ "decision": "block", "reason": clean(text) })
+            }
+            Reply::Say(text) => json!({ "systemMessage": clean(text) }),
+        };
+        Output { out: Some(out), ..Output::default() }
+    }
+
+    /// Which session a hook's process has was not recorded: a test's parent stands for the client.
+    fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
+        true
+    }
+
+    fn is_attended(&self, _variable: Variable<'_>) -> bool {
+        false
+    }
+}

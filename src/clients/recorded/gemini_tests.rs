@@ -1,0 +1,96 @@
+//! Gemini 0.61.0: events and answers of its own, and a last message that grows from stop to stop.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::clients::recorded;
+use crate::clients::{Abilities, Client, Fields, HookEvent, Output, Reply, Stopped, Variable};
+use crate::engine::text::clean;
+use crate::parse::process_table::ProcessRow;
+
+/// The client.
+#[derive(Debug)]
+pub struct Gemini;
+
+static ABILITIES: Abilities = Abilities {
+    commands: None,
+    // 130 of 130 with different answers; after some ten equal ones no turn is made any more.
+    cap: None,
+    prompt_bytes: None,
+    message_grows: true,
+    wakes: false,
+    waits_at_the_end: Duration::ZERO,
+    transcript: None,
+    // The user's prompt itself, which crew's reasons do not replace.
+    turn: "prompt",
+    data: None,
+    project: Some("GEMINI_PROJECT_DIR"),
+    plugin: None,
+    trust: None,
+    mark: "GEMINI_SESSION_ID",
+    own: &["GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID"],
+    shifting: &[],
+    settings: &[],
+    set_by: |_| Vec::new(),
+};
+
+impl Client for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn title(&self) -> &'static str {
+        "Gemini CLI"
+    }
+
+    fn abilities(&self) -> &'static Abilities {
+        &ABILITIES
+    }
+
+    fn sent(&self, _payload: &Fields, variable: Variable<'_>) -> bool {
+        variable(ABILITIES.mark).is_some()
+    }
+
+    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+        match name {
+            "AfterAgent" => HookEvent::Stopped(Stopped {
+                last_message: payload.take("prompt_response"),
+                background: Vec::new(),
+            }),
+            "BeforeAgent" => recorded::message(&payload.text("prompt").unwrap_or_default()),
+            "SessionStart" => HookEvent::SessionBegan { compacted: false },
+            "SessionEnd" => HookEvent::SessionEnded {
+                why: payload.take("reason").unwrap_or_else(|| "other".to_owned()),
+            },
+            _ => HookEvent::NotOurs,
+        }
+    }
+
+    fn write(&self, name: &str, reply: &Reply) -> Output {
+        let out = match reply {
+            Reply::Nothing | Reply::Notice(_) | Reply::Wake(_) => return Output::default(),
+            Reply::GoOn { prompt, line, .. } if name == "AfterAgent" => {
+                json!({ "decision": "deny", "reason": prompt, "systemMessage": clean(line) })
+            }
+            Reply::GoOn { prompt, line, .. } => json!({
+                "systemMessage": clean(line),
+                "hookSpecificOutput": { "hookEventName": name, "additionalContext": prompt },
+            }),
+            Reply::Instead(text) | Reply::Obeyed(text) => {
+                json!({ "decision": "deny", "reason": clean(text) })
+            }
+            Reply::Say(text) => json!({ "systemMessage": clean(text) }),
+        };
+        Output { out: Some(out), ..Output::default() }
+    }
+
+    /// Which session a hook's process has was not recorded: a test's parent stands for the client.
+    fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
+        true
+    }
+
+    fn is_attended(&self, _variable: Variable<'_>) -> bool {
+        false
+    }
+}

@@ -1,0 +1,74 @@
+//! Qwen 0.24.4: Claude Code's events and answers with other facts, a hard cap among them.
+
+use std::time::Duration;
+
+use crate::clients::claude::ClaudeCode;
+use crate::clients::{Abilities, Cap, Client, Fields, HookEvent, Output, Reply, Variable};
+use crate::parse::process_table::ProcessRow;
+
+/// The client.
+#[derive(Debug)]
+pub struct Qwen;
+
+static ABILITIES: Abilities = Abilities {
+    commands: Some("/"),
+    // A variable raises it, to one less than it says.
+    cap: Some(Cap { usual: 7, variable: None, tools_reset_it: false }),
+    prompt_bytes: None,
+    message_grows: false,
+    wakes: false,
+    waits_at_the_end: Duration::ZERO,
+    transcript: None,
+    turn: "prompt_id",
+    data: None,
+    project: Some("QWEN_PROJECT_DIR"),
+    plugin: None,
+    trust: None,
+    mark: "QWEN_CODE_SESSION_ID",
+    own: &["QWEN_CODE_SESSION_ID", "QWEN_PROJECT_DIR"],
+    shifting: &[],
+    settings: &[],
+    set_by: |_| Vec::new(),
+};
+
+impl Client for Qwen {
+    fn name(&self) -> &'static str {
+        "qwen"
+    }
+
+    fn title(&self) -> &'static str {
+        "Qwen Code"
+    }
+
+    fn abilities(&self) -> &'static Abilities {
+        &ABILITIES
+    }
+
+    fn sent(&self, _payload: &Fields, variable: Variable<'_>) -> bool {
+        variable(ABILITIES.mark).is_some()
+    }
+
+    fn read(&self, name: &str, payload: &mut Fields) -> HookEvent {
+        match name {
+            "UserPromptExpansion" => HookEvent::Command {
+                name: payload.take("command_name").unwrap_or_default(),
+                raw: payload.take("command_args").unwrap_or_default(),
+                sure: true,
+            },
+            _ => ClaudeCode.read(name, payload),
+        }
+    }
+
+    fn write(&self, name: &str, reply: &Reply) -> Output {
+        ClaudeCode.write(name, reply)
+    }
+
+    /// Which session a hook's process has was not recorded: a test's parent stands for the client.
+    fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
+        true
+    }
+
+    fn is_attended(&self, _variable: Variable<'_>) -> bool {
+        false
+    }
+}

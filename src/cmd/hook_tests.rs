@@ -1,0 +1,174 @@
+//! Loops of clients that were recorded, through the drivers of every client: their payloads in,
+//! their answers out. Each in a process of its own: what other tests start may hold a lock that
+//! this one has let go.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::*;
+use crate::drive::session::within;
+use crate::engine::record::Loop;
+use crate::engine::record::outcome::Outcome;
+use crate::world::process::alone::alone;
+use crate::world::store;
+
+const CODEX: &str = include_str!("../../tests/fixtures/clients/codex.jsonl");
+const GEMINI: &str = include_str!("../../tests/fixtures/clients/gemini.jsonl");
+const QWEN: &str = include_str!("../../tests/fixtures/clients/qwen.jsonl");
+
+/// A client's session in a folder of its own.
+struct Session {
+    events: Vec<Value>,
+    world: TempDir,
+}
+
+impl Session {
+    fn new(recording: &str) -> Self {
+        let events = recording.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let world = TempDir::new().unwrap();
+        disk::make_folder(&world.path().join("work")).unwrap();
+        Self { events, world }
+    }
+
+    fn home(&self) -> Home {
+        Home::at(&self.world.path().join("home"))
+    }
+
+    fn work(&self) -> PathBuf {
+        self.world.path().join("work")
+    }
+
+    /// Sends the event of this name with another text in one of its fields.
+    fn send(&self, name: &str, field: &str, text: &str) -> Output {
+        let is_it = |event: &&Value| event["stdin"]["hook_event_name"] == name;
+        let mut event = self.events.iter().find(is_it).unwrap().clone();
+        event["stdin"][field] = text.into();
+        event["stdin"]["cwd"] = self.work().to_str().unwrap().into();
+        let bytes = serde_json::to_vec(&event["stdin"]).unwrap();
+        let variable = |name: &str| event["env"][name].as_str().map(OsString::from);
+        let hook = Hook::read(&bytes, &variable).unwrap();
+        answered(&self.home(), &hook, false).unwrap().0
+    }
+
+    /// The same for an event that is answered.
+    fn told(&self, name: &str, field: &str, text: &str) -> Value {
+        self.send(name, field, text).out.unwrap()
+    }
+
+    fn record(&self) -> Loop {
+        store::load(&self.home(), &store::ids(&self.home()).next().unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
+    alone(|| {
+        let codex = Session::new(CODEX);
+        assert_eq!(codex.send("SessionStart", "source", "startup"), Output::default());
+        assert_eq!(codex.send("UserPromptSubmit", "prompt", "fix the bug"), Output::default());
+        let typed = "crew loop \"Write a file\" --verify \"test -f done\"";
+        let begun = codex.told("UserPromptSubmit", "prompt", typed);
+        let prompt = begun["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        assert!(prompt.contains("the text given to crew loop without its options"), "{prompt}");
+        let claimed = codex.told("Stop", "last_assistant_message", "<promise>COMPLETE</promise>");
+        assert_eq!(claimed["decision"], "block");
+        assert!(claimed["reason"].as_str().unwrap().contains("iteration 2 of 10"), "{claimed}");
+        let echo = codex.send("UserPromptSubmit", "prompt", claimed["reason"].as_str().unwrap());
+        assert_eq!(echo, Output::default(), "the client gives crew's own prompt back");
+        disk::write(&codex.work().join("done"), b"", disk::Durability::Process).unwrap();
+        let ended =
+            codex.told("Stop", "last_assistant_message", "Now:\n<promise>COMPLETE</promise>");
+        assert!(ended["systemMessage"].as_str().unwrap().contains("completed"), "{ended}");
+        assert_eq!(ended.get("decision"), None);
+        let record = codex.record();
+        assert_eq!(record.outcome(), Some(Outcome::Completed));
+        assert_eq!(record.state.owner.client.as_deref(), Some("codex"));
+    });
+}
+
+#[test]
+fn a_loop_of_a_client_without_commands_is_steered_and_gone_on_with_by_messages() {
+    alone(|| {
+        let codex = Session::new(CODEX);
+        codex.send("UserPromptSubmit", "prompt", "crew loop \"Build it\"");
+        codex.send("UserPromptSubmit", "prompt", "crew pause");
+        let paused = codex.told("Stop", "last_assistant_message", "one");
+        let resume = format!("crew resume {}", codex.record().id);
+        assert!(paused["systemMessage"].as_str().unwrap().contains("crew resume"), "{paused}");
+        let resumed = codex.told("UserPromptSubmit", "prompt", &resume);
+        assert!(resumed["hookSpecificOutput"]["additionalContext"].is_string(), "{resumed}");
+        assert!(codex.told("Stop", "last_assistant_message", "two")["decision"] == "block");
+        codex.send("SessionEnd", "reason", "other");
+        assert_eq!(codex.record().outcome(), Some(Outcome::Interrupted));
+    });
+}
+
+#[test]
+fn a_prompt_that_a_client_would_cut_stands_in_a_file() {
+    alone(|| {
+        let codex = Session::new(CODEX);
+        codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");
+        let (record, long) = (codex.record(), "läuft ".repeat(1900));
+        let event = codex.events[2]["stdin"].to_string();
+        let hook = Hook::read(event.as_bytes(), &|_| None).unwrap();
+        let prompt = within(&codex.home(), &hook, &record, long.clone());
+        let (_, file) = prompt.split_once("Read ").unwrap();
+        let file = file.trim_end_matches(" and do what it says.");
+        assert!(prompt.len() < 500 && prompt.starts_with("crew loop "), "{prompt}");
+        assert_eq!(disk::read_text(file.as_ref(), 1 << 20).unwrap(), Some(long));
+    });
+}
+
+#[test]
+fn of_a_message_that_grows_only_what_is_new_counts_and_one_that_does_not_is_no_stop() {
+    alone(|| {
+        let gemini = Session::new(GEMINI);
+        gemini.send("BeforeAgent", "prompt", "crew loop \"Do it\" --verify \"test -f done\" -n 3");
+        let said = "I try.\n<promise>COMPLETE</promise>";
+        let first = gemini.told("AfterAgent", "prompt_response", said);
+        assert_eq!(first["decision"], "deny");
+        assert_eq!(gemini.send("AfterAgent", "prompt_response", said), Output::default());
+        assert_eq!(gemini.record().state.completed, 1, "no turn was made");
+        disk::write(&gemini.work().join("done"), b"", disk::Durability::Process).unwrap();
+        let more = format!("{said}\nI have not looked yet.");
+        let second = gemini.told("AfterAgent", "prompt_response", &more);
+        assert_eq!(second["decision"], "deny", "the old claim is in the message, and counted once");
+        let last = gemini.told("AfterAgent", "prompt_response", &format!("{more}\nNor now."));
+        assert!(last["systemMessage"].as_str().unwrap().contains("exhausted"), "{last}");
+        assert_eq!(gemini.record().outcome(), Some(Outcome::Exhausted));
+    });
+}
+
+#[test]
+fn a_loop_is_handed_over_at_a_cap_that_no_tool_call_moves() {
+    alone(|| {
+        let qwen = Session::new(QWEN);
+        let begun = qwen.told("UserPromptExpansion", "command_args", "\"Do it\" -n 20 --stall 0");
+        let line = begun["systemMessage"].as_str().unwrap();
+        assert!(line.contains("at most 8 iterations here"), "{line}");
+        for turn in 1..=7 {
+            let answer = qwen.told("Stop", "last_assistant_message", &format!("turn {turn}"));
+            assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{answer}");
+        }
+        let ended = qwen.told("Stop", "last_assistant_message", "turn 8");
+        let page = ended["systemMessage"].as_str().unwrap();
+        let record = qwen.record();
+        assert_eq!((record.outcome(), record.state.completed), (Some(Outcome::Interrupted), 8));
+        assert!(page.contains("the client lets no hook go on any more"), "{page}");
+        assert!(page.contains(&format!("/resume {}", record.id)), "{page}");
+    });
+}
+
+#[test]
+fn beside_a_client_that_cannot_be_woken_nothing_waits() {
+    alone(|| {
+        let codex = Session::new(CODEX);
+        codex.send("UserPromptSubmit", "prompt", "crew loop \"Do it\"");
+        let event = codex.events[2]["stdin"].to_string();
+        let hook = Hook::read(event.as_bytes(), &|_| None).unwrap();
+        assert_eq!(answered(&codex.home(), &hook, true).unwrap().0, Output::default());
+    });
+}

@@ -1,0 +1,29 @@
+//! crew's commands for a terminal, where no `crew` is on `PATH`: called by the path of the program.
+
+/// The commands that are named for a terminal.
+const FOR_A_TERMINAL: [&str; 10] =
+    ["cancel", "config", "doctor", "init", "pause", "resume", "set", "status", "tell", "trust"];
+
+/// A text with its commands as a terminal finds them. `keeps_quotes` leaves alone what is quoted.
+pub fn called(text: &str, program: &str, keeps_quotes: bool) -> String {
+    FOR_A_TERMINAL.iter().fold(text.to_owned(), |text, verb| {
+        let named = |before: &str, text: &str| {
+            text.replace(&format!("{before}crew {verb}"), &format!("{before}{program} {verb}"))
+        };
+        let text = named(" ", &text);
+        if keeps_quotes { text } else { named("`", &text) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminals_commands_are_called_by_their_path_and_nothing_else_is() {
+        let text = "crew: paused; crew resume k3v9 goes on\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
+        let expected = "crew: paused; ~/crew/target/release/crew resume k3v9 goes on\n\
+            hint: `~/crew/target/release/crew cancel k3v9`, /crew:resume, a crew of two";
+        assert_eq!(called(text, "~/crew/target/release/crew", false), expected);
+    }
+}

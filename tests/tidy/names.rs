@@ -1,0 +1,49 @@
+//! A client is known by its name in its own folder alone: everything else takes it as the seam
+//! gives it.
+
+use super::{File, none, pattern, source};
+
+/// Who may name a client's folder, and why.
+const MAY_NAME_CLAUDE: [(&str, &str); 5] = [
+    ("src/clients/", "the list of clients"),
+    ("src/agents/claude/", "the agent of this name prints the lines that its transcripts hold"),
+    ("src/drive/install/", "crew is installed by this client's own commands"),
+    ("src/drive/doctor/", "crew doctor looks at this client's own files"),
+    ("src/demo/", "the demo plays this client"),
+];
+
+/// The lines of a file that no test is made of, each with its number.
+fn product(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    let is_test = file.path.ends_with("tests.rs") || file.path.ends_with("/fixture.rs");
+    let lines = file.lines().take_while(|(_, line)| *line != "#[cfg(test)]");
+    lines.filter(move |_| !is_test)
+}
+
+fn complaints(folder: &str, regex: &str, may: &[(&str, &str)]) -> Vec<String> {
+    let names = pattern(regex);
+    let files = source(folder);
+    let files = files.iter().filter(|file| may.iter().all(|(it, _)| !file.path.starts_with(it)));
+    let found = files.flat_map(|file| {
+        let lines = product(file).filter(|(_, line)| names.is_match(line));
+        lines.map(|(number, line)| format!("{}:{number} {}", file.path, line.trim()))
+    });
+    found.collect()
+}
+
+#[test]
+fn the_engine_holds_no_name_of_a_client() {
+    let found = complaints("src/engine/", r"(?i)claude|codex|gemini|copilot|qwen|/crew:", &[]);
+    none(&found, "the engine gets names as values: let clients/ or report/ spell them");
+}
+
+#[test]
+fn only_a_clients_own_folder_knows_its_variables_and_its_module() {
+    let found = complaints("src/", r"CLAUDE[_C]|clients::(\{[^}]*)?claude", &MAY_NAME_CLAUDE);
+    none(&found, "take it through the Client of the event, or make it a fact of Abilities");
+}
+
+#[test]
+fn the_world_knows_of_clients_only_what_their_variables_are_called() {
+    let found = complaints("src/world/", r"crate::clients(::[^v]|;)", &[]);
+    none(&found, "hand the client's fact in as a value");
+}
