@@ -9,6 +9,7 @@ pub mod built_in;
 mod nesting;
 pub mod parts;
 pub mod procedures;
+pub mod source;
 mod templates;
 pub mod values;
 pub mod variables;

@@ -11,7 +11,7 @@ use handlebars::template::{
 };
 
 use super::nesting;
-use super::parts::{Files, Origin};
+use super::source::{Files, Source};
 use super::variables::{Meaning, Variable, VariableKind, named};
 
 /// How deep includes may go.
@@ -31,7 +31,7 @@ const LOCALS: [&str; 3] = ["@index", "@first", "@last"];
 pub struct TemplateReader<'files> {
     files: &'files dyn Files,
     /// The templates that are being read, each included by the one before, and the line of each.
-    open: Vec<(Origin, usize)>,
+    open: Vec<(Source, usize)>,
     includes: usize,
     bytes: usize,
     /// The variables named so far.
@@ -54,11 +54,11 @@ impl<'files> TemplateReader<'files> {
     }
 
     /// Reads one template with all it includes.
-    pub fn template(&mut self, origin: &Origin) -> Result<Template, String> {
+    pub fn template(&mut self, origin: &Source) -> Result<Template, String> {
         self.read(origin, &Scope::default())
     }
 
-    fn read(&mut self, origin: &Origin, scope: &Scope) -> Result<Template, String> {
+    fn read(&mut self, origin: &Source, scope: &Scope) -> Result<Template, String> {
         let text = self.text(origin)?;
         nesting::check(&text).map_err(|why| format!("{origin}: {why}"))?;
         let mut template = Template::compile(&text).map_err(|error| {
@@ -72,7 +72,7 @@ impl<'files> TemplateReader<'files> {
         Ok(template)
     }
 
-    fn text(&mut self, origin: &Origin) -> Result<String, String> {
+    fn text(&mut self, origin: &Source) -> Result<String, String> {
         let includer = self.open.last().map(|(includer, _)| includer);
         let text = origin.text(self.files, includer).map_err(|why| self.wrong(why))?;
         self.bytes += text.len();
@@ -129,8 +129,8 @@ impl<'files> TemplateReader<'files> {
         if name.is_empty() || !include.params.is_empty() || !include.hash.is_empty() {
             return Err(self.wrong("an include is {{> FILE}}, with nothing but the file's name"));
         }
-        let open: Vec<&Origin> = self.open.iter().map(|(origin, _)| origin).collect();
-        let includer = open.last().map_or(Origin::BuiltIn(String::new()), |last| (*last).clone());
+        let open: Vec<&Source> = self.open.iter().map(|(origin, _)| origin).collect();
+        let includer = open.last().map_or(Source::BuiltIn(String::new()), |last| (*last).clone());
         let included = includer.include(name).map_err(|why| self.wrong(why))?;
         if open.contains(&&included) {
             return Err(self.wrong(format!("{included} includes itself in a circle")));

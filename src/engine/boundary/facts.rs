@@ -1,8 +1,7 @@
 //! Everything a boundary may look at. `Seen` is the cheap look; `Facts` adds what was worth its cost.
 //! An absent value means *not looked at*, never zero.
 
-use crate::engine::evidence::check::CheckResult;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::check::{CheckResult, Verdict};
 use crate::engine::record::moment::Moment;
 use chrono::{DateTime, Utc};
 

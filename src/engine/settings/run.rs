@@ -4,8 +4,7 @@ use super::merge::Settings;
 use super::{Key, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
-use crate::engine::record::contract::Check;
-use crate::engine::record::contract::Limits;
+use crate::engine::record::contract::{Check, Limits};
 use crate::engine::record::outcome::Proof;
 use crate::engine::record::run::{GitSteps, IterationTimes, Reaction};
 

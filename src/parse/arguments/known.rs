@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use clap::{Arg, Args, Command};
 
 use super::options::{LoopArgs, ResumeArgs, RunArgs, SetArgs};
-use super::tokens;
 use super::usage::UsageError;
 use crate::parse::spelling::{nearest, shown};
 
@@ -23,6 +22,11 @@ fn built<A: Args>(name: &'static str) -> Command {
 
 fn all() -> impl Iterator<Item = &'static Command> {
     [&LOOP, &RUN, &RESUME, &SET].into_iter().map(|command| &**command)
+}
+
+/// The text up to the next white space.
+pub(super) fn first_word(text: &str) -> &str {
+    &text[..text.find(char::is_whitespace).unwrap_or(text.len())]
 }
 
 /// An option that a token names.
@@ -87,7 +91,7 @@ pub(super) fn anywhere(token: &str) -> Option<Named> {
 /// The option that a token names.
 pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, UsageError> {
     let name = shown(token.split('=').next().unwrap_or(token));
-    if let Some(meant) = behind_typographic_dash(tokens::token(token)) {
+    if let Some(meant) = behind_typographic_dash(first_word(token)) {
         let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
         let fault =
             format!("`{name}` begins with a typographic dash: type {cure} instead, `{meant}`");
@@ -121,10 +125,15 @@ fn suggestion(command: &'static Command, typed: &str) -> Option<String> {
     short.into_iter().find(|short| short.eq_ignore_ascii_case(typed)).or_else(long)
 }
 
+/// Whether this is one of the dashes that editors and chat clients make of hyphens.
+pub(super) fn is_typographic_dash(character: char) -> bool {
+    matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
+}
+
 /// The option a token would name if its typographic dash were the hyphens it was typed as.
 pub(super) fn behind_typographic_dash(token: &str) -> Option<String> {
-    let name = token.trim_start_matches(|c| c == '-' || tokens::is_typographic_dash(c));
-    if name.is_empty() || !token[..token.len() - name.len()].contains(tokens::is_typographic_dash) {
+    let name = token.trim_start_matches(|c| c == '-' || is_typographic_dash(c));
+    if name.is_empty() || !token[..token.len() - name.len()].contains(is_typographic_dash) {
         return None;
     }
     let name = name.split('=').next()?;

@@ -36,7 +36,7 @@ const END_OF_OPTIONS: &str = "--";
 pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     let (mut rest, mut words, mut has_task) = (raw.trim(), Vec::new(), false);
     while !rest.is_empty() {
-        let token = tokens::token(rest);
+        let token = known::first_word(rest);
         if token == END_OF_OPTIONS {
             return Err(UsageError::new(
                 "words after `--` are the agent's own options, in crew run; this session has its own\n\
@@ -141,7 +141,7 @@ fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageE
 /// person has quoted it, and it does not begin with an option that exists.
 fn is_text(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
-    name.contains(char::is_whitespace) && known::anywhere(tokens::token(word)).is_none()
+    name.contains(char::is_whitespace) && known::anywhere(known::first_word(word)).is_none()
 }
 
 /// The options of `/crew:loop` as a page of help lists them.

@@ -3,17 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::known::{self, Named};
+use super::known::{self, Named, first_word, is_typographic_dash};
 use super::usage::UsageError;
 use crate::parse::spelling::shown;
 
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
-
-/// The text up to the next white space.
-pub(super) fn token(text: &str) -> &str {
-    &text[..text.find(char::is_whitespace).unwrap_or(text.len())]
-}
 
 /// Whether a token that must not be read as text of the task begins here.
 pub(super) fn is_option(text: &str) -> bool {
@@ -25,12 +20,7 @@ pub(super) fn is_option(text: &str) -> bool {
     } else if !text.starts_with(is_typographic_dash) {
         return false;
     }
-    known::behind_typographic_dash(token(text)).is_some()
-}
-
-/// Whether this is one of the dashes that editors and chat clients make of hyphens.
-pub(super) fn is_typographic_dash(character: char) -> bool {
-    matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
+    known::behind_typographic_dash(first_word(text)).is_some()
 }
 
 /// Reads a task, freed of its quotes or plain words up to the next option, and what follows it.
@@ -111,7 +101,7 @@ fn ends_task(after: &str) -> bool {
 
 fn words(text: &str) -> Result<(String, &str), UsageError> {
     let (task, rest) = text.split_at(words_end(text));
-    if token(task) == COMMAND {
+    if first_word(task) == COMMAND {
         return Err(UsageError::new(format!(
             "the task begins with `{COMMAND}`: remove the second one, or put the task in double quotes"
         )));
@@ -182,7 +172,7 @@ fn backtick_runs(text: &str) -> impl Iterator<Item = (usize, usize)> {
 
 /// The value of the option that begins here, if it has one, and what follows.
 pub(super) fn value(option: Named, text: &str) -> Result<(Option<String>, &str), UsageError> {
-    let after = text[token(text).len()..].trim_start();
+    let after = text[first_word(text).len()..].trim_start();
     let text = match option.value_at {
         Some(start) => &text[start..],
         None if option.takes_value => after,
@@ -194,7 +184,7 @@ pub(super) fn value(option: Named, text: &str) -> Result<(Option<String>, &str),
         let end = closing_quote(text, quote).ok_or_else(|| UsageError::new(fault()))?;
         return Ok((Some(unescaped(&text[1..end], quote)), &text[end + 1..]));
     }
-    let value = token(text);
+    let value = first_word(text);
     if is_option(value) || value == "--" {
         return Err(option.lacks_value(value));
     }

@@ -4,12 +4,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::changes::changes;
 use super::drafts::{Drafts, Left};
 use super::steps::{Steps, Terms, unmerged};
 use crate::engine::git::{GitFault, GitStep};
-use crate::parse::git_changes::{
-    FileChange, FileChangeKind, changes as read, ignored as read_ignored,
-};
+use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk;
 use crate::world::process::unix;
 
@@ -34,101 +33,77 @@ pub struct CommitResult {
 const INDEX: &str = "crew.index.";
 /// The most names of git's folder that are looked at for files that a crew has left.
 const NAMES_MAX: usize = 10_000;
-/// Where crew writes in a checkout.
-const OURS: &str = ".claude/branches";
 /// The most that is read of a file of submodules, in bytes.
 const MODULES_BYTES: u64 = 1 << 20;
-const STATUS: [&str; 6] = [
-    "status",
-    "--porcelain=v2",
-    "-z",
-    "--no-renames",
-    "--untracked-files=all",
-    "--ignore-submodules=dirty",
-];
 
-/// What differs from the commit in a working tree, less what crew itself writes there.
-pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange>, GitFault> {
-    let printed = steps.printed(step, &STATUS)?;
-    let mut changes = read(&printed);
-    changes.retain(|change| !change.path.starts_with(OURS));
-    Ok(changes)
-}
-
-/// What is ignored in a working tree: files, and whole folders.
-pub(super) fn ignored(steps: &Steps<'_>) -> Result<Vec<PathBuf>, GitFault> {
-    let arguments = [&STATUS[..], &["--ignored=matching"]].concat();
-    Ok(read_ignored(&steps.printed(GitStep::Commit, &arguments)?))
-}
-
-/// Commits what differs. `drafts` are the user's; `None` takes them in.
-pub(super) fn commit(
-    steps: &Steps<'_>,
-    message: &str,
-    drafts: Option<&Drafts>,
-) -> Result<CommitResult, GitFault> {
-    let stand = steps.begin(GitStep::Commit)?;
-    let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
-    let mut paths = Paths::default();
-    let changes = changes(steps, GitStep::Commit)?;
-    if let Some(drafts) = drafts {
-        kept.left = drafts.left(steps, &changes)?;
-    }
-    for change in changes {
-        if change.kind == FileChangeKind::Unmerged {
-            return Err(unmerged(GitStep::Commit, &change.path.display().to_string()));
+impl Steps<'_> {
+    /// Commits what differs, staged or not, except crew's own files and `drafts`, the user's, that
+    /// are as they were; `None` takes those in.
+    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<CommitResult, GitFault> {
+        let stand = self.begin(GitStep::Commit)?;
+        let mut kept = CommitResult { branch: stand.branch.clone(), ..CommitResult::default() };
+        let mut paths = Paths::default();
+        let changes = changes(self, GitStep::Commit)?;
+        if let Some(drafts) = drafts {
+            kept.left = drafts.left(self, &changes)?;
         }
-        if drafts.is_some_and(|drafts| drafts.were_ignored(&change.path)) {
-            kept.ignored.push(change.path);
-            continue;
+        for change in changes {
+            if change.kind == FileChangeKind::Unmerged {
+                return Err(unmerged(GitStep::Commit, &change.path.display().to_string()));
+            }
+            if drafts.is_some_and(|drafts| drafts.were_ignored(&change.path)) {
+                kept.ignored.push(change.path);
+                continue;
+            }
+            let is_draft = drafts.is_some_and(|drafts| drafts.hold(&change.path));
+            if is_draft && drafts.is_some_and(|it| it.are_untouched(self.checkout(), &change.path))
+            {
+                continue;
+            }
+            let is_nested = match change.kind {
+                FileChangeKind::Repository => true,
+                FileChangeKind::Added => !is_submodule(self.checkout(), &change.path),
+                _ => false,
+            };
+            if is_nested {
+                kept.nested.push(change.path);
+                continue;
+            }
+            paths.add(&change);
+            if is_draft && !kept.taken.contains(&change.path) {
+                kept.taken.push(change.path);
+            }
         }
-        let is_draft = drafts.is_some_and(|drafts| drafts.hold(&change.path));
-        if is_draft && drafts.is_some_and(|it| it.are_untouched(steps.checkout(), &change.path)) {
-            continue;
+        if paths.gone.is_empty() && paths.there.is_empty() {
+            return Ok(kept);
         }
-        let is_nested = match change.kind {
-            FileChangeKind::Repository => true,
-            FileChangeKind::Added => !is_submodule(steps.checkout(), &change.path),
-            _ => false,
-        };
-        if is_nested {
-            kept.nested.push(change.path);
-            continue;
+        let beside = Beside::new(self);
+        beside.well(&["read-tree", stand.head.as_deref().unwrap_or("--empty")])?;
+        paths.update(|arguments, input| beside.fed(arguments, input))?;
+        let tree = id(&beside.well(&["write-tree"])?);
+        if stand.tree.as_deref() == Some(&*tree) {
+            kept.taken.clear();
+            return Ok(kept);
         }
-        paths.add(&change);
-        if is_draft && !kept.taken.contains(&change.path) {
-            kept.taken.push(change.path);
+        let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
+        arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
+        let commit = id(&beside.fed(&arguments, message.as_bytes())?);
+        let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
+        let before = stand.head.as_deref().unwrap_or_default();
+        self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
+        // After the branch has it, and both or neither: what one of them lacks would look staged.
+        if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input)) {
+            let back = match before {
+                "" => vec!["update-ref", "-d", "HEAD", &commit],
+                before => vec!["update-ref", "HEAD", before, &commit],
+            };
+            let _ = self.to_the_end().well(GitStep::Commit, &back);
+            return Err(fault);
         }
+        kept.commit =
+            Some(self.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
+        Ok(kept)
     }
-    if paths.gone.is_empty() && paths.there.is_empty() {
-        return Ok(kept);
-    }
-    let beside = Beside::new(steps);
-    beside.well(&["read-tree", stand.head.as_deref().unwrap_or("--empty")])?;
-    paths.update(|arguments, input| beside.fed(arguments, input))?;
-    let tree = id(&beside.well(&["write-tree"])?);
-    if stand.tree.as_deref() == Some(&*tree) {
-        kept.taken.clear();
-        return Ok(kept);
-    }
-    let mut arguments = vec!["commit-tree", &*tree, "-F", "-"];
-    arguments.extend(stand.head.iter().flat_map(|head| ["-p", head]));
-    let commit = id(&beside.fed(&arguments, message.as_bytes())?);
-    let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
-    let before = stand.head.as_deref().unwrap_or_default();
-    steps.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
-    // After the branch has it, and both or neither: what one of them lacks would look staged.
-    if let Err(fault) = paths.update(|arguments, input| steps.fed(arguments, input)) {
-        let back = match before {
-            "" => vec!["update-ref", "-d", "HEAD", &commit],
-            before => vec!["update-ref", "HEAD", before, &commit],
-        };
-        let _ = steps.to_the_end().well(GitStep::Commit, &back);
-        return Err(fault);
-    }
-    kept.commit =
-        Some(steps.well(GitStep::Commit, &["rev-parse", "--short", &commit])?.trim().to_owned());
-    Ok(kept)
 }
 
 /// The object that git names, among what it warned of.

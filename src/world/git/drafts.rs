@@ -9,7 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::commit::{changes, ignored};
+use super::changes::{changes, ignored};
 use super::git;
 use super::steps::Steps;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};

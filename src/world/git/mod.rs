@@ -2,6 +2,7 @@
 //! nothing that configuration names as a program is run: no file-system monitor, no hooks, no filters. What
 //! changes a repository is in `steps`.
 
+mod changes;
 mod command;
 pub mod commit;
 pub mod drafts;

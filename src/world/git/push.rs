@@ -22,8 +22,30 @@ struct Way {
     has_upstream: bool,
 }
 
-/// Pushes the branch that is checked out, if it is `own`.
-pub(super) fn push(
+impl Steps<'_> {
+    /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the
+    /// branch of its name at the only remote, or at `origin`, and follows that one from now on. What
+    /// crew `sent` before and has rebased since is replaced there, unless somebody else has pushed.
+    /// Where the loop `rebases`, no cure is a rebase back.
+    pub fn push(
+        &self,
+        branch: Option<&str>,
+        sent: Option<&Sent>,
+        rebases: bool,
+    ) -> Result<Pushed, GitFault> {
+        let stand = self.stand(GitStep::Push)?;
+        self.unchanged(GitStep::Push, &stand)?;
+        push(self, &stand, branch, sent, rebases)
+    }
+
+    /// What its remote was last seen to have of the branch that is checked out, if nothing of that
+    /// is missing here.
+    pub fn seen(&self) -> Option<Sent> {
+        seen(self, &self.stand(GitStep::Push).ok()?)
+    }
+}
+
+fn push(
     steps: &Steps<'_>,
     stand: &Stand,
     own: Option<&str>,
@@ -71,8 +93,7 @@ pub(super) fn push(
     })
 }
 
-/// What its remote was last seen to have of the branch, if that is below what is checked out.
-pub(super) fn seen(steps: &Steps<'_>, stand: &Stand) -> Option<Sent> {
+fn seen(steps: &Steps<'_>, stand: &Stand) -> Option<Sent> {
     let Way { remote, target: branch, .. } = way(steps, stand).ok()?;
     let name = format!("refs/remotes/{remote}/{branch}^{{commit}}");
     let commit = git(steps.checkout(), &["rev-parse", "--verify", "--quiet", &name])?;

@@ -2,7 +2,7 @@
 //! undone, so that the working tree is as it was.
 
 use super::staged::Staged;
-use super::steps::{Said, Steps, Terms};
+use super::steps::{Said, Steps, Terms, unmerged};
 use super::{git, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
@@ -10,8 +10,24 @@ use crate::parse::git::in_the_way;
 /// What git says, with exit status 0, of changes that no longer fit.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
-/// Rebases onto `onto`, if that has commits which this branch lacks.
-pub(super) fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
+impl Steps<'_> {
+    /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this
+    /// branch lacks, and if `branch` is what is checked out. Nothing is fetched. What is not
+    /// committed is set aside meanwhile. A conflict undoes it all.
+    pub fn rebase(&self, branch: Option<&str>, onto: &str) -> Result<Rebased, GitFault> {
+        let stand = self.begin(GitStep::Rebase)?;
+        if stand.branch.as_deref() != branch {
+            return Err(another(stand.branch.as_deref(), branch));
+        }
+        let status = look(self.checkout()).unwrap_or_default();
+        match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
+            Some(entry) => Err(unmerged(GitStep::Rebase, &entry.path)),
+            None => rebase(self, onto),
+        }
+    }
+}
+
+fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
     let Some(tip) = commit(steps, onto) else {
         let cause = format!("there is no branch {onto}");
         let cure = "git branch --all lists them".to_owned();

@@ -8,13 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command::{Command, Setting};
-use super::commit::CommitResult;
-use super::drafts::Drafts;
+use super::git;
 use super::pin::{repository, stand};
-use super::{git, look};
-use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble, Pushed, Rebased};
+use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
 use crate::engine::record::contract::Place;
-use crate::engine::record::git_memory::Sent;
 use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess};
@@ -94,47 +91,6 @@ impl<'a> Steps<'a> {
         stand(self.place, step)
     }
 
-    /// Commits what differs, staged before or not, but for crew's own files and for `drafts` that are as they were;
-    /// `None` takes those in.
-    pub fn commit(&self, message: &str, drafts: Option<&Drafts>) -> Result<CommitResult, GitFault> {
-        super::commit::commit(self, message, drafts)
-    }
-
-    /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the branch of its
-    /// name at the only remote, or at `origin`, and follows that one from now on. What crew `sent` before and has
-    /// rebased since is replaced there, unless somebody else has pushed.
-    /// Where the loop `rebases`, no cure is a rebase back.
-    pub fn push(
-        &self,
-        branch: Option<&str>,
-        sent: Option<&Sent>,
-        rebases: bool,
-    ) -> Result<Pushed, GitFault> {
-        let stand = self.stand(GitStep::Push)?;
-        self.unchanged(GitStep::Push, &stand)?;
-        super::push::push(self, &stand, branch, sent, rebases)
-    }
-
-    /// What its remote was last seen to have of the branch that is checked out, if nothing of that is lacking here.
-    pub fn seen(&self) -> Option<Sent> {
-        super::push::seen(self, &self.stand(GitStep::Push).ok()?)
-    }
-
-    /// Rebases onto `onto`, a branch or any other name of a commit, if that has commits which this branch
-    /// lacks, and if `branch` is what is checked out. Nothing is fetched. What is not committed is set aside
-    /// meanwhile. A conflict undoes it all.
-    pub fn rebase(&self, branch: Option<&str>, onto: &str) -> Result<Rebased, GitFault> {
-        let stand = self.begin(GitStep::Rebase)?;
-        if stand.branch.as_deref() != branch {
-            return Err(super::rebase::another(stand.branch.as_deref(), branch));
-        }
-        let status = look(self.checkout()).unwrap_or_default();
-        match status.entries.iter().find(|entry| entry.line.starts_with("u ")) {
-            Some(entry) => Err(unmerged(GitStep::Rebase, &entry.path)),
-            None => super::rebase::rebase(self, onto),
-        }
-    }
-
     /// Nothing may be under way, and no program may have been planted.
     pub(super) fn begin(&self, step: GitStep) -> Result<Stand, GitFault> {
         let stand = self.stand(step)?;
@@ -162,7 +118,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Where a push goes concerns the push alone.
-    fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
+    pub(super) fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
         let now = trusted(self.checkout()).map(|trusted| trusted.0).unwrap_or_default();
         let before = &self.trusted.0;
         let new = now.iter().filter(|setting| !before.contains(setting));

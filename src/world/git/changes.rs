@@ -1,0 +1,32 @@
+//! What differs from the commit in a working tree, and what is ignored there, as `git status` lists it.
+
+use std::path::PathBuf;
+
+use super::steps::Steps;
+use crate::engine::git::{GitFault, GitStep};
+use crate::parse::git_changes::{FileChange, changes as read, ignored as read_ignored};
+
+/// Where crew writes in a checkout.
+const OURS: &str = ".claude/branches";
+const STATUS: [&str; 6] = [
+    "status",
+    "--porcelain=v2",
+    "-z",
+    "--no-renames",
+    "--untracked-files=all",
+    "--ignore-submodules=dirty",
+];
+
+/// What differs from the commit in a working tree, less what crew itself writes there.
+pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange>, GitFault> {
+    let printed = steps.printed(step, &STATUS)?;
+    let mut changes = read(&printed);
+    changes.retain(|change| !change.path.starts_with(OURS));
+    Ok(changes)
+}
+
+/// What is ignored in a working tree: files, and whole folders.
+pub(super) fn ignored(steps: &Steps<'_>) -> Result<Vec<PathBuf>, GitFault> {
+    let arguments = [&STATUS[..], &["--ignored=matching"]].concat();
+    Ok(read_ignored(&steps.printed(GitStep::Commit, &arguments)?))
+}
