@@ -9,7 +9,7 @@ use crate::cli::DriveArgs;
 use crate::drive::run::handover::take;
 use crate::exit::Exit;
 use crate::parse::arguments::RunOptions;
-use crate::world::process::unix::Signals;
+use crate::world::process::signals::Signals;
 
 /// Takes the loop and drives it.
 pub fn drive(arguments: &DriveArgs) -> Result<Exit> {

@@ -14,7 +14,7 @@ use crate::engine::events::{EventSink, RunEvent};
 use crate::exit::Exit;
 use crate::parse::arguments::ResumeArgs;
 use crate::world::env;
-use crate::world::process::unix::Signals;
+use crate::world::process::signals::Signals;
 
 /// Takes the loop that is meant into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {

@@ -17,7 +17,7 @@ use crate::parse::arguments::{MannerArgs, RunArgs, RunOptions, UsageError};
 use crate::prompts::procedures as prompts;
 use crate::report::dry_run;
 use crate::world::env;
-use crate::world::process::unix::Signals;
+use crate::world::process::signals::Signals;
 use crate::world::store::home::Home;
 use crate::world::store::logs;
 

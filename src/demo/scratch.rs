@@ -2,6 +2,7 @@
 //! doors to git and to crew's own hooks. Nothing of the user's environment but `PATH` enters it, and the
 //! folder goes when the value does.
 
+use crate::world::process::signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use super::agent::{BROKEN, LIBRARY, TESTS, TESTS_TEXT, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{self, ExitCause, ProcessSpec, unix};
+use crate::world::process::{self, ExitCause, ProcessSpec};
 
 /// The longest any child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -35,7 +36,7 @@ impl Scratch {
     /// Makes the folder.
     pub fn make() -> Result<Self> {
         // Before the folder is there, so that no signal can leave it behind.
-        let ended = unix::end_requested()?;
+        let ended = signals::end_requested()?;
         let crew = text(&env::program().context("cannot tell which program this is")?)?;
         let parent = env::temporary_folder();
         let root = disk::make_scratch_folder(&parent, env::random())?;

@@ -20,7 +20,7 @@ use crate::engine::record::owner::{Driver, Life, Owner, SessionMemory};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::{disk, room};
-use crate::world::process::unix;
+use crate::world::process::identity;
 use crate::world::store::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT, view, wakes};
 use crate::world::{clock, env, environment, host};
@@ -35,7 +35,7 @@ pub struct NewOwner {
 impl NewOwner {
     /// A session: the client's process and the session's own id.
     pub fn session(hook: &Hook<'_>) -> Result<Self> {
-        let process = unix::client(|hooks, above| hook.client.is_owner(hooks, above));
+        let process = identity::client(|hooks, above| hook.client.is_owner(hooks, above));
         let owner = Owner {
             driver: Driver::Session,
             session_id: hook.session_id.clone(),
@@ -65,7 +65,7 @@ pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
 
 /// This very process as an owner.
 pub fn myself() -> Result<Owner> {
-    let process = unix::myself().context("cannot tell which process this is")?;
+    let process = identity::myself().context("cannot tell which process this is")?;
     let search_path = env::text("PATH");
     let host = host::host();
     let (session_id, client) = (None, None);

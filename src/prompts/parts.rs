@@ -7,7 +7,7 @@ use handlebars::Template;
 
 use super::source::{Files, Source};
 use super::templates::TemplateReader;
-use super::variables::Variable;
+use super::variables::PromptVariable;
 use crate::engine::record::run::{Fragment, Recipe};
 
 /// The phases of a prompt, in their order.
@@ -63,12 +63,12 @@ pub enum PromptPiece {
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
     phases: Vec<(Phase, Vec<PromptPiece>)>,
-    wanted: BTreeSet<Variable>,
+    wanted: BTreeSet<PromptVariable>,
 }
 
 impl Parts {
     /// The variables that its templates name: what nobody names need not be looked at.
-    pub fn wanted(&self) -> &BTreeSet<Variable> {
+    pub fn wanted(&self) -> &BTreeSet<PromptVariable> {
         &self.wanted
     }
 

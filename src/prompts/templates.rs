@@ -12,7 +12,7 @@ use handlebars::template::{
 
 use super::nesting;
 use super::source::{Files, Source};
-use super::variables::{Meaning, Variable, VariableKind, named};
+use super::variables::{Meaning, PromptVariable, VariableKind, named};
 
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
@@ -35,7 +35,7 @@ pub struct TemplateReader<'files> {
     includes: usize,
     bytes: usize,
     /// The variables named so far.
-    pub wanted: BTreeSet<Variable>,
+    pub wanted: BTreeSet<PromptVariable>,
 }
 
 /// What the names at one place of a template mean.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::json::SCHEMA;
-use crate::engine::doctor::{Client, DoctorFacts, Finding, Severity};
+use crate::engine::doctor::{ClientCheck, DoctorFacts, Finding, Severity};
 use crate::engine::text::count;
 
 /// What was looked at, every finding with its fix, and the sum.
@@ -36,9 +36,9 @@ pub fn page(facts: &DoctorFacts, findings: &[Finding]) -> String {
 
 fn looked_at(facts: &DoctorFacts) -> [(&'static str, String); 3] {
     let client = match &facts.client {
-        Client::Absent => "none".to_owned(),
-        Client::Silent(_) => "does not answer".to_owned(),
-        Client::Present { program, version } => {
+        ClientCheck::Absent => "none".to_owned(),
+        ClientCheck::Silent(_) => "does not answer".to_owned(),
+        ClientCheck::Present { program, version } => {
             format!("{} {version}, {}", facts.product.name, program.display())
         }
     };
@@ -50,7 +50,7 @@ fn looked_at(facts: &DoctorFacts) -> [(&'static str, String); 3] {
 /// The same for programs.
 pub fn json(facts: &DoctorFacts, findings: &[Finding]) -> Value {
     let version = match &facts.client {
-        Client::Present { version, .. } => Some(version.to_string()),
+        ClientCheck::Present { version, .. } => Some(version.to_string()),
         _ => None,
     };
     let all = findings.iter().map(|finding| {

@@ -34,17 +34,26 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
     }
     match what.parse() {
         Ok(number) => Err(std::io::Error::from_raw_os_error(number)),
-        Err(_) => super::process::unix::kill_myself(),
+        Err(_) => die(),
     }
+}
+
+/// Ends this process at once, as a crash would.
+#[cfg(debug_assertions)]
+fn die() -> ! {
+    use rustix::process::{Signal, getpid, kill_process};
+    let _ = kill_process(getpid(), Signal::KILL);
+    std::process::abort()
 }
 
 /// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, so that a race shows itself.
 #[cfg(debug_assertions)]
+#[expect(clippy::disallowed_methods, reason = "the clock asks this file for its jump")]
 fn delay() {
     let most = super::env::text("CREW_DELAY_MS").and_then(|text| text.parse::<u64>().ok());
     if let Some(most) = most.filter(|most| *most > 0) {
         let share = super::env::random() % most / POINTS.len() as u64;
-        super::clock::sleep(std::time::Duration::from_millis(share));
+        std::thread::sleep(std::time::Duration::from_millis(share));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, Plugin, Version};
+use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 
 /// The version in "2.1.330 (Claude Code)".
 pub fn client_version(text: &str) -> Option<Version> {
@@ -30,16 +30,16 @@ pub fn manifest_version(text: &str) -> Option<String> {
 }
 
 /// The plugins the client has installed; an error when it said something else.
-pub fn plugins(text: &str) -> Result<Vec<Plugin>, String> {
+pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
     let plugins: Vec<Map<String, Value>> =
         serde_json::from_str(text).map_err(|error| format!("no list of plugins ({error})"))?;
     Ok(plugins.iter().filter_map(plugin).collect())
 }
 
-fn plugin(fields: &Map<String, Value>) -> Option<Plugin> {
+fn plugin(fields: &Map<String, Value>) -> Option<PluginCheck> {
     let text = |name: &str| fields.get(name).and_then(Value::as_str);
     let errors = fields.get("errors").and_then(Value::as_array).into_iter().flatten();
-    Some(Plugin {
+    Some(PluginCheck {
         id: text("id")?.to_owned(),
         scope: text("scope").unwrap_or("user").to_owned(),
         enabled: fields.get("enabled").and_then(Value::as_bool).unwrap_or(true),
@@ -51,7 +51,7 @@ fn plugin(fields: &Map<String, Value>) -> Option<Plugin> {
 
 /// Where the client gets crew's marketplace from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum MarketplaceSource {
     /// A folder of this machine, which it reads in place.
     Folder(PathBuf),
     /// Anything else, in the client's words.
@@ -59,7 +59,7 @@ pub enum Source {
 }
 
 /// The source of the marketplace `crew`, if the client knows one.
-pub fn marketplace(text: &str) -> Result<Option<Source>, String> {
+pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
     let all: Vec<Map<String, Value>> =
         serde_json::from_str(text).map_err(|error| format!("no list of marketplaces ({error})"))?;
     let text = |fields: &Map<String, Value>, name: &str| {
@@ -67,8 +67,8 @@ pub fn marketplace(text: &str) -> Result<Option<Source>, String> {
     };
     let ours = all.iter().find(|fields| text(fields, "name").as_deref() == Some(NAME));
     Ok(ours.map(|fields| match (text(fields, "source").as_deref(), text(fields, "path")) {
-        (Some("directory"), Some(path)) => Source::Folder(path.into()),
-        _ => Source::Elsewhere(
+        (Some("directory"), Some(path)) => MarketplaceSource::Folder(path.into()),
+        _ => MarketplaceSource::Elsewhere(
             ["repo", "url", "source"].iter().find_map(|it| text(fields, it)).unwrap_or_default(),
         ),
     }))
@@ -141,9 +141,15 @@ mod tests {
     #[test]
     fn a_marketplace_is_a_folder_or_somewhere_else() {
         let folder = r#"[{"name":"crew","source":"directory","path":"/data/crew/plugin"}]"#;
-        assert_eq!(marketplace(folder), Ok(Some(Source::Folder("/data/crew/plugin".into()))));
+        assert_eq!(
+            marketplace(folder),
+            Ok(Some(MarketplaceSource::Folder("/data/crew/plugin".into())))
+        );
         let fetched = r#"[{"name":"zed"},{"name":"crew","source":"github","repo":"a/crew"}]"#;
-        assert_eq!(marketplace(fetched), Ok(Some(Source::Elsewhere("a/crew".to_owned()))));
+        assert_eq!(
+            marketplace(fetched),
+            Ok(Some(MarketplaceSource::Elsewhere("a/crew".to_owned())))
+        );
         assert_eq!(marketplace("[]"), Ok(None));
     }
 

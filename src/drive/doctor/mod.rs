@@ -10,19 +10,20 @@ use serde_json::Value;
 use super::end::owner_is_gone;
 use crate::clients::claude::contents::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{
-    Source, client_version, crew_version, manifest_version, marketplace, plugins, settings,
+    MarketplaceSource, client_version, crew_version, manifest_version, marketplace, plugins,
+    settings,
 };
 use crate::clients::claude::setup::{PLUGINS_DATA, PRODUCT, config_folder, settings_files};
 use crate::clients::spelling::going_on;
 use crate::engine::doctor::{
-    Client, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, LoopTrouble,
-    NAME, PLUGIN, Plugin, Program,
+    ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, LoopTrouble,
+    NAME, PLUGIN, PluginCheck, Program,
 };
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
-use crate::world::process::unix;
+use crate::world::process::identity;
 use crate::world::store::home::Home;
 use crate::world::{client, clock, env, git, store};
 
@@ -59,22 +60,27 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
     }
 }
 
-fn the_client(here: &Path, named: Option<&Path>) -> (Option<PathBuf>, Client) {
-    let Some(program) = client::find(named, PRODUCT.program) else { return (None, Client::Absent) };
+fn the_client(here: &Path, named: Option<&Path>) -> (Option<PathBuf>, ClientCheck) {
+    let Some(program) = client::find(named, PRODUCT.program) else {
+        return (None, ClientCheck::Absent);
+    };
     let client = match client::ask(&program, &["--version"], here) {
-        Err(error) => Client::Silent(format!("{error:#}")),
+        Err(error) => ClientCheck::Silent(format!("{error:#}")),
         Ok(text) => match client_version(&text) {
-            Some(version) => Client::Present { program: program.clone(), version },
-            None => Client::Silent(format!("`{} --version` says {text:?}", program.display())),
+            Some(version) => ClientCheck::Present { program: program.clone(), version },
+            None => ClientCheck::Silent(format!("`{} --version` says {text:?}", program.display())),
         },
     };
-    let answers = matches!(client, Client::Present { .. });
+    let answers = matches!(client, ClientCheck::Present { .. });
     (answers.then_some(program), client)
 }
 
 /// The folder the client reads the plugin from: a folder of this machine, or the client's own copy.
-fn the_folder(source: Option<Source>, plugins: Option<&[Plugin]>) -> Option<PathBuf> {
-    if let Some(Source::Folder(folder)) = source {
+fn the_folder(
+    source: Option<MarketplaceSource>,
+    plugins: Option<&[PluginCheck]>,
+) -> Option<PathBuf> {
+    if let Some(MarketplaceSource::Folder(folder)) = source {
         return Some(folder);
     }
     let ours = plugins?.iter().filter(|plugin| plugin.id == PLUGIN);
@@ -229,7 +235,7 @@ fn the_leftovers(home: &Home) -> Vec<PathBuf> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let writer = name.strip_suffix(".tmp").and_then(|name| name.rsplit_once('.'));
         let writer = writer.and_then(|(_, pid)| pid.parse().ok());
-        writer.is_some_and(|pid| unix::identity(pid).is_none())
+        writer.is_some_and(|pid| identity::identity(pid).is_none())
     });
     left.map(|path| home.root().join(path)).collect()
 }

@@ -23,7 +23,7 @@ use crate::engine::usage::Usage;
 use crate::engine::words::handoff::{Since, file_name, page};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
-use crate::world::process::{descendants, groups, unix};
+use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::view::{self, ViewState};
 use crate::world::store::{self, LOCK_WAIT, StoreError, wakes};
@@ -100,7 +100,7 @@ fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
 /// machine can be ended here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = &record.state.owner;
-    let is_another = || unix::myself().is_none_or(|me| !is(owner, &me));
+    let is_another = || identity::myself().is_none_or(|me| !is(owner, &me));
     match life(owner) {
         Life::Gone => false,
         Life::Alive => record.driver() == Driver::Process && is_another(),
@@ -110,7 +110,7 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
 
 /// What can be said from here of an owner's process.
 pub fn life(owner: &Owner) -> Life {
-    owner.life(host::host().as_ref(), unix::is_alive)
+    owner.life(host::host().as_ref(), identity::is_alive)
 }
 
 /// Whether an owner is this very process.
@@ -316,7 +316,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
 /// Waits for the crew of a run that is over, which may still commit and push, and refuses where it stays.
 pub fn let_end(record: &Loop) -> Result<()> {
     let owner = &record.state.owner;
-    let is_mine = || unix::myself().is_some_and(|me| is(owner, &me));
+    let is_mine = || identity::myself().is_some_and(|me| is(owner, &me));
     if record.is_live() || record.driver() == Driver::Session || is_mine() {
         return Ok(());
     }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::clients::claude::plugin::{self, Source};
+use crate::clients::claude::plugin::{self, MarketplaceSource};
 use crate::clients::claude::setup::PRODUCT;
-use crate::engine::doctor::{NAME, PLUGIN, Plugin, shell_word};
+use crate::engine::doctor::{NAME, PLUGIN, PluginCheck, shell_word};
 use crate::world::files::disk;
 use crate::world::{client, env};
 
@@ -80,7 +80,7 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
     let client = client::find(named, PRODUCT.program)
         .ok_or_else(|| no_client("nothing was written", &commands))?;
     let here = env::current_folder()?;
-    if let Some(Source::Folder(own)) = known_source(&client, &here)? {
+    if let Some(MarketplaceSource::Folder(own)) = known_source(&client, &here)? {
         bail!(
             "this machine has crew's marketplace from {}, and the client keeps one source for a name\n\
              hint: write this into .claude/settings.json yourself:\n{:#}",
@@ -109,7 +109,7 @@ fn public(address: &str) -> Result<String> {
     Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
 }
 
-fn known_source(client: &Path, here: &Path) -> Result<Option<Source>> {
+fn known_source(client: &Path, here: &Path) -> Result<Option<MarketplaceSource>> {
     let said = client::ask(client, &["plugin", "marketplace", "list", "--json"], here)?;
     plugin::marketplace(&said).map_err(anyhow::Error::msg)
 }
@@ -145,7 +145,7 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
     };
     let here = env::current_folder()?;
     let ours = match known_source(&client, &here)? {
-        Some(Source::Folder(from)) => from == folder || same(&from, &folder),
+        Some(MarketplaceSource::Folder(from)) => from == folder || same(&from, &folder),
         _ => false,
     };
     let mut shared = Vec::new();
@@ -169,7 +169,7 @@ fn same(one: &Path, other: &Path) -> bool {
 
 /// Has the client forget one installation of this person's. One that a repository's own settings ask for
 /// is others' too: it is left, and named.
-fn forget(client: &Path, plugin: &Plugin, here: &Path) -> Result<Option<PathBuf>> {
+fn forget(client: &Path, plugin: &PluginCheck, here: &Path) -> Result<Option<PathBuf>> {
     let folder = plugin.project.as_deref().unwrap_or(here);
     if plugin.scope == InstallScope::Project.label() {
         return Ok(Some(folder.to_owned()));

@@ -15,7 +15,7 @@ use crate::engine::record::contract::Check;
 use crate::engine::record::{CheckMemory, Loop, Status};
 use crate::engine::text::tail_of;
 use crate::world::files::fingerprint::fingerprint;
-use crate::world::process::unix::Signals;
+use crate::world::process::signals::Signals;
 use crate::world::store::home::Home;
 use crate::world::{clock, store};
 

@@ -31,7 +31,7 @@ use crate::engine::record::outcome::Outcome;
 use crate::engine::record::run::{LoopMoment, Run};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::world::git;
-use crate::world::process::unix::Signals;
+use crate::world::process::signals::Signals;
 use crate::world::process::{awake, descendants};
 use crate::world::store::home::Home;
 use crate::world::store::view;

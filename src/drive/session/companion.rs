@@ -2,6 +2,7 @@
 //! client's cap does not count. It never guesses; it waits until the boundary takes its file away or turns
 //! it into a ticket, and only a ticket that is still valid wakes the agent.
 
+use crate::world::process::signals;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt;
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::process::unix;
+use crate::world::process::identity;
 use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::wakes::{self, WakeFile};
 use crate::world::store::{self, LOCK_WAIT, StoreError, view};
@@ -32,7 +33,7 @@ const LOOK_EVERY: u32 = 10;
 /// Beside a stop: waits for a ticket. The words to wake the agent with, or `None` to go quietly.
 pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
     let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
-    let Some(me) = unix::myself() else { return Ok(None) };
+    let Some(me) = identity::myself() else { return Ok(None) };
     let file = wakes::register(home, session_id, &me)?;
     serve(home, &id, hook, &file)
 }
@@ -41,7 +42,7 @@ pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
 /// the ticket, this process takes it over.
 pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
     let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
-    let Some(me) = unix::myself() else { return Ok(None) };
+    let Some(me) = identity::myself() else { return Ok(None) };
     let held = store::hold(home, &id, LOCK_WAIT)?;
     let record = held.load()?;
     if record.state.due.is_none() || wakes::is_held(home, session_id) {
@@ -72,7 +73,7 @@ fn is_live_here(record: &Loop, hook: &Hook<'_>) -> bool {
 
 /// Waits on a companion's file until it is taken away, or its ticket is due.
 pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
-    let ended = unix::end_requested()?;
+    let ended = signals::end_requested()?;
     let (mut step, mut looks) = (STEP, 0_u32);
     loop {
         let longest = match wakes::read(file)? {

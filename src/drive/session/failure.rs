@@ -16,7 +16,7 @@ use crate::engine::claim::Claim;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::parse::api_error;
 use crate::world::files::disk;
-use crate::world::process::unix;
+use crate::world::process::identity;
 use crate::world::store::home::Home;
 use crate::world::store::{view, wakes};
 use crate::world::{clock, env};
@@ -46,7 +46,7 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, None);
     let _ = view::write(&after);
-    match (boundary.decision, unix::myself()) {
+    match (boundary.decision, identity::myself()) {
         (Decision::Continue | Decision::Wait { .. }, Some(me)) => {
             let file = wakes::register(home, session_id, &me)?;
             wakes::hand_over(&file, &ticket(&after))?;

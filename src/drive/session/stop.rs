@@ -1,6 +1,7 @@
 //! The session driver's boundary: the client says that the agent is about to stop. Either the loop goes
 //! on in this very turn, or the stop is let through; when in doubt it is let through.
 
+use crate::world::process::signals;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -24,7 +25,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::process::unix;
+use crate::world::process::identity;
 use crate::world::store::home::{Home, hash, read_pointer};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
 use crate::world::store::{self, Held, LOCK_WAIT, view};
@@ -155,7 +156,7 @@ fn answer(
 /// Runs what is worth running. `None` when the client has ended this hook: then nothing is known, and
 /// nothing is recorded.
 pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Result<Option<Facts>> {
-    let ended = unix::end_requested()?;
+    let ended = signals::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
     let gather =
@@ -182,7 +183,7 @@ fn goes_on(foreseen: &Decision) -> bool {
 /// A stop is ours when it comes from the session and the very client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
-    let client = || unix::client(|hooks, above| hook.client.is_owner(hooks, above));
+    let client = || identity::client(|hooks, above| hook.client.is_owner(hooks, above));
     hook.session_id.is_some()
         && owner.session_id == hook.session_id
         && client().is_some_and(|client| is(owner, &client))
@@ -193,7 +194,8 @@ pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
 /// hooks of a stop together. A later stop comes at least one answer of the model later.
 fn is_same_stop(record: &Loop, digest: &str) -> bool {
     let Some(mark) = &record.state.session.last_stop else { return false };
-    mark.digest == digest && unix::started_ms().is_some_and(|started| started <= mark.recorded_ms)
+    mark.digest == digest
+        && identity::started_ms().is_some_and(|started| started <= mark.recorded_ms)
 }
 
 fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
@@ -269,8 +271,8 @@ fn await_wake(
     file: &Path,
     pid: i32,
 ) -> Result<StopResult> {
-    if let Some(companion) = unix::identity(pid) {
-        let reaped = || unix::is_reaped(&companion).then_some(());
+    if let Some(companion) = identity::identity(pid) {
+        let reaped = || identity::is_reaped(&companion).then_some(());
         if Deadline::after(COMPANION_WAIT).poll(Duration::from_millis(2), reaped).is_some() {
             clock::sleep(WAKE_TAKEN);
         }

@@ -35,7 +35,7 @@ use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::meant;
 use crate::world::files::disk;
-use crate::world::process::unix::Signals;
+use crate::world::process::signals::Signals;
 use crate::world::store::home::Home;
 use crate::world::store::{self, view};
 use crate::world::{clock, env, git};

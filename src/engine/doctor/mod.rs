@@ -84,9 +84,9 @@ pub struct DoctorFacts {
     pub product: &'static Product,
     /// Of the crew that looks.
     pub version: String,
-    pub client: Client,
+    pub client: ClientCheck,
     /// The plugins the client tells of, for the folder looked from; `None` when it told nothing.
-    pub plugins: Option<Vec<Plugin>>,
+    pub plugins: Option<Vec<PluginCheck>>,
     /// The folder the client reads crew's plugin from.
     pub folder: Option<Folder>,
     pub settings: Vec<ClientSettings>,
@@ -107,7 +107,7 @@ pub struct DoctorFacts {
 
 /// The client's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Client {
+pub enum ClientCheck {
     Absent,
     /// It is there and does not say its version.
     Silent(String),
@@ -129,7 +129,7 @@ impl std::fmt::Display for Version {
 
 /// A plugin that the client has installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plugin {
+pub struct PluginCheck {
     /// `name@marketplace`.
     pub id: String,
     /// `user`, `project` or `local`.

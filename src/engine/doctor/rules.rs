@@ -6,7 +6,9 @@ use std::path::Path;
 use super::Finding;
 use super::Severity;
 use super::Severity::{Broken, Note, Warning};
-use super::{Client, DoctorFacts, LoopTrouble, NAME, PLUGIN, Plugin, Product, Program, shell_word};
+use super::{
+    ClientCheck, DoctorFacts, LoopTrouble, NAME, PLUGIN, PluginCheck, Product, Program, shell_word,
+};
 
 /// A cap of this or less leaves no room for a tool-less iteration.
 const TOO_SMALL_CAP: i64 = 2;
@@ -24,7 +26,7 @@ pub(super) fn add(
 pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Product { name, program, oldest, newest_tried, older_lacks, .. } = facts.product;
     match &facts.client {
-        Client::Absent if facts.own.agent.is_some() => add(
+        ClientCheck::Absent if facts.own.agent.is_some() => add(
             all,
             "client-missing",
             Note,
@@ -34,7 +36,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             ),
             format!("none is needed, unless you want loops in {name}'s sessions"),
         ),
-        Client::Absent => add(
+        ClientCheck::Absent => add(
             all,
             "client-missing",
             Broken,
@@ -44,21 +46,21 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
                  another agent under [agent] in ~/.config/crew/config.toml"
             ),
         ),
-        Client::Silent(why) => add(
+        ClientCheck::Silent(why) => add(
             all,
             "client-silent",
             Broken,
             format!("the client does not answer: {why}"),
             format!("run `{program} --version`, and install {name} again if that fails too"),
         ),
-        Client::Present { version, .. } if version < oldest => add(
+        ClientCheck::Present { version, .. } if version < oldest => add(
             all,
             "client-too-old",
             Broken,
             format!("{name} {version} is older than {oldest}: its hooks cannot go on with a loop"),
             format!("{program} update"),
         ),
-        Client::Present { version, .. } if version < newest_tried => add(
+        ClientCheck::Present { version, .. } if version < newest_tried => add(
             all,
             "client-older",
             Note,
@@ -67,11 +69,11 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
                 "{program} update; until then Esc, or crew pause and crew cancel in another terminal"
             ),
         ),
-        Client::Present { .. } => {}
+        ClientCheck::Present { .. } => {}
     }
 }
 
-fn is_crew(plugin: &Plugin) -> bool {
+fn is_crew(plugin: &PluginCheck) -> bool {
     plugin.id.split('@').next() == Some(NAME)
 }
 

@@ -3,8 +3,8 @@
 use super::Severity;
 use super::findings::findings;
 use super::{
-    Client, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, LoopTrouble, Own, PLUGIN,
-    Plugin, Product, Program, Version, shell_word,
+    ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, LoopTrouble, Own,
+    PLUGIN, PluginCheck, Product, Program, Version, shell_word,
 };
 use crate::engine::record::LoopId;
 
@@ -23,7 +23,7 @@ fn healthy() -> DoctorFacts {
     DoctorFacts {
         product: &PRODUCT,
         version: "0.1.0".to_owned(),
-        client: Client::Present { program: "/bin/claude".into(), version: Version(2, 1, 330) },
+        client: ClientCheck::Present { program: "/bin/claude".into(), version: Version(2, 1, 330) },
         plugins: Some(vec![plugin(PLUGIN)]),
         folder: Some(Folder {
             path: "/data/crew/plugin".into(),
@@ -52,8 +52,8 @@ fn healthy() -> DoctorFacts {
     }
 }
 
-fn plugin(id: &str) -> Plugin {
-    Plugin {
+fn plugin(id: &str) -> PluginCheck {
+    PluginCheck {
         id: id.to_owned(),
         scope: "user".to_owned(),
         enabled: true,
@@ -63,8 +63,8 @@ fn plugin(id: &str) -> Plugin {
     }
 }
 
-fn disabled() -> Plugin {
-    Plugin { enabled: false, ..plugin(PLUGIN) }
+fn disabled() -> PluginCheck {
+    PluginCheck { enabled: false, ..plugin(PLUGIN) }
 }
 
 fn subject(trouble: LoopTrouble) -> LoopFact {
@@ -80,13 +80,15 @@ type Fault = (&'static str, &'static str, fn(&mut DoctorFacts));
 
 /// The finding, a part of its fix, and the fault.
 const FAULTS: [Fault; 32] = [
-    ("client-missing", "install Claude Code", |it| it.client = Client::Absent),
-    ("client-silent", "claude --version", |it| it.client = Client::Silent("exit 127".to_owned())),
+    ("client-missing", "install Claude Code", |it| it.client = ClientCheck::Absent),
+    ("client-silent", "claude --version", |it| {
+        it.client = ClientCheck::Silent("exit 127".to_owned());
+    }),
     ("client-too-old", "claude update", |it| {
-        it.client = Client::Present { program: "/c".into(), version: Version(2, 1, 162) };
+        it.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 162) };
     }),
     ("client-older", "Esc", |it| {
-        it.client = Client::Present { program: "/c".into(), version: Version(2, 1, 197) };
+        it.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 197) };
     }),
     ("plugin-missing", "crew install", |it| it.plugins = Some(vec![plugin("other@market")])),
     ("plugin-given", "--plugin-dir", |it| {
@@ -174,7 +176,7 @@ fn the_worst_comes_first_and_a_client_that_told_nothing_is_one_finding() {
     let mut facts = healthy();
     facts.home.mode = Some(0o755);
     facts.cap = Some("0".to_owned());
-    facts.client = Client::Absent;
+    facts.client = ClientCheck::Absent;
     facts.plugins = None;
     facts.folder = None;
     let found = findings(&facts);

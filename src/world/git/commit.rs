@@ -10,7 +10,7 @@ use super::steps::{Steps, Terms, unmerged};
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk;
-use crate::world::process::unix;
+use crate::world::process::identity;
 
 /// What a commit came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -160,7 +160,7 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     fn new(steps: &'a Steps<'a>) -> Self {
         let folder = steps.folder();
-        clear(&folder, |pid| unix::identity(pid).is_none());
+        clear(&folder, |pid| identity::identity(pid).is_none());
         let me = std::process::id();
         let beside = Self { steps, index: folder.join(format!("{INDEX}{me}")) };
         beside.clear();

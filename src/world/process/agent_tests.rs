@@ -1,12 +1,13 @@
 //! Bad children, each in a process of its own that adopts what they leave behind: the other tests of this
 //! program have children too, which must not be ended with them.
 
+use crate::world::process::children;
 use std::path::PathBuf;
 
 use super::*;
 use crate::world::files::disk;
 use crate::world::process::alone::alone;
-use crate::world::process::{StopRequest, unix};
+use crate::world::process::{StopRequest, identity};
 
 /// What was seen of an agent.
 #[derive(Debug, Default)]
@@ -83,11 +84,11 @@ fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let ended = run(&spec, &terms, None, &mut seen).unwrap();
     let ids = std::fs::read_to_string(ids).unwrap();
     let left: Vec<&str> =
-        ids.lines().filter(|id| unix::identity(id.parse().unwrap()).is_some()).collect();
+        ids.lines().filter(|id| identity::identity(id.parse().unwrap()).is_some()).collect();
     assert_eq!(left, [""; 0], "processes of the child are left");
     assert!(ended.left_behind.is_empty());
     #[cfg(target_os = "linux")]
-    assert!(!unix::has_children());
+    assert!(!children::has_children());
     let log = disk::read_end(terms.log, 0, 64 << 10).unwrap().0;
     (ended, seen, log)
 }

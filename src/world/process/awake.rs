@@ -6,13 +6,13 @@
     reason = "a child that is no descendant, so that none of them is"
 )]
 
+use super::spawn;
 use std::io::{self, PipeReader, PipeWriter};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::unix;
 use crate::world::client;
 use crate::world::clock::Deadline;
 
@@ -55,7 +55,7 @@ fn start(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWriter>> {
     let mut command = Command::new("sh");
     command.args(["-c", APART, "sh", program]).args(arguments).current_dir("/");
     command.stdin(input).stdout(output).stderr(Stdio::null());
-    unix::leave_the_terminal(&mut command);
+    spawn::leave_the_terminal(&mut command);
     let deadline = Deadline::after(WITHIN);
     let mut shell = command.spawn()?;
     drop(command);

@@ -2,13 +2,15 @@
 //! ones in sessions of their own too, and so can end them. Elsewhere the system has no such thing: there only
 //! what stays in a child's group is ended with it, and the functions here find nothing.
 
+use super::children;
+use super::signals;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::unix::GroupSignal;
+use super::signals::GroupSignal;
 #[cfg(target_os = "linux")]
-use super::{table, unix};
+use super::{identity, table};
 #[cfg(target_os = "linux")]
 use crate::engine::record::LoopId;
 use crate::engine::record::owner::ProcessIdentity;
@@ -31,7 +33,7 @@ static ADOPTED: AtomicBool = AtomicBool::new(false);
 /// its children one after the other: what is left between two of them belongs to none. An error where the
 /// system has no such thing; then only groups are ended.
 pub fn adopt() -> io::Result<()> {
-    unix::become_subreaper()?;
+    children::become_subreaper()?;
     ADOPTED.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -44,11 +46,11 @@ pub fn are_adopted() -> bool {
 /// Reaps orphans that have ended, while the child `at_work` runs; it alone is left to its starter.
 pub fn reap(at_work: i32) {
     #[cfg(target_os = "linux")]
-    if are_adopted() && unix::has_ended_child() {
-        let me = unix::my_id();
+    if are_adopted() && children::has_ended_child() {
+        let me = identity::my_id();
         for (pid, row) in table::table() {
             if row.has_ended && row.parent == me && pid != at_work {
-                unix::reap(pid);
+                children::reap(pid);
             }
         }
     }
@@ -60,8 +62,8 @@ pub fn reap(at_work: i32) {
 /// waits for may run. Gives the ids of those that would not go, which only a broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
     #[cfg(target_os = "linux")]
-    if are_adopted() && unix::has_children() {
-        return end(|table| below(table, unix::my_id()), unix::has_children);
+    if are_adopted() && children::has_children() {
+        return end(|table| below(table, identity::my_id()), children::has_children);
     }
     Vec::new()
 }
@@ -74,7 +76,7 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
     {
         let mark = format!("CREW_LOOP={id}");
         let marked = |table: &Table| {
-            let above = above(table, unix::my_id());
+            let above = above(table, identity::my_id());
             let found = table.iter().filter(|(pid, row)| {
                 !row.has_ended && !above.contains(pid) && table::has_variable(*pid, &mark)
             });
@@ -97,7 +99,7 @@ pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
     {
         let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
         let table = table::table();
-        let above = above(&table, unix::my_id());
+        let above = above(&table, identity::my_id());
         let mut found: Vec<String> = Vec::new();
         for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
             let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
@@ -127,11 +129,11 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
     let mut asked: Vec<(i32, String)> = Vec::new();
     loop {
         let table = table::table();
-        let me = unix::my_id();
+        let me = identity::my_id();
         let (ended, left): (Table, Table) =
             find(&table).into_iter().partition(|(_, row)| row.has_ended);
         for (pid, _) in ended.iter().filter(|(_, row)| row.parent == me) {
-            unix::reap(*pid);
+            children::reap(*pid);
         }
         if last.passed() || (left.is_empty() && !is_unseen()) {
             return left.into_iter().map(|(pid, _)| pid).collect();
@@ -139,9 +141,9 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
         for (pid, row) in left {
             let this = (pid, row.started);
             if grace.passed() {
-                unix::signal(pid, &this.1, GroupSignal::Kill);
+                signals::signal(pid, &this.1, GroupSignal::Kill);
             } else if !asked.contains(&this) {
-                unix::signal(pid, &this.1, GroupSignal::Term);
+                signals::signal(pid, &this.1, GroupSignal::Term);
                 asked.push(this);
             }
         }
@@ -221,14 +223,14 @@ mod tests {
             );
             assert_eq!(end_marked(&"another1".parse().unwrap()), [0; 0]);
             let living = || {
-                let all = below(&table::table(), unix::my_id());
+                let all = below(&table::table(), identity::my_id());
                 all.into_iter().filter(|(_, row)| !row.has_ended).count()
             };
             assert!(living() >= 2);
             assert_eq!(end_marked(&id), [0; 0]);
             assert_eq!(living(), 0);
             // They were orphans of this process, which still has to reap them.
-            assert_eq!((end_all(), unix::has_children()), (Vec::new(), false));
+            assert_eq!((end_all(), children::has_children()), (Vec::new(), false));
         });
     }
 }

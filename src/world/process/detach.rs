@@ -2,11 +2,12 @@
 //! from: no hangup reaches it, and nothing it says is lost.
 #![expect(clippy::disallowed_methods, reason = "a child that must outlive this process")]
 
+use super::spawn;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::unix;
+use super::identity;
 use crate::engine::record::owner::ProcessIdentity;
 use crate::world::env;
 use crate::world::files::disk;
@@ -25,10 +26,10 @@ pub fn start(
     command.args(arguments).current_dir(folder);
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
-    unix::leave_the_terminal(&mut command);
+    spawn::leave_the_terminal(&mut command);
     let child = command.spawn()?;
     // Not reaped: until this process is over even one that ended at once can be told by its id.
-    let identity = unix::identity(child.id().cast_signed());
+    let identity = identity::identity(child.id().cast_signed());
     identity.ok_or_else(|| io::Error::other("it was started and is gone"))
 }
 
@@ -43,8 +44,8 @@ mod tests {
     fn what_is_detached_leads_a_session_and_says_all_in_its_file() {
         let test = "world::process::detach::tests::what_is_detached_leads_a_session_and_says_all_in_its_file";
         if env::text("CREW_TEST_DETACHED").is_some() {
-            let me = unix::myself().unwrap();
-            println!("here {} leads {}", me.pid, unix::leads_its_session());
+            let me = identity::myself().unwrap();
+            println!("here {} leads {}", me.pid, identity::leads_its_session());
             return;
         }
         let folder = tempfile::tempdir().unwrap();

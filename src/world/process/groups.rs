@@ -1,11 +1,14 @@
 //! The process groups a loop's crew has started, on disk, so that a group that outlived its crew can be
 //! ended by the next one.
 
+use super::signals;
+use super::spawn;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use super::unix::{self, GroupSignal};
+use super::identity;
+use super::signals::GroupSignal;
 use crate::engine::record::LoopId;
 use crate::world::env;
 use crate::world::files::disk;
@@ -55,11 +58,11 @@ pub fn end_leftovers(home: &Home, id: &LoopId, is_of_this_start: bool) {
     for name in disk::names(&folder, GROUPS_MAX) {
         let file = folder.join(&name);
         let text = disk::read_text(&file, NOTE_BYTES).ok().flatten().unwrap_or_default();
-        if let Some(leader) = unix::noted_leader(&text) {
+        if let Some(leader) = spawn::noted_leader(&text) {
             let another =
-                unix::identity(leader.pid).is_some_and(|found| found.started != leader.started);
+                identity::identity(leader.pid).is_some_and(|found| found.started != leader.started);
             if is_of_this_start && !another {
-                unix::signal_group(leader.pid, GroupSignal::Kill);
+                signals::signal_group(leader.pid, GroupSignal::Kill);
             }
         }
         let _ = disk::remove(&file);

@@ -13,17 +13,20 @@ pub mod agent;
 #[cfg(test)]
 pub mod alone;
 pub mod awake;
+pub mod children;
 pub mod descendants;
 pub mod detach;
 mod feed;
 pub mod groups;
+pub mod identity;
 mod lines;
 mod output;
 mod pipes;
 mod runner;
+pub mod signals;
+pub mod spawn;
 #[cfg(target_os = "linux")]
 pub mod table;
-pub mod unix;
 
 pub use self::feed::Watch;
 use self::output::{BoundedOutput, OutputBounds};
@@ -107,7 +110,7 @@ pub fn run(
 pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
     let mut command = Command::new(spec.program);
     command.env_clear();
-    unix::lead_a_session(&mut command, None);
+    spawn::lead_a_session(&mut command, None);
     finish(command, spec, Capture::ForReading, None, stop)
 }
 
@@ -117,7 +120,7 @@ fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
     for name in variables::own() {
         command.env_remove(name);
     }
-    unix::lead_a_session(&mut command, note.map(File::try_clone).transpose()?);
+    spawn::lead_a_session(&mut command, note.map(File::try_clone).transpose()?);
     Ok(command)
 }
 

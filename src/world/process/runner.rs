@@ -8,6 +8,9 @@
 //!
 //! **Threads**: on Linux a child dies with the *thread* that started it, so `run` is called from the main one.
 
+use super::children;
+use super::signals;
+use super::spawn;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -15,7 +18,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::pipes::{Pipes, Stream};
-use super::unix::{self, GroupSignal};
+use super::signals::GroupSignal;
 use super::{ExitCause, ProcessSpec, descendants};
 use crate::world::clock::{Deadline, Watched};
 use crate::world::fault;
@@ -142,7 +145,7 @@ impl<'a> Running<'a> {
         drop(command);
         let group = child.id().cast_signed();
         if let Some(note) = note {
-            unix::note_leader(note, group);
+            spawn::note_leader(note, group);
         }
         Ok(Self {
             child,
@@ -204,7 +207,7 @@ impl<'a> Running<'a> {
     }
 
     fn terminate(&self, cause: ExitCause, grace: Duration) -> (ExitCause, Deadline) {
-        unix::signal_group(self.group, GroupSignal::Term);
+        signals::signal_group(self.group, GroupSignal::Term);
         (cause, Deadline::after(grace))
     }
 
@@ -260,7 +263,7 @@ impl<'a> Running<'a> {
     }
 
     fn kill(&mut self) -> io::Result<()> {
-        unix::signal_group(self.group, GroupSignal::Kill);
+        signals::signal_group(self.group, GroupSignal::Kill);
         // A child may have left its group; until it is reaped its id is its own.
         self.child.kill()?;
         let gone = Deadline::after(KILLED)
@@ -297,20 +300,20 @@ impl<'a> Running<'a> {
 
     /// Ends what the child left running in its group.
     pub fn finish_group(&mut self) {
-        if !unix::group_lives(self.group) {
+        if !children::group_lives(self.group) {
             return;
         }
-        unix::signal_group(self.group, GroupSignal::Term);
+        signals::signal_group(self.group, GroupSignal::Term);
         let deadline = Deadline::after(GROUP_GRACE);
         while !deadline.passed() {
             // Where crew adopts orphans, one that ended keeps its group alive until it is reaped.
-            unix::reap_group(self.group);
-            if !unix::group_lives(self.group) {
+            children::reap_group(self.group);
+            if !children::group_lives(self.group) {
                 return;
             }
             self.pump(Duration::from_millis(5));
         }
-        unix::signal_group(self.group, GroupSignal::Kill);
+        signals::signal_group(self.group, GroupSignal::Kill);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::unix;
+use super::identity;
 use crate::engine::text::start;
 use crate::parse::process_table::ProcessRow;
 use crate::world::files::disk;
@@ -17,7 +17,7 @@ const ENVIRONMENT_BYTES: u64 = 2 << 20;
 pub fn table() -> Vec<(i32, ProcessRow)> {
     let names = disk::names(Path::new("/proc"), PROCESSES_MAX);
     let ids = names.iter().filter_map(|name| name.parse().ok());
-    ids.filter_map(|pid| Some((pid, unix::row(pid)?))).collect()
+    ids.filter_map(|pid| Some((pid, identity::row(pid)?))).collect()
 }
 
 /// Whether a process of this user was started with `variable`, given as `NAME=value`.

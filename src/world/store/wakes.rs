@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::home::Home;
 use crate::engine::record::owner::ProcessIdentity;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::unix;
+use crate::world::process::identity;
 
 /// What a waiting companion's file holds.
 const WAITING: &str = "waiting";
@@ -91,7 +91,7 @@ pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
 /// The process a companion's file belongs to, if it is still there.
 fn live_process(name: &str) -> Option<i32> {
     let (pid, started) = name.split_once('-')?;
-    let identity = unix::identity(pid.parse().ok()?)?;
+    let identity = identity::identity(pid.parse().ok()?)?;
     (digits(&identity.started) == started).then_some(identity.pid)
 }
 

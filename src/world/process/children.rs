@@ -1,0 +1,51 @@
+//! What has become of children, groups and orphans: reaped here, never signalled.
+
+use std::io;
+
+#[cfg(target_os = "linux")]
+use rustix::process::getpid;
+use rustix::process::{Pid, WaitOptions};
+
+/// Reaps what has ended in a group whose own leader is reaped already.
+pub fn reap_group(leader: i32) {
+    let Some(leader) = Pid::from_raw(leader) else { return };
+    while let Ok(Some(_)) = rustix::process::waitpgid(leader, WaitOptions::NOHANG) {}
+}
+
+/// Whether any process of a group is left.
+pub fn group_lives(leader: i32) -> bool {
+    Pid::from_raw(leader)
+        .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
+}
+
+/// Makes this process the parent of every orphan among its descendants. Linux alone can.
+pub fn become_subreaper() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
+    #[cfg(not(target_os = "linux"))]
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether this process has a child at all, ended ones too.
+#[cfg(target_os = "linux")]
+pub fn has_children() -> bool {
+    !matches!(look_at_children(), Err(rustix::io::Errno::CHILD))
+}
+
+/// Whether a child of this process has ended and is not reaped.
+#[cfg(target_os = "linux")]
+pub fn has_ended_child() -> bool {
+    matches!(look_at_children(), Ok(Some(_)))
+}
+
+#[cfg(target_os = "linux")]
+fn look_at_children() -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
+}
+
+/// Reaps a child that has ended.
+#[cfg(target_os = "linux")]
+pub fn reap(pid: i32) {
+    let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
+}

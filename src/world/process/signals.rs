@@ -1,0 +1,192 @@
+//! Signals: which ones ask this process to end, how often they came, and how crew sends its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+    SIGXCPU, SIGXFSZ,
+};
+
+#[cfg(target_os = "linux")]
+use super::identity::row;
+use crate::world::clock;
+
+/// A flag that rises when the client or the user asks this process to end.
+pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+/// What would end a run without a word if nobody listened, and what its record says of each.
+const ASKING: [(i32, &str); 11] = [
+    (SIGINT, "interrupted at the keyboard"),
+    (SIGTERM, "asked to end by SIGTERM"),
+    (SIGHUP, "asked to end by SIGHUP"),
+    (SIGQUIT, "asked to end by SIGQUIT"),
+    (SIGUSR1, "asked to end by SIGUSR1"),
+    (SIGUSR2, "asked to end by SIGUSR2"),
+    (SIGALRM, "asked to end by SIGALRM"),
+    (SIGVTALRM, "asked to end by SIGVTALRM"),
+    (SIGPROF, "asked to end by SIGPROF"),
+    (SIGIO, "asked to end by SIGIO"),
+    (SIGXCPU, "asked to end by SIGXCPU"),
+];
+
+/// Two signals closer together than this count as one request: a terminal that closes hangs up twice.
+const ONE_REQUEST_MS: u64 = 100;
+
+/// The request that exits at once, whatever is going on. Children die with this process.
+const LAST_REQUEST: u32 = 3;
+
+/// Whether whoever started this process had a signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
+    #[expect(unsafe_code, reason = "the only way to ask")]
+    // SAFETY: without a new action nothing changes; all zeros are a valid old one.
+    unsafe {
+        let asked = libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
+        asked == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// How often, and first by which signal, this process was asked to end.
+#[derive(Debug, Clone, Default)]
+pub struct Signals(Arc<Asked>);
+
+impl Signals {
+    /// From now on none of these signals ends anything by itself, but for the third: whoever is busy with a
+    /// terminal or a pipe that takes nothing hears none of them. One that was ignored, as `nohup` has it,
+    /// stays so. A file past the size that is allowed is an error of the write, as on a full disk.
+    pub fn listen() -> io::Result<Self> {
+        let signals = Self::default();
+        // Not ignored: children would inherit that.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+        let asking = ASKING.into_iter().map(|(signal, _)| signal);
+        for signal in asking.filter(|signal| !is_ignored(*signal)) {
+            let asked = Arc::clone(&signals.0);
+            #[expect(unsafe_code, reason = "the door to a handler that counts")]
+            // SAFETY: the handler reads a clock, changes numbers and may end the process by `_exit`; it
+            // neither allocates nor locks.
+            unsafe {
+                signal_hook::low_level::register(signal, move || {
+                    if asked.note(signal) >= LAST_REQUEST {
+                        signal_hook::low_level::exit(asked.exit_code().into());
+                    }
+                })?;
+            }
+        }
+        Ok(signals)
+    }
+
+    /// How often it was asked: at the first it ends in order, at the second at once.
+    pub fn times(&self) -> u32 {
+        self.0.times.load(Ordering::Relaxed)
+    }
+
+    /// The exit code of the first signal, as a shell has it: 130 for INT, 143 for TERM.
+    pub fn exit_code(&self) -> Option<u8> {
+        (self.times() > 0).then(|| self.0.exit_code())
+    }
+
+    /// What the record says of the first signal.
+    pub fn why(&self) -> &'static str {
+        let first = self.0.first.load(Ordering::Relaxed);
+        let asking = ASKING.iter().find(|(signal, _)| *signal == first);
+        asking.map_or("asked to end by a signal", |(_, why)| why)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    first: AtomicI32,
+    times: AtomicU32,
+    last_ms: AtomicU64,
+}
+
+impl Asked {
+    /// Counts a request and returns its ordinal (1, 2, 3); 0 for a duplicate.
+    fn note(&self, signal: i32) -> u32 {
+        let now = clock::awake_ms();
+        let last = self.last_ms.swap(now, Ordering::Relaxed);
+        let is_first =
+            self.first.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_first || now.saturating_sub(last) >= ONE_REQUEST_MS {
+            return self.times.fetch_add(1, Ordering::Relaxed) + 1;
+        }
+        0
+    }
+
+    fn exit_code(&self) -> u8 {
+        128 + u8::try_from(self.first.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+}
+
+/// Which signal a group gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupSignal {
+    Term,
+    Kill,
+}
+
+/// Signals a whole group by its leader's id; a group that is gone is as good.
+pub fn signal_group(leader: i32, signal: GroupSignal) {
+    let signal = match signal {
+        GroupSignal::Term => Signal::TERM,
+        GroupSignal::Kill => Signal::KILL,
+    };
+    // 0 and 1 would mean this group and every process.
+    if let Some(leader) = Pid::from_raw(leader).filter(|leader| leader.as_raw_nonzero().get() > 1) {
+        let _ = kill_process_group(leader, signal);
+        // A stopped process could not hear TERM. KILL it hears.
+        if signal == Signal::TERM {
+            let _ = kill_process_group(leader, Signal::CONT);
+        }
+    }
+}
+
+/// Signals this very process, not a later one with its id.
+#[cfg(target_os = "linux")]
+pub fn signal(pid: i32, started: &str, signal: GroupSignal) {
+    let is_it = row(pid).is_some_and(|row| row.started == started);
+    let Some(process) = Pid::from_raw(pid).filter(|_| is_it && pid > 1) else { return };
+    let all: &[Signal] = match signal {
+        GroupSignal::Term => &[Signal::TERM, Signal::CONT],
+        GroupSignal::Kill => &[Signal::KILL],
+    };
+    for signal in all {
+        let _ = rustix::process::kill_process(process, *signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_request_counts_and_an_echo_of_the_first_does_not() {
+        let signals = Signals::default();
+        assert_eq!((signals.times(), signals.exit_code()), (0, None));
+        signals.0.note(SIGHUP);
+        signals.0.note(SIGHUP);
+        assert_eq!((signals.times(), signals.exit_code()), (1, Some(129)));
+        let earlier = clock::awake_ms().saturating_sub(ONE_REQUEST_MS);
+        signals.0.last_ms.store(earlier, Ordering::Relaxed);
+        signals.0.note(SIGINT);
+        assert_eq!((signals.times(), signals.exit_code()), (2, Some(129)));
+    }
+
+    #[test]
+    fn an_interrupt_is_heard_and_ends_nothing() {
+        crate::world::process::alone::alone(|| {
+            let signals = Signals::listen().unwrap();
+            signal_hook::low_level::raise(SIGINT).unwrap();
+            assert_eq!((signals.times(), signals.exit_code()), (1, Some(130)));
+        });
+    }
+}

@@ -1,0 +1,95 @@
+//! The step between fork and exec that std does not offer: a session for a child, the parent's death
+//! signal, and a note of who leads a group. Nothing here allocates or locks in that step.
+
+use std::fs::File;
+#[cfg(target_os = "linux")]
+use std::io::Read;
+use std::io::{self, Write};
+use std::process::Command;
+
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, Signal, getpid};
+
+#[cfg(not(target_os = "linux"))]
+use super::identity::identity;
+use crate::engine::record::owner::ProcessIdentity;
+#[cfg(target_os = "linux")]
+use crate::parse::process_table;
+
+/// Has a child begin a session, and with it a group, of its own: without a terminal nothing in it can stop
+/// for one, ask there for a password, or write into what a person reads. On Linux it also writes who it is
+/// into `note` before it runs anything, so that no crash can leave a group that nobody knows, and dies with
+/// the process that starts it.
+pub fn lead_a_session(command: &mut Command, note: Option<File>) {
+    leave_the_terminal(command);
+    #[cfg(target_os = "linux")]
+    {
+        before_exec(command, die_with(getpid()));
+        if let Some(note) = note {
+            before_exec(command, move || sign(&note));
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    drop(note);
+}
+
+/// Has a child begin a session of its own without a terminal, and outlive this process. It must not lead a
+/// group already: then it could not.
+pub fn leave_the_terminal(command: &mut Command) {
+    before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
+}
+
+#[cfg(target_os = "linux")]
+fn die_with(parent: Pid) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+    move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have died between fork and here; then nobody sends the signal.
+        if rustix::process::getppid() == Some(parent) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
+}
+
+/// Writes who this process is, as the system tells it.
+#[cfg(target_os = "linux")]
+fn sign(note: &File) -> io::Result<()> {
+    let mut row = [0; 1024];
+    let length = File::open("/proc/self/stat")?.read(&mut row)?;
+    let _ = (&*note).write(&row[..length]);
+    Ok(())
+}
+
+/// Writes who leads a group, where the leader cannot do it itself.
+pub fn note_leader(note: &File, leader: i32) {
+    #[cfg(not(target_os = "linux"))]
+    if let Some(leader) = identity(leader) {
+        let _ = write!(&*note, "{} {}", leader.pid, leader.started);
+    }
+    #[cfg(target_os = "linux")]
+    let _ = (note, leader);
+}
+
+/// The process that a note tells of.
+pub fn noted_leader(text: &str) -> Option<ProcessIdentity> {
+    let (pid, rest) = text.split_once(' ')?;
+    #[cfg(target_os = "linux")]
+    let started = process_table::proc_stat(rest)?.started;
+    #[cfg(not(target_os = "linux"))]
+    let started = rest.to_owned();
+    Some(ProcessIdentity { pid: pid.parse().ok()?, started })
+}
+
+/// `step` runs between fork and exec: it may make system calls, and neither allocate nor lock.
+fn before_exec(
+    command: &mut Command,
+    step: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
+    use std::os::unix::process::CommandExt;
+    #[expect(unsafe_code, reason = "std's only door to the step between fork and exec")]
+    // SAFETY: the steps of this file make system calls, and neither allocate nor lock.
+    unsafe {
+        command.pre_exec(step);
+    }
+}

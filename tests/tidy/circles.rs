@@ -1,0 +1,118 @@
+//! No circle between files: what two of them share has a file of its own. A module and the parts inside
+//! its folder may name each other, as they are one noun.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{File, none, pattern, source};
+
+type Module = Vec<String>;
+
+/// The module that a source file is; the root is empty.
+fn module(file: &File) -> Module {
+    let path = file.path.trim_start_matches("src/").trim_end_matches(".rs");
+    let path = path.trim_end_matches("/mod").trim_end_matches("main");
+    path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// What the product is made of: the text of a file without what only tests see.
+fn product(text: &str) -> String {
+    let tests = pattern(
+        r"(?m)^#\[cfg\([^\n]*\btest\b[^\n]*\)\]\n(#\[[^\n]*\]\n)*(mod \w+ \{(.|\n)*?^\}|[^\n]*;)\n",
+    );
+    tests.replace_all(text, "").into_owned()
+}
+
+/// The paths of a `use`: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn paths(tree: &str) -> Vec<String> {
+    let Some((head, body)) = tree.split_once('{') else { return vec![tree.trim().to_owned()] };
+    let body = body.trim_end().trim_end_matches('}');
+    let mut depth = 0;
+    let parts = body.split(|mark| {
+        depth += i32::from(mark == '{') - i32::from(mark == '}');
+        mark == ',' && depth == 0
+    });
+    let parts: Vec<&str> = parts.map(str::trim).filter(|part| !part.is_empty()).collect();
+    parts.iter().flat_map(|part| paths(part)).map(|rest| format!("{}{rest}", head.trim())).collect()
+}
+
+/// The module behind a path that is used in `place`, as far as it is one of `modules`.
+fn meant(path: &str, place: &Module, modules: &BTreeSet<Module>) -> Option<Module> {
+    let mut words = path.split("::").peekable();
+    let mut found = match words.next()? {
+        "crate" => Module::new(),
+        "self" => place.clone(),
+        "super" => place[..place.len().checked_sub(1)?].to_vec(),
+        _ => return None,
+    };
+    for word in words {
+        let mut deeper = found.clone();
+        deeper.push(word.to_owned());
+        if !modules.contains(&deeper) {
+            break;
+        }
+        found = deeper;
+    }
+    Some(found)
+}
+
+fn is_part_of(one: &Module, other: &Module) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+/// Every module with those it names, its own folder's parts aside.
+fn graph() -> BTreeMap<Module, BTreeSet<Module>> {
+    let files = source("src/");
+    let files: Vec<&File> = files.iter().filter(|file| !file.path.contains("test")).collect();
+    let modules: BTreeSet<Module> = files.iter().map(|file| module(file)).collect();
+    let used = pattern(r"(?m)^\s*(?:pub(?:\(\w+\))? )?use ([^;]+);|((?:crate|super)(?:::\w+)+)");
+    let mut graph = BTreeMap::new();
+    for file in files {
+        let (place, text) = (module(file), product(&file.text));
+        let uses = used.captures_iter(&text).flat_map(|found| {
+            paths(found.get(1).or(found.get(2)).map_or("", |found| found.as_str()))
+        });
+        let named = uses.filter_map(|path| meant(&path, &place, &modules));
+        let named = named.filter(|named| !is_part_of(named, &place)).collect();
+        graph.insert(place, named);
+    }
+    graph
+}
+
+/// All that can be reached from a module.
+fn reach<'graph>(
+    graph: &'graph BTreeMap<Module, BTreeSet<Module>>,
+    from: &Module,
+) -> BTreeSet<&'graph Module> {
+    let mut seen = BTreeSet::new();
+    let mut left: Vec<&Module> = graph[from].iter().collect();
+    while let Some(next) = left.pop() {
+        if seen.insert(next) {
+            left.extend(&graph[next]);
+        }
+    }
+    seen
+}
+
+#[test]
+fn no_circle_leads_from_a_file_back_to_it() {
+    let graph = graph();
+    assert!(graph.len() > 100 && graph.values().any(|named| named.len() > 5), "nothing was read");
+    let circular = graph.keys().filter(|module| reach(&graph, module).contains(module));
+    let complaints: Vec<String> = circular.map(|module| module.join("::")).collect();
+    none(&complaints, "these files name each other; give what they share a file of its own");
+}
+
+#[test]
+fn a_path_is_read_as_the_compiler_reads_it() {
+    let modules = [&["a"][..], &["a", "b"], &["a", "c"]];
+    let modules = modules.map(|module| module.iter().map(|part| (*part).to_owned()).collect());
+    let place = vec!["a".to_owned(), "b".to_owned()];
+    let found = |text| {
+        let paths = paths(text).into_iter();
+        let found = paths.filter_map(|path| meant(&path, &place, &modules.clone().into()));
+        found.map(|module| module.join("::")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(found("super::c::Word"), "a::c");
+    assert_eq!(found("crate::a::{self, b::Word, c::{Word, other}}"), "a a::b a::c a::c");
+    assert_eq!(found("std::fmt"), "");
+}

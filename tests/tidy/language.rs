@@ -1,0 +1,25 @@
+//! One language: a public type has a name of its own.
+
+use std::collections::BTreeMap;
+
+use super::{none, pattern, source};
+
+/// Names that two types may share, each with its reason.
+const SHARED_NAMES: [(&str, &str); 0] = [];
+
+#[test]
+fn every_public_type_has_a_name_of_its_own() {
+    let defined = pattern(r"(?m)^\s*pub(?:\(\w+\))? (?:struct|enum|trait|type) (\w+)");
+    let mut owners = BTreeMap::<String, Vec<String>>::new();
+    for file in source("src/").iter().filter(|file| !file.path.contains("test")) {
+        for found in defined.captures_iter(&file.text) {
+            owners.entry(found[1].to_owned()).or_default().push(file.path.clone());
+        }
+    }
+    assert!(owners.len() > 100, "only {} types were found", owners.len());
+    let is_allowed = |name: &str| SHARED_NAMES.iter().any(|(shared, _)| *shared == name);
+    let twice = owners.iter().filter(|(name, files)| files.len() > 1 && !is_allowed(name));
+    let complaints: Vec<String> =
+        twice.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
+    none(&complaints, "two public types have one name; name each for what it is");
+}
