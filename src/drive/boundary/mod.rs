@@ -1,4 +1,4 @@
-//! The sequence of every driver's boundary: look → wants → gather → judge → decide → record.
+//! A boundary in every driver: look → wants → gather → judge → decide → record.
 //! It never runs backwards. A driver may foresee the decision; the one that counts is made
 //! on the record as it is by then. The loop's lock is held to read and to record, never while a
 //! check runs. The boundary's own lock is held throughout, so one stop is counted once.
