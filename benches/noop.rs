@@ -1,4 +1,4 @@
-//! The floor of every hook: reads its standard input and exits. It is compiled by the benchmark.
+//! The minimum of every hook: it reads its standard input and exits. The benchmark compiles it.
 
 use std::io::Read;
 

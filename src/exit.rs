@@ -18,9 +18,9 @@ pub enum Exit {
     Stalled,
     Blocked,
     Cancelled,
-    /// By the user at the keyboard, or by a limit of a wait; or paused: to be resumed.
+    /// Ended by the user at the keyboard or by a limit of a wait, or paused; it can be resumed.
     Interrupted,
-    /// By a signal, with the code that a shell has for it.
+    /// Ended by a signal, with a shell's code for it.
     Signalled(u8),
 }
 
@@ -42,14 +42,14 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// The code of what went wrong. A promise that cannot be kept, or a procedure that nobody has, was typed
-    /// wrong.
+    /// The code for an error. A promise that cannot be kept, or an unknown procedure, counts as a
+    /// usage error.
     pub fn of_error(error: &anyhow::Error) -> Self {
         let typed_wrong = error.is::<PromiseError>() || error.is::<UsageError>();
         if typed_wrong { Self::Usage } else { Self::Error }
     }
 
-    /// The code of a run that ended so.
+    /// The code of a run with this outcome.
     pub fn of(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Completed => Self::Success,
@@ -64,7 +64,7 @@ impl Exit {
     }
 }
 
-/// The words for an error: the chain of causes on one line, and its hint on the next.
+/// The text of an error: the chain of causes on one line, and its hint on the next.
 pub fn message(error: &anyhow::Error) -> String {
     format!("crew: {}", told(error))
 }

@@ -22,8 +22,8 @@ use crate::exit::Exit;
 use crate::parse::arguments::{self, UsageError};
 
 fn main() -> ExitCode {
-    // A hook is told by its program's name, because older clients drop its arguments; and never through
-    // clap, whose usage errors exit with the status that blocks a client.
+    // A hook is recognised by its program's name, because older clients drop its arguments; and
+    // never parsed by clap, whose usage errors exit with the status that blocks a client.
     let (program, verb, option) = world::env::call();
     match (program.as_str(), verb.as_str()) {
         ("crew-wake", _) => cmd::hook::hook(true),
@@ -36,7 +36,7 @@ fn typed() -> Exit {
     let words = arguments::of_shell(world::env::words());
     let cli = match words.map(cli::Cli::try_parse_from) {
         Ok(Ok(cli)) => cli,
-        // Pages hold no text but crew's own, in clap's colours.
+        // Pages contain only crew's own text, in clap's colours.
         Ok(Err(page)) if !page.use_stderr() => {
             let _ = page.print();
             return Exit::Success;

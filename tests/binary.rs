@@ -1,12 +1,13 @@
-//! The crew that a test runs. CI names both of its builds: the one that cargo puts beside the tests is compiled
-//! with features that only test crates turn on, so it can do what the product cannot.
+//! The crew binary that a test runs. CI names both of its builds: the one that cargo puts beside
+//! the tests is compiled with features that only test crates turn on, so it can do what the product
+//! cannot.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The variables that a release build is deaf to (`src/world/fault.rs`).
+/// The variables that a release build ignores (`src/world/fault.rs`).
 const FAULTS: [&str; 5] =
     ["CREW_FAULT", "CREW_DELAY_MS", "CREW_CLOCK_OFFSET_MS", "CREW_GRACE_MS", "CREW_LINGER_MS"];
 
@@ -14,12 +15,12 @@ const FAULTS: [&str; 5] =
 pub(crate) enum Build {
     /// What users get: `CREW_TEST_BIN`.
     Product,
-    /// The same with faults that can be ordered, and a clock that can be moved: `CREW_TEST_FAULTS_BIN`.
+    /// The same with injectable faults and a movable clock: `CREW_TEST_FAULTS_BIN`.
     WithFaults,
 }
 
 impl Build {
-    /// Where it is. With `CREW_TEST_TALLY` that file keeps which test asked for which build.
+    /// Its path. With `CREW_TEST_TALLY` that file records which test asked for which build.
     pub(crate) fn path(self) -> &'static Path {
         static PRODUCT: LazyLock<PathBuf> = LazyLock::new(|| named("CREW_TEST_BIN"));
         static WITH_FAULTS: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -38,7 +39,7 @@ impl Build {
         path
     }
 
-    /// Fails a test that gives this build an order it is deaf to, and so would test nothing.
+    /// Fails a test that gives this build an order it ignores, and so would test nothing.
     #[track_caller]
     pub(crate) fn assert_obeys(self, variable: &str) {
         let is_heard = self == Self::WithFaults || !FAULTS.contains(&variable);

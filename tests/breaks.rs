@@ -1,5 +1,5 @@
-//! What breaks into a loop and does not end it, or ends it so that it can go on: limits of the service, work
-//! in the background, Esc, a compaction, the end of the session.
+//! What interrupts a loop without ending it, or ends it so that it can be resumed: limits of the
+//! service, work in the background, Esc, a compaction, the end of the session.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A child of a test: in a session of its own, as the client starts its hooks, with its output read
+//! A child of a test: in a separate session, as the client starts its hooks, with its output read
 //! as it comes. It is ended by its own group at a deadline or with the test, never by a name, and
 //! it never sees the terminal or the standard input of the test run.
 
@@ -116,7 +116,7 @@ impl Running {
             }
             std::thread::sleep(POLL);
         }
-        // Where the child itself has ended, something of its group still holds its output open.
+        // The child itself has ended, but a process of its group still holds its output open.
         kill_process_group(self.pid(), Signal::KILL).ok();
         panic!(
             "not over after {deadline:?} (exit: {status:?})\nstdout: {}\nstderr: {}",

@@ -10,7 +10,7 @@ use crate::sandbox::{Sandbox, crew, write_executable};
 
 on_both_clients!(what_the_real_client_knows_is_told);
 
-/// A machine on which nothing is wrong: a stand-in for the client, and crew's plugin installed.
+/// A machine without a fault: a stand-in for the client, and crew's plugin installed.
 fn healthy() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program(
@@ -30,7 +30,7 @@ fn healthy() -> Sandbox {
     sandbox
 }
 
-/// What the stand-in answers.
+/// The stand-in's answers.
 fn tell(sandbox: &Sandbox, name: &str, answer: &Value) {
     let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
     std::fs::write(sandbox.home().join(name), text).unwrap();
@@ -144,7 +144,7 @@ const FAULTS: [Fault; 24] = [
         drop(it.write(".claude/crew.toml", "[loop]\nmax_iteratons = 3\n"));
     }),
     ("home-unusable", "CREW_HOME", 1, |it| {
-        // No folder can be made in what is a file.
+        // A folder cannot be made below a file.
         let above = it.crew_home().parent().unwrap().to_owned();
         std::fs::create_dir_all(above.parent().unwrap()).unwrap();
         std::fs::write(above, "a file").unwrap();
@@ -214,7 +214,7 @@ fn a_second_crew_and_a_missing_client_are_named() {
     std::fs::remove_file(sandbox.root().join("bin/claude")).unwrap();
     let ran = sandbox.crew(&["doctor", "--json"]);
     let codes: Vec<Value> = findings(&ran).iter().map(|it| it["code"].clone()).collect();
-    // Nor is there a git on that PATH.
+    // That PATH has no git either.
     assert_eq!(codes, ["client-missing", "git-missing", "crew-twice"], "{ran:#?}");
     let named = sandbox.crew(&["doctor", "--json", "--client", "/nowhere/claude"]);
     assert_eq!(findings(&named)[0]["code"], "client-silent");
@@ -243,7 +243,7 @@ fn what_the_real_client_knows_is_told(installed: &Installed) {
     let sandbox = Sandbox::new();
     let api = Api::scripted([]);
     let client = Client::new(installed, &sandbox, &api).installed_plugins();
-    // The older client is told of besides whatever else is found.
+    // The older client is reported with whatever else is found.
     let codes = || {
         let found = findings(&client.crew(&["doctor", "--json"])).into_iter();
         let codes = found.map(|it| it["code"].as_str().unwrap().to_owned());

@@ -1,5 +1,5 @@
-//! Faults that other loop tools have or had, each tried at the hook's door. `FAULTS.md` names the test of
-//! every one; here are those that no other test covers. The test process is the client.
+//! Faults that other loop tools have or had, each tried on crew's hook. `FAULTS.md` names the test
+//! of every one; here are those that no other test covers. The test process is the client.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Client {
         Self { sandbox: sandbox.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0") }
     }
 
-    /// Sends one event; the answer is null where nothing was said.
+    /// Sends one event; the answer is null when nothing was printed.
     #[track_caller]
     pub(crate) fn send(&self, payload: Value) -> Value {
         let ran = self.sandbox.hook(payload);
@@ -161,7 +161,7 @@ fn a_message_is_waited_for_in_the_transcript_and_an_older_turns_is_never_taken()
     let transcript = client.transcript();
     std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
     client.begin("\"Build it\" --stall 0");
-    // A stop without words is told from the next one by its prompt alone.
+    // Only its prompt distinguishes a stop without words from the next one.
     let untold = |prompt: &str| json!({"hook_event_name": "Stop", "prompt_id": prompt});
     let goes_on = |prompt: &str| !context(&client.send(untold(prompt))).is_empty();
     assert!(goes_on("without a transcript"));

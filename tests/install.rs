@@ -1,4 +1,4 @@
-//! The installed plugin: laid down, registered with the real client, run by it, and forgotten again.
+//! The installed plugin: written, registered with the real client, run by it, and removed again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,9 @@ on_both_clients!(
     without_a_binary_the_checkout_says_what_to_do,
 );
 
-/// What the client keeps of its own, whatever it is asked to forget: its settings (emptied), its lists
-/// (emptied), its copy of the plugin (marked as orphaned), and the traces of the sessions it ran.
+/// What the client keeps of its own, whatever it is asked to forget: its settings (emptied), its
+/// lists (emptied), its copy of the plugin (marked as orphaned), and the traces of the sessions it
+/// ran.
 const CLIENT_KEEPS: [&str; 12] = [
     ".claude.json",
     ".claude/backups/",
@@ -181,7 +182,7 @@ fn a_shared_one_writes_an_address_and_no_path_of_this_machine(installed: &Instal
     let sandbox = Sandbox::new();
     let api = Api::scripted([]);
     let client = client(installed, &sandbox, &api);
-    // The address leads to a clone on this disk, by git's own configuration of this home.
+    // This home's git configuration points the address to a clone on this disk.
     let address = "https://example.invalid/someone/crew.git";
     let clone = sandbox.root().join("crew.git");
     let (from, to) = (checkout().display().to_string(), clone.display().to_string());
@@ -198,7 +199,7 @@ fn a_shared_one_writes_an_address_and_no_path_of_this_machine(installed: &Instal
     client.crew(&["uninstall", "--scope", "project"]).success();
     assert!(!read(&sandbox.file(".claude/settings.json")).contains("crew"));
 
-    // Where a person has a crew of their own, the client would keep one source and drop the other.
+    // If a person already has crew installed, the client would keep one source and drop the other.
     client.crew(&["install"]).success();
     let ran = client.crew(&["install", "--scope", "project", "--marketplace", address]);
     assert!(ran.code() == 1 && ran.stderr.contains("extraKnownMarketplaces"), "{ran:#?}");
@@ -230,7 +231,7 @@ fn without_a_binary_the_checkout_says_what_to_do(installed: &Installed) {
     assert!(greeted, "{session:#?}");
 }
 
-/// A client that notes what it is asked and gives the answers that lie in the home.
+/// A client that records what it is asked and gives the answers found in the home.
 fn with_a_stand_in(sandbox: &Sandbox) {
     sandbox.program(
         "claude",

@@ -1,6 +1,7 @@
-//! Scenarios of one test side by side: for those that wait, most of their time, for a disk or for a clock.
+//! Scenarios of one test side by side: for those that wait for a disk or a clock most of their
+//! time.
 
-/// Runs all of them at once, each on a thread that bears the test's name, and gives what they give.
+/// Runs all of them at once, each on a thread with the test's name, and returns their results.
 pub(crate) fn side_by_side<T: Send>(
     scenarios: impl IntoIterator<Item = impl FnOnce() -> T + Send>,
 ) -> Vec<T> {

@@ -1,13 +1,13 @@
-//! The launcher of a checkout that is used as a plugin: it finds the binary, and where there is none it
-//! says so without standing in the way.
+//! The launcher of a checkout that is used as a plugin: it finds the binary, and says so if there
+//! is none, without blocking the client.
 
 use serde_json::{Value, json};
 
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, checkout, crew, write_executable};
 
-/// Runs the line of `hooks.json` as the client does, from a plugin in a folder with a blank in its name
-/// that was copied without execute bits.
+/// Runs the line of `hooks.json` as the client does, from a plugin that was copied without execute
+/// bits into a folder with a space in its name.
 fn launch(sandbox: &Sandbox, binary: Option<&str>, payload: &Value) -> String {
     let plugin = sandbox.root().join("my plugins/crew");
     std::fs::create_dir_all(plugin.join("bin")).unwrap();

@@ -235,7 +235,7 @@ fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed)
     let journal = std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
     let noted =
         journal.lines().filter(|line| line.contains("in the environment; not obeyed")).count();
-    // 2.1.197 looks again only at files that were there when it started.
+    // 2.1.197 reads again only files that were there when it started.
     assert_eq!(noted, usize::from(installed.version == "2.1.330"), "{journal}");
 }
 
@@ -268,7 +268,7 @@ fn a_variable_set_through_the_projects_settings_makes_no_check_pass(installed: &
             let ended = assert_ended(&sandbox, "completed", 3);
             let journal = journal(&sandbox, &ended);
             let told = journal.matches("new in the environment; not passed to checks").count();
-            // 2.1.197 looks again only at files that were there when it started.
+            // 2.1.197 reads again only files that were there when it started.
             let is_handed_on = is_there || installed.version == "2.1.330";
             assert_eq!(told, usize::from(is_handed_on), "{file} {is_there}: {journal}");
         }
@@ -283,7 +283,8 @@ fn an_api_error_is_no_iteration_and_the_record_says_how_it_ended(installed: &Ins
     Client::new(installed, &sandbox, &api).env("CLAUDE_CODE_MAX_RETRIES", "0").prompt(prompt).run();
     let ended = the_loop(&sandbox);
     let outcome = ended["outcome"].as_str().unwrap();
-    // In `-p` the client does not wait for the hook that would tell why; the session's end is told.
+    // In `-p` the client does not wait for the hook that would report why; the session's end is
+    // reported.
     assert!(["blocked", "interrupted"].contains(&outcome), "{ended:#}");
     assert!(ended["completed_iterations"].as_u64() <= Some(3), "{ended:#}");
 }
@@ -321,7 +322,7 @@ fn checks_of_a_session_get_what_the_user_had_and_nothing_differs_by_itself(insta
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.file("below")).unwrap();
     let moved = Reply::bash("cd below; pwd").then(Reply::text("There."));
-    // More tool-less replies than the client allows in a row: some go by a wake.
+    // More replies without a tool call than the client allows in a row: some continue by a wake.
     let done = Reply::text("Done.\n<promise>COMPLETE</promise>");
     let api = Api::scripted([moved].into_iter().chain(idle(7)).chain([done]));
     let terminal = Client::new(installed, &sandbox, &api).env("THEIRS", "of old").open();

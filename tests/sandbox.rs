@@ -1,6 +1,6 @@
 //! The pinned world of a test: a temporary folder with a home, a git repository and an environment
-//! in which nothing of the machine shows. It knows nothing of loops and asserts nothing but that
-//! the commands it needs itself succeed.
+//! that shows nothing of the machine. It knows nothing of loops and asserts only that its own
+//! commands succeed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use tempfile::TempDir;
 use crate::binary::Build;
 use crate::child::{Ran, Running};
 
-/// How long a test waits for anything before it fails: a real client on a busy machine takes many seconds.
+/// How long a test waits for anything before it fails: a real client on a busy machine takes many
+/// seconds.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -40,10 +41,10 @@ impl Sandbox {
         sandbox
     }
 
-    /// The same world, its repository folder empty and under no version control.
+    /// The same world, its repository folder empty and not under version control.
     pub(crate) fn without_git() -> Self {
         let folder = tempfile::Builder::new().prefix("crew-").tempdir().unwrap();
-        // Where the temporary folder is a link, children would see another path than the test.
+        // If the temporary folder is a link, children would see a path other than the test's.
         let root = folder.path().canonicalize().unwrap();
         let home = root.join("home");
         let environment = environment(&root, &home);
@@ -53,7 +54,7 @@ impl Sandbox {
             std::fs::create_dir_all(sandbox.root.join(folder)).unwrap();
         }
         std::fs::create_dir_all(sandbox.plugin_data()).unwrap();
-        // No test is to keep the machine awake, or to tell that it does.
+        // No test should keep the machine awake, or report that it does.
         for inhibitor in ["systemd-inhibit", "caffeinate"] {
             sandbox.program(inhibitor, "exit 1");
         }
@@ -69,7 +70,7 @@ impl Sandbox {
         self
     }
 
-    /// The same world with a crew that obeys `CREW_FAULT` and its like.
+    /// The same world with a crew that obeys `CREW_FAULT` and similar variables.
     pub(crate) fn with_faults(mut self) -> Self {
         self.build = Build::WithFaults;
         self
@@ -135,7 +136,7 @@ impl Sandbox {
         let _ = std::os::unix::fs::symlink(self.build.path(), self.root.join("bin/crew"));
     }
 
-    /// A child to be: started in the repository, with the pinned environment and nothing else.
+    /// A child to be started in the repository, with the pinned environment and nothing else.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.env_clear().envs(&self.environment).current_dir(self.repository());
@@ -164,7 +165,7 @@ impl Sandbox {
     }
 
     /// Runs `crew hook` with a payload as the client would; what every payload holds (`session_id`,
-    /// `transcript_path`, `cwd`) is added where it is missing.
+    /// `transcript_path`, `cwd`) is added if it is missing.
     #[track_caller]
     pub(crate) fn hook(&self, payload: Value) -> Ran {
         self.start_hook(payload).wait(DEADLINE)
@@ -235,7 +236,7 @@ pub(crate) fn write_executable(path: &Path, text: &str) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Looks until `condition` holds; at the deadline the test fails with what it waited for.
+/// Polls until `condition` holds; at the deadline the test fails with what it waited for.
 #[track_caller]
 pub(crate) fn poll_until(expected: &str, condition: impl FnMut() -> bool) {
     poll_within(DEADLINE, expected, condition);

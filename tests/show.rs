@@ -1,5 +1,5 @@
-//! What a person sees of loops from a terminal: `crew show`, `history`, `watch` and `status --line`, on loops that
-//! a client drives.
+//! What a person sees of loops from a terminal: `crew show`, `history`, `watch` and
+//! `status --line`, on loops that a client drives.
 
 use std::fs;
 use std::io::Write;
@@ -22,7 +22,7 @@ fn ended(door: &Door) -> String {
     id
 }
 
-/// The text with what differs from run to run made the same.
+/// The text with the parts that differ between runs normalised.
 fn settled(text: &str, id: &str) -> String {
     let text = text.replace(id, "ID");
     let replacements = [

@@ -1,4 +1,5 @@
-//! What a person types in a terminal: what is near enough is understood, what cannot be done says what can.
+//! What a person types in a terminal: what is close enough is understood; for the rest, the error
+//! says what can be done.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ fn begin(sandbox: &Sandbox) -> String {
     told["loops"][0]["id"].as_str().unwrap().to_owned()
 }
 
-/// What was printed, with the id of the loop as ID.
+/// The output, with the id of the loop as ID.
 fn shown(ran: &Ran, id: &str) -> String {
     format!("exit {}\n{}{}", ran.code(), ran.stdout, ran.stderr).replace(id, "ID")
 }
@@ -68,7 +69,7 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
     assert!(none.code() == 2 && none.stderr.contains("\nUsage: crew <COMMAND>\n"), "{none:#?}");
 }
 
-/// What a tool prints of a page of crew's; `None` where the tool is not installed.
+/// What a tool prints of one of crew's pages; `None` if the tool is not installed.
 fn read_by(sandbox: &Sandbox, tool: &str, options: &[&str], page: &str) -> Option<Ran> {
     let file = sandbox.root().join("page");
     std::fs::write(&file, page).unwrap();

@@ -1,5 +1,5 @@
-//! Files of crew's own that cannot be had: the path is named, and a way out. A link that leads to itself stands
-//! for what may not be read, because nothing keeps root, which builds on many machines, from reading.
+//! crew's own files that cannot be read: the error names the path and a way out. A link to itself
+//! stands for an unreadable file, because root, which builds on many machines, can read everything.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use crate::child::Ran;
 use crate::door::Door;
 use crate::run::{WORK, World};
 
-/// A loop whose file, or folder of home, cannot be had; ID stands for the loop's.
+/// A loop whose file, or folder in the home, cannot be read; ID stands for the loop's.
 #[track_caller]
 fn barred(place: &str) -> (Door, String) {
     let door = Door::new();
@@ -21,7 +21,7 @@ fn barred(place: &str) -> (Door, String) {
     (door, path.display().to_string())
 }
 
-/// The complaint is about this path, and says what can be done.
+/// The error is about this path, and says what can be done.
 #[track_caller]
 fn assert_named(ran: &Ran, path: &str) {
     let lines: Vec<&str> = ran.stderr.trim_end().split(['\n', ';']).collect();

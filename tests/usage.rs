@@ -28,7 +28,7 @@ fn cost(session: &crate::client::Session, prompt: usize) -> f64 {
     session.results()[prompt]["total_cost_usd"].as_f64().unwrap()
 }
 
-/// One iteration: a call of a tool and what is said to it, each with numbers of their own.
+/// One iteration: a tool call and the answer to its result, each with different numbers.
 fn mixed(number: u64) -> Reply {
     let hour = serde_json::json!({
         "ephemeral_1h_input_tokens": 100 * number, "ephemeral_5m_input_tokens": 30 * number,
@@ -112,8 +112,8 @@ fn the_work_of_the_clients_own_agents_is_counted(installed: &Installed) {
     assert!(ended["usage"]["tokens"]["input"].as_u64().unwrap() > 11_016, "{ended:#}");
 }
 
-/// Models of the kinds of prices both clients know. Whatever it does not know the older client puts at the
-/// price of another model.
+/// Models at each kind of price that both clients know. The older client charges models it does not
+/// know at another model's price.
 const BOTH: [&str; 4] = [
     "claude-haiku-4-5-20251001",
     "claude-sonnet-4-5-20250929",
@@ -144,8 +144,8 @@ const NEWER: [&str; 20] = [
     "claude-mythos-5-2",
 ];
 
-/// An iteration of eight messages: one of each kind of token alone, one in fast mode, one that is long,
-/// and one with what only the newer client prices.
+/// An iteration of eight messages: one of each kind of token alone, one in fast mode, one that is
+/// long, and one with what only the newer client prices.
 fn of_every_kind(is_newer: bool) -> Reply {
     let written = |name: &str, count: u64| {
         let mut parts = serde_json::json!({});
@@ -180,7 +180,7 @@ fn every_price_is_the_clients_own(installed: &Installed) {
         let api = Api::scripted([of_every_kind(is_newer)]);
         let session = Client::new(installed, &sandbox, &api)
             .prompt("/crew:loop \"Count\" --max-iterations 1 --stall 0")
-            // Else the client answers for the oldest models with its newest.
+            // Otherwise the client answers for the oldest models with its newest.
             .env("CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP", "1")
             .arguments(&["--model", model])
             .run();

@@ -1,5 +1,5 @@
-//! What crew reads in words of others: the time of a reset, a pasted command, what tests a project. Each pattern of
-//! `src/parse/patterns.rs` matches here on the binary that users get.
+//! Text of others that crew reads: the time of a reset, a pasted command, what tests a project.
+//! Each pattern of `src/parse/patterns.rs` matches here on the binary that users get.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::faults::Client;
 use crate::run::{CLAIM, World};
 use crate::sandbox::{Sandbox, poll_until};
 
-/// What spreads the ends of many waits at most.
+/// The longest spread of the ends of many waits.
 const SPREAD: TimeDelta = TimeDelta::seconds(30);
-/// Far beyond the end of a loop that waits for what is over `soon`.
+/// Far beyond the end of a loop that waits for a limit that is over `soon`.
 pub(crate) const OVER_WITHIN: Duration = Duration::from_secs(5 * 60);
 
-/// The last whole minute before then: words name no seconds.
+/// The last whole minute before now plus `ahead`: the text names no seconds.
 fn minute_in(ahead: TimeDelta) -> DateTime<Utc> {
     (Utc::now() + ahead).duration_trunc(TimeDelta::minutes(1)).unwrap()
 }
 
-/// In about two minutes, and today than any wait of a loop that knows no reset.
+/// In about two minutes, which is sooner than any wait of a loop that knows no reset.
 pub(crate) fn soon() -> DateTime<Utc> {
     minute_in(TimeDelta::seconds(160))
 }
 
-/// A limit of which only the message tells until when.
+/// A limit whose end is only in the message.
 pub(crate) fn limit_in_words(reset: DateTime<Utc>) -> Reply {
     let words = reset.format("You've hit your session limit · resets %-I:%M%P").to_string();
     Reply::error(429, "rate_limit_error", &words).no_retry()

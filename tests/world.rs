@@ -1,4 +1,4 @@
-//! The pinned world itself: nothing of the machine shows in it, and nothing of it outlives a test.
+//! The pinned world itself: nothing of the machine shows in it, and nothing in it outlives a test.
 
 use std::time::Duration;
 

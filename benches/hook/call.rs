@@ -1,5 +1,5 @@
-//! One measured call: a child in a session of its own, as the client starts its hooks, with its input
-//! already waiting. The time is from before its start to its end; nothing else is done meanwhile.
+//! One measured call: a child in a separate session, as the client starts its hooks, with its input
+//! already waiting. The time runs from before its start to its end; nothing else is done meanwhile.
 
 use std::collections::BTreeMap;
 use std::io::{PipeReader, Read, Write};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What to call.
+/// A call to make.
 #[derive(Debug, Clone)]
 pub struct Call {
     pub program: PathBuf,
@@ -22,7 +22,7 @@ pub struct Call {
     pub environment: BTreeMap<String, String>,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub struct Told {
     pub elapsed: Duration,
@@ -44,7 +44,7 @@ impl Call {
         together(std::slice::from_ref(self)).remove(0)
     }
 
-    /// Starts it and leaves it running.
+    /// Starts it and returns without waiting.
     pub fn start(&self) -> Running {
         let (mut command, reader) = self.prepare();
         let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -85,7 +85,7 @@ pub fn together(calls: &[Call]) -> Vec<Told> {
     running.into_iter().map(|running| running.finish(begin)).collect()
 }
 
-/// A call at work.
+/// A running call.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -93,7 +93,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Ends it the way the client does, and waits for it.
+    /// Ends it as the client does, and waits for it.
     pub fn end(self) -> Told {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         self.finish(Instant::now())

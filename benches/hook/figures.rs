@@ -16,7 +16,7 @@ impl Samples {
         self.0.push(sample);
     }
 
-    /// The middle one, in milliseconds: other work on the machine moves it least.
+    /// The median, in milliseconds: other work on the machine changes it least.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -39,7 +39,7 @@ pub struct Row {
     pub what: String,
     pub measured: String,
     pub beside: String,
-    /// What the bound is held against, in the bound's own unit; `None` is for comparison only.
+    /// The result, in the bound's own unit; a row without a bound is for comparison only.
     pub result: String,
     pub bound: String,
     pub holds: Option<bool>,
@@ -65,7 +65,7 @@ impl Row {
         Self { bound: "none".to_owned(), holds: None, ..row }
     }
 
-    /// A row whose bound is a number of its own unit.
+    /// A row whose bound is a number in `unit`.
     pub fn below(what: &str, result: f64, unit: &str, beside: String, bound: f64) -> Self {
         let result_text = format!("{result:.1} {unit}");
         Self {

@@ -1,6 +1,7 @@
-//! A loop of 10,000 iterations beside one that has just begun: what an iteration costs must not grow with those
-//! before it, and the whole story must still be told at once. The old loop begins as a real one; its record and
-//! journal are then continued as 10,000 more of its own boundaries would have left them.
+//! A loop of 10,000 iterations beside one that has just begun: the cost of an iteration must not
+//! grow with the number before it, and the whole story must still be shown at once. The old loop
+//! begins as a real one; its record and journal are then continued as 10,000 more of its own
+//! boundaries would have left them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -111,7 +112,7 @@ fn age(folder: &Path) {
     advance(state, MANY, MANY - done);
     let limit = &mut whole["contract"]["limits"]["max_iterations"];
     *limit = json!(limit.as_u64().unwrap().max(MANY));
-    // As a real one: the newest 100 times, and what those before come to.
+    // As in a real one: the newest 100 times, and the sum of the earlier ones.
     let kept = 100;
     whole["elapsed_ms"] = json!(vec![20; kept]);
     let count = MANY - kept as u64;

@@ -1,5 +1,6 @@
-//! Measures crew's hooks and writes the figures into BENCHMARKS.md: `cargo bench --bench hook`. With
-//! `--check` after a second `--`, a missed bound is also an exit status of 1; no test ever asserts a time.
+//! Measures crew's hooks and writes the figures into BENCHMARKS.md: `cargo bench --bench hook`.
+//! With `--check` after a second `--`, a missed bound is also an exit status of 1; no test ever
+//! asserts a time.
 
 #![expect(
     clippy::disallowed_methods,
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == weigh::METER) {
         return weigh::meter(&arguments[1..]);
     }
-    // `cargo test --all-targets` starts this too.
+    // `cargo test --all-targets` also starts this program.
     if !arguments.iter().any(|argument| argument == "--bench") {
         println!("to measure: cargo bench --bench hook");
         return ExitCode::SUCCESS;
@@ -74,7 +75,7 @@ fn measure(folder: &Path) -> (Vec<Row>, String) {
     (rows, figures)
 }
 
-/// Builds the program that does nothing but what every hook must.
+/// Builds the program that does only what every hook must do.
 fn compile_noop(folder: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/noop.rs");
     let noop = folder.join("noop");

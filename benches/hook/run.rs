@@ -1,5 +1,5 @@
-//! What `crew run` adds to an iteration: an agent that exits at once, in a repository of 50,000 files, beside
-//! one `git status` there.
+//! What `crew run` adds to an iteration: an agent that exits at once, in a repository of 50,000
+//! files, beside one `git status` there.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::site::Site;
 const FOLDERS: usize = 500;
 const FILES: usize = 100;
 const ROUNDS: usize = 10;
-/// One more than what is measured in a round: from the start of each to the start of the next.
+/// One more than is measured in a round: times run from the start of each to the start of the next.
 pub const ITERATIONS: usize = 5;
 
 /// The rows of an iteration: as it is by default, and with a commit after each, for comparison.
@@ -64,7 +64,7 @@ fn run(site: &Site, options: &[&str]) -> crate::call::Call {
     site.crew(&[&agent[..], &endless, options].concat())
 }
 
-/// From the start of each iteration to the start of the next, as the events tell.
+/// From the start of each iteration to the start of the next, according to the events.
 pub fn iterations(events: &str) -> Vec<Duration> {
     let events = events.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let starts: Vec<i64> = events

@@ -1,5 +1,6 @@
-//! The site of a measurement: a folder with a repository, a home and the client's data, and the calls that
-//! can be made there. It is below the build folder, so that writes go to the disk the checkout is on.
+//! The site of a measurement: a folder with a repository, a home and the client's data, and the
+//! calls that can be made there. It is below the build folder, so that writes go to the checkout's
+//! disk.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub const CREW: &str = match option_env!("CREW_TEST_BIN") {
 
 /// A session that owns the site's loop.
 pub const OWNER: &str = "00000000-0000-4000-8000-000000000001";
-/// A session that owns none.
+/// A session that does not own a loop.
 pub const STRANGER: &str = "00000000-0000-4000-8000-000000000002";
 
 /// A folder to measure in.
@@ -100,8 +101,8 @@ impl Site {
         call
     }
 
-    /// A stop of a session whose agent has ended with `words`. Each has a prompt of its own: the client's
-    /// cap on continuations without a tool call plays no part.
+    /// A stop of a session whose agent has ended with `words`. Each has a separate prompt, so that
+    /// the client's cap on continuations without a tool call does not matter.
     pub fn stop(&self, session: &str, words: &str, transcript: &Path) -> Call {
         let payload = json!({
             "hook_event_name": "Stop",
@@ -126,14 +127,14 @@ impl Site {
     }
 }
 
-/// A boundary that went on: anything else would be another thing than what is measured.
+/// Asserts a boundary that continues its loop; any other result is not what is measured.
 #[track_caller]
 pub fn assert_went_on(told: &Told) {
     let answer: Value = serde_json::from_str(&told.output).unwrap_or_default();
     assert!(answer["hookSpecificOutput"]["additionalContext"].is_string(), "{told:?}");
 }
 
-/// A call that passed in silence.
+/// Asserts a call that printed nothing.
 #[track_caller]
 pub fn assert_silent(told: &Told) {
     assert!(told.success && told.output.is_empty(), "{told:?}");

@@ -1,5 +1,6 @@
-//! How long a stop takes: without a loop of ours, with one, and with much on disk. Every row's sides take
-//! turns in one run (A B A B …), so what else the machine does meets all of them alike.
+//! How long a stop takes: without a loop of ours, with one, and with much on disk. The sides of a
+//! row take turns in one run (A B A B …), so that other work on the machine affects all of them
+//! alike.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,7 +16,7 @@ use crate::transcript;
 
 /// How often each side of a row is called.
 const RUNS: usize = 120;
-/// Sessions and archived loops on a disk that has seen much.
+/// Sessions and archived loops on a disk with a long history.
 const MANY: usize = 10_000;
 /// A loop whose limits no measurement reaches.
 pub const ENDLESS: &str = "--max-iterations 1000000 --stall 0";
@@ -58,8 +59,8 @@ pub fn idle(folder: &Path, noop: &Path) -> Vec<Row> {
     ]
 }
 
-/// The time of the quickest of three calls in a row. A call of two milliseconds is at the mercy of whatever
-/// else wants the processor then; what is measured is the call.
+/// The time of the quickest of three calls in a row. Other work on the processor can easily delay a
+/// call of two milliseconds; what is measured is the call.
 fn quickest(call: impl Fn() -> Told) -> Duration {
     (0..3).map(|_| call().elapsed).min().unwrap_or_default()
 }
@@ -167,7 +168,7 @@ pub fn archive(folder: &Path, transcripts: &Transcripts) -> Vec<Row> {
     ]
 }
 
-/// Copies the site's ended loop many times, each with a session of its own.
+/// Copies the site's ended loop many times, each with a separate session.
 fn fill(site: &Site) {
     let ended = site.loop_folder();
     let id = ended.file_name().unwrap().to_str().unwrap();
@@ -185,7 +186,7 @@ fn fill(site: &Site) {
     }
 }
 
-/// What one durable replacement of a 4 kB file costs here.
+/// The time of one durable replacement of a 4 kB file here.
 fn durable_write(folder: &Path) -> Duration {
     let (temporary, file) = (folder.join(".bench.tmp"), folder.join("bench"));
     let begin = Instant::now();
@@ -197,7 +198,7 @@ fn durable_write(folder: &Path) -> Duration {
     begin.elapsed()
 }
 
-/// A stop of the comparison's hook; `None` where its tools are missing.
+/// A stop of the hook it is compared with; `None` if its tools are missing.
 fn shell_hook(site: &Site, transcript: &Path) -> Option<Call> {
     let tools = site.call("sh", &["-c", "command -v bash jq perl >/dev/null"]);
     if !tools.run().success {

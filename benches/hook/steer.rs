@@ -1,4 +1,4 @@
-//! What a person meets while a loop is busy: a status during a long check, and calls from all sides.
+//! What a person does while a loop is busy: a status during a long check, and many calls at once.
 
 use std::path::Path;
 use std::sync::Barrier;

@@ -1,5 +1,5 @@
-//! Transcripts of a wanted size, in the client's form. A large one is a hole up to its last megabytes,
-//! which are real: that is where a hook may look.
+//! Transcripts of a given size, in the client's form. A large one is a hole except for its last
+//! megabytes, which are real: that is the part a hook may read.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// How much of a transcript is real, in bytes.
 const REAL: u64 = 4 << 20;
 
-/// Writes a transcript of about `size` bytes: an agent that uses tools, and its last words.
+/// Writes a transcript of about `size` bytes: an agent that uses tools, and its last message.
 pub fn write(path: &Path, size: u64) {
     let mut file = File::create(path).unwrap();
     let hole = size.saturating_sub(REAL);

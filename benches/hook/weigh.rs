@@ -1,4 +1,4 @@
-//! What a stop costs besides time: memory, and instructions where valgrind can count them.
+//! What a stop costs besides time: memory, and instructions if valgrind can count them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::site::{CREW, OWNER, STRANGER, Site};
 use crate::speed::{ENDLESS, Transcripts};
 use crate::transcript;
 
-/// How often each memory is taken; the highest counts.
+/// How often each memory figure is taken; the highest counts.
 const RUNS: usize = 5;
 /// The option that turns this program into the meter of one call.
 pub const METER: &str = "--meter";
@@ -26,7 +26,7 @@ pub fn memory(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Vec<Row>
     let idle = peak(&site.stop(STRANGER, "done", &transcripts.large), &file);
     let mut highest = [0.0_f64; 3];
     for run in 0..RUNS {
-        // A transcript that is not the last boundary's is read afresh.
+        // A transcript that is not the last boundary's is read from its beginning.
         let files = [&transcripts.small, &transcripts.large, &crowded];
         for (highest, transcript) in highest.iter_mut().zip(files) {
             let words = format!("run {run} of {}", transcript.display());
@@ -49,8 +49,8 @@ pub fn memory(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Vec<Row>
     ]
 }
 
-/// The most memory a call held, in MiB. A small program in between measures it: a child's peak begins
-/// with what the program that starts it holds.
+/// The most memory a call held, in MiB. A small program measures it, because a child's peak starts
+/// with the memory of the program that starts it.
 fn peak(call: &Call, file: &Path) -> f64 {
     let _ = std::fs::remove_file(file);
     let me = std::env::current_exe().unwrap();
@@ -66,7 +66,7 @@ pub fn meter(arguments: &[String]) -> ExitCode {
     let [file, program, arguments @ ..] = arguments else { return ExitCode::FAILURE };
     let status = Command::new(program).args(arguments).status().unwrap();
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a value of ours that lives through the call; all zeros is a valid usage.
+    // SAFETY: the pointer is to a local value that outlives the call; all zeros is a valid usage.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
         usage.assume_init()

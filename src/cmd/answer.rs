@@ -1,4 +1,4 @@
-//! What the driver answers to a client's event, in the words of the seam.
+//! The reply to a client's event, built from the driver's result. It decides nothing.
 
 use super::control_replies;
 use super::status::since;
@@ -18,9 +18,9 @@ use crate::report::{help, line, page};
 use crate::world::client;
 use crate::world::store::home::Home;
 
-/// The answer in the words of the seam, which the client writes.
+/// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
-    // What a boundary names can be typed in the client itself, and so can what the help quotes.
+    // Commands that a boundary or the help quotes can be typed in the client itself.
     let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Typed(..));
     let is_help = matches!(answer, EventResult::Help);
     let mut said = said(home, hook, answer);
@@ -80,7 +80,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     }
 }
 
-/// What a stop came to.
+/// The reply to a stop.
 fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
     match stop {
         StopResult::NotOurs => Reply::Nothing,
@@ -99,7 +99,7 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
     }
 }
 
-/// What is said of a queued command.
+/// The line about a queued command.
 fn told_aside(home: &Home, aside: &Aside) -> String {
     match aside {
         Aside::Status(record) => {
@@ -115,7 +115,7 @@ fn go_on(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String, line: Stri
     Reply::GoOn { task: record.contract.task.clone(), prompt, line }
 }
 
-/// A line, and below it what the user should know.
+/// A line, with the user's note below it.
 fn noted(mut line: String, note: Option<String>) -> String {
     line.extend(note.map(|note| format!("\n{note}")));
     line

@@ -1,5 +1,5 @@
-//! `crew cancel`: ends a loop from any terminal. The order is a file of its own, so it needs no model, and
-//! a hook in flight cannot undo it.
+//! `crew cancel`: ends a loop from any terminal. The order is a separate file, so it needs no
+//! model, and a hook in flight cannot undo it.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use crate::drive::end;
 use crate::exit::Exit;
 use crate::world::store;
 
-/// Cancels the loop that is meant.
+/// Cancels the requested loop.
 pub fn cancel(arguments: &CancelArgs) -> Result<Exit> {
     let reason = arguments.reason.as_deref();
     ordered(

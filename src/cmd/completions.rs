@@ -6,10 +6,10 @@ use super::print;
 use crate::cli::{Cli, Completions};
 use crate::exit::Exit;
 
-/// Prints the completions of the shell that is named.
+/// Prints the completions of the requested shell.
 pub fn completions(arguments: &Completions) -> Exit {
     let all = Cli::command();
-    // What is hidden in a page of help is not offered either.
+    // Commands hidden from the help are not offered either.
     let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set());
     let mut crew = Command::new("crew").version(env!("CARGO_PKG_VERSION")).subcommands(shown);
     let mut page = Vec::new();

@@ -1,4 +1,4 @@
-//! `crew config`: what is in force here, and where each value came from.
+//! `crew config`: what is in force here, and where each value came from. It changes nothing.
 
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ use crate::world::files::disk;
 pub fn config(arguments: &ConfigArgs) -> Result<Exit> {
     let known = look(&home()?, &checkout()?, true)?;
     let settings = merge(&known.layers, environment(), None);
-    // A session obeys less: the project can set variables for its client.
+    // A session obeys less, because the project can set variables for its client.
     let in_session = merge(&known.layers, VariableTrust::OnlyNarrows, None).notes.into_iter();
     let in_session = in_session.map(|note| format!("in {}, {note}", all()[0].title()));
     let warnings: Vec<String> = known.warnings.iter().cloned().chain(in_session).collect();

@@ -1,4 +1,4 @@
-//! What became of an order, in the words of a terminal and of the client alike.
+//! The results of orders, in the same words for a terminal and for the client.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::engine::record::Loop;
 use crate::engine::record::owner::Obeyed;
 use crate::report::{line, page};
 
-/// What became of a cancel.
+/// The result of a cancel.
 pub fn cancelled(attempt: &EndAttempt) -> String {
     match attempt {
         EndAttempt::Ended(ended) => {
@@ -23,7 +23,7 @@ pub fn cancelled(attempt: &EndAttempt) -> String {
     }
 }
 
-/// What became of a pause.
+/// The result of a pause.
 pub fn paused(paused: &Paused) -> String {
     match paused {
         Paused::Now(record) => {
@@ -48,7 +48,7 @@ pub fn paused(paused: &Paused) -> String {
     }
 }
 
-/// What the client is told that delivers a queued command again.
+/// The reply when the client delivers a queued command that was already obeyed.
 pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
     let Obeyed { command, iteration } = obeyed;
     let what = match split(clients::of(&record.state.owner), command).map(|(name, _)| name) {

@@ -1,4 +1,4 @@
-//! `crew demo`: a whole loop through the real hook door, with a scripted agent.
+//! `crew demo`: a whole loop through the real hook entry, with a scripted agent.
 
 use anyhow::Result;
 

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::report::doctor as words;
 use crate::world::env;
 
-/// Examines this machine, seen from the current folder.
+/// Examines this machine as seen from the current folder.
 pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
     let facts = examine(&home()?, &env::current_folder()?, arguments.client.as_deref());
     let found = findings(&facts);

@@ -1,4 +1,5 @@
-//! `crew drive`: what a detached run is in its own process. It drives only a loop that was handed to it.
+//! `crew drive`: the separate process of a detached run. It drives only a loop that was handed to
+//! it.
 
 use anyhow::{Error, Result};
 

@@ -1,5 +1,5 @@
-//! `crew show --log`: what the agent printed, without the codes that would steer the terminal; with `-f` also
-//! what it prints from now on, over the iterations, until the loop is over or its owner is gone.
+//! `crew show --log`: what the agent printed, without codes that would control the terminal. With
+//! `-f` it continues to print, across iterations, until the loop is over or its owner is gone.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::world::store::home::Home;
 use crate::world::store::logs::tail::Tail;
 use crate::world::store::{self, logs};
 
-/// The most of a log that is shown: all that is kept of one.
+/// The most of a log that is shown, which is all that is kept.
 const SHOWN: u64 = 20 << 20;
-/// With `-f`, what is shown of what was printed before.
+/// With `-f`, how much of the earlier output is shown.
 const BEFORE: u64 = 16 << 10;
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest line that is waited for, in bytes.
 const LINE: usize = 64 << 10;
 
-/// Prints the log of iteration `number`, else of the latest one that has a log.
+/// Prints the log of iteration `number`, else of the latest iteration that has one.
 pub fn log(home: &Home, record: Loop, number: Option<u32>, follow: bool) -> Result<()> {
     let iteration = number.unwrap_or_else(|| latest(home, &record));
     let path = logs::path(home, &record.id, iteration);
@@ -71,12 +71,13 @@ fn follow_on(
             return Ok(());
         }
         clock::sleep(LOOK);
-        // Read before the log is: when it says that the loop is over, the log is whole.
+        // Read before the log is: when the record says that the loop is over, the log is complete.
         record = store::load(home, &record.id)?;
     }
 }
 
-/// A log on its way to the terminal, by whole lines: where the reading stops a letter or a code may be cut.
+/// A log on its way to the terminal, in whole lines: reading may stop in the middle of a character
+/// or a code.
 struct Lines {
     tail: Tail,
     held: Vec<u8>,
@@ -87,8 +88,8 @@ impl Lines {
         Ok(Self { tail: Tail::open(log, most)?, held: Vec::new() })
     }
 
-    /// Prints the lines that are there, and where no more will come the rest too; `false` when nobody reads
-    /// any more.
+    /// Prints the complete lines, and the rest too if no more will come. `false` when the reader is
+    /// gone.
     fn give(&mut self, is_whole: bool) -> Result<bool> {
         loop {
             let bytes = self.tail.next()?;

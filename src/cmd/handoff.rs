@@ -7,7 +7,7 @@ use crate::cli::HandoffArgs;
 use crate::drive::end::handoff;
 use crate::exit::Exit;
 
-/// Writes a page for the loop that is meant.
+/// Writes a page for the requested loop.
 pub fn handoff(arguments: &HandoffArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };

@@ -1,4 +1,4 @@
-//! `crew history`: loops that are over, the newest first.
+//! `crew history`: loops that are over, the newest first. It only reads.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! `crew hook`: one event of the client on stdin, one answer on stdout. Whatever goes wrong inside, the
-//! agent's stop is let through: one line on stderr, exit 0.
+//! `crew hook`: one event of the client on stdin, one answer on stdout. If anything fails inside,
+//! the agent's stop is let through: one line on stderr, exit 0.
 
 use std::io::stdin;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use crate::world::files::disk;
 use crate::world::store::home::Home;
 use crate::world::{env, fault};
 
-/// The largest payload: an event of the client is far smaller.
+/// The largest payload; an event of the client is far smaller.
 const PAYLOAD_BYTES: u64 = 4 << 20;
 
 /// Answers one event, as the boundary or as its companion.
@@ -56,13 +56,13 @@ fn speak(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<ExitCode> {
         print::err(words);
     }
     if is_a_prompt {
-        // Words that are told once more are a lesser evil than a wake that is lost.
+        // Repeating a message is better than losing a wake.
         let _ = delivered(home, hook);
     }
     Ok(output.status.into())
 }
 
-/// What the client is told, and whether that is a prompt for the agent.
+/// The client's answer, and whether it is a prompt for the agent.
 fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output, bool)> {
     let answer = match (is_companion, &hook.event) {
         (false, _) => answer(home, hook)?,

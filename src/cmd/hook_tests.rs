@@ -1,6 +1,6 @@
-//! Loops of clients that were recorded, through the drivers of every client: their payloads in,
-//! their answers out. Each in a process of its own: what other tests start may hold a lock that
-//! this one has let go.
+//! Recorded loops of clients, run through every client's driver: their payloads in, their answers
+//! out. Each in a separate process, because processes that other tests start may keep a lock that
+//! this test has released.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const CODEX: &str = include_str!("../../tests/fixtures/clients/codex.jsonl");
 const GEMINI: &str = include_str!("../../tests/fixtures/clients/gemini.jsonl");
 const QWEN: &str = include_str!("../../tests/fixtures/clients/qwen.jsonl");
 
-/// A client's session in a folder of its own.
+/// A client's session in a separate folder.
 struct Session {
     events: Vec<Value>,
     world: TempDir,
@@ -41,7 +41,7 @@ impl Session {
         self.world.path().join("work")
     }
 
-    /// Sends the event of this name with another text in one of its fields.
+    /// Sends the event of this name with one field replaced.
     fn send(&self, name: &str, field: &str, text: &str) -> Output {
         let is_it = |event: &&Value| event["stdin"]["hook_event_name"] == name;
         let mut event = self.events.iter().find(is_it).unwrap().clone();

@@ -1,5 +1,5 @@
-//! `crew init`: writes a project's settings file with the checks that were found, and trusts what it has
-//! written. It never writes over a file, and inside an agent it trusts nothing.
+//! `crew init`: writes a project's settings file with the checks that were found, and trusts what
+//! it has written. It never overwrites a file, and trusts nothing inside an agent.
 
 use std::path::Path;
 
@@ -51,8 +51,8 @@ pub fn init() -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Refuses a folder that a link leads out of the checkout: what was found there would be written, and trusted,
-/// for another project.
+/// Refuses a folder that a link leads out of the checkout: the checks found there would be written
+/// and trusted for another project.
 fn stays_inside(folder: &Path, checkout: &Path) -> Result<()> {
     let (real, top) = (disk::real_path(folder)?, disk::real_path(checkout)?);
     if real.starts_with(&top) {

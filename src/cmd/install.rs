@@ -1,5 +1,5 @@
-//! `crew install`: sets the plugin up in the client. A person's act: an agent that could install hooks
-//! could also replace them.
+//! `crew install`: sets up the plugin in the client. Only a person may do that: an agent that could
+//! install hooks could also replace them.
 
 use anyhow::{Result, bail};
 
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::report::install as words;
 use crate::world::env;
 
-/// Installs for a person, or for all who work in this repository.
+/// Installs for a person, or for everyone who works in this repository.
 pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     refuse_an_agent("install")?;
     let client = arguments.client.as_deref();
@@ -33,7 +33,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Inside an agent crew only ever narrows.
+/// Refuses `verb` inside an agent, where crew only narrows.
 pub fn refuse_an_agent(verb: &str) -> Result<()> {
     if inside_an_agent(&env::raw) {
         bail!(

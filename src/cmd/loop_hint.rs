@@ -1,5 +1,5 @@
-//! `crew loop`: no verb of a terminal, but what is typed first by who knows the command of the session. Starts
-//! nothing; says what does.
+//! `crew loop`: not a terminal command, but what people who know the session's command type first.
+//! It starts nothing; it names the commands that do.
 
 use anyhow::{Result, bail};
 

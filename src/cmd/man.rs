@@ -1,4 +1,4 @@
-//! `crew man`: the pages for man(1), made of what `--help` prints. It installs nothing.
+//! `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;

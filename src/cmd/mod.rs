@@ -1,4 +1,4 @@
-//! The verbs: resolve what was typed, call a driver or a reader, print. The only room that prints.
+//! The verbs: resolve what was typed, call a driver or a reader, print. No other room prints.
 
 mod answer;
 mod cancel;
@@ -80,12 +80,12 @@ fn home() -> Result<Home> {
     home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
 }
 
-/// Who types: inside an agent crew only ever narrows, and the record says who it was.
+/// Who typed this: inside an agent crew only narrows, and the record says who it was.
 fn by() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
-/// The loop that is meant; `None` when several could be, after listing them.
+/// The requested loop; `None` when several match, after listing them.
 fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
     match find(home, name, &env::current_folder()?)? {
         Found::One(record) => Ok(Some(*record)),
@@ -98,8 +98,8 @@ fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
     }
 }
 
-/// Does with the loop that is meant what `ours` does, and prints the answer. A loop of a newer crew gets `theirs`,
-/// the order that every crew writes and honours, older or newer.
+/// Applies `ours` to the requested loop and prints the result. A newer crew's loop gets `theirs`:
+/// the order that every crew version writes and honours.
 fn ordered(
     name: Option<&str>,
     ours: impl FnOnce(&Home, &LoopId) -> Result<String>,
@@ -124,7 +124,7 @@ fn ordered(
     Ok(Exit::Success)
 }
 
-/// Every loop there is, the newest first; of those that cannot be had it is said why.
+/// All loops, the newest first. Reports why the others cannot be read.
 fn all(home: &Home) -> Result<Vec<Loop>> {
     let (loops, others) = store::look_at_all(home)?;
     for error in others {
@@ -133,7 +133,7 @@ fn all(home: &Home) -> Result<Vec<Loop>> {
     Ok(loops)
 }
 
-/// The working tree this was typed in; without git the folder itself.
+/// The working tree this was typed in; without git the current folder.
 fn checkout() -> Result<PathBuf> {
     let folder = env::current_folder()?;
     match git::top(&folder) {

@@ -1,4 +1,4 @@
-//! `crew pause`: lets the running iteration end and no other begin, from any terminal.
+//! `crew pause`: lets the running iteration end and prevents the next one, from any terminal.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::store;
 
-/// Pauses the loop that is meant.
+/// Pauses the requested loop.
 pub fn pause(arguments: &PauseArgs) -> Result<Exit> {
     ordered(
         arguments.name.as_deref(),

@@ -1,4 +1,5 @@
-//! `crew resume`: goes on with a loop in fresh processes, whichever driver it had.
+//! `crew resume`: resumes a loop in fresh processes, whichever driver it had. It refuses inside an
+//! agent.
 
 use anyhow::{Result, bail};
 
@@ -16,7 +17,7 @@ use crate::parse::arguments::ResumeArgs;
 use crate::world::env;
 use crate::world::process::signals::Signals;
 
-/// Takes the loop that is meant into this process and drives it.
+/// Takes the requested loop into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
         bail!(

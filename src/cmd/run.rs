@@ -21,7 +21,7 @@ use crate::world::process::signals::Signals;
 use crate::world::store::home::Home;
 use crate::world::store::logs;
 
-/// Runs, shows or lists.
+/// Runs a loop, shows its first prompt, or lists procedures.
 pub fn run(arguments: &RunArgs) -> Result<Exit> {
     let is_bare = arguments.start.task.is_none() && arguments.start.prompt_file.is_none();
     if is_bare && !arguments.list {
@@ -49,7 +49,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     go(&home, record, options, &signals, &mut voice)
 }
 
-/// What is missing where no task was typed.
+/// The error when no task was typed.
 fn no_task(options: &RunOptions) -> UsageError {
     let why = match options.words {
         Some(_) => ": words after `--` are the agent's own, and the task stands before them",
@@ -62,7 +62,7 @@ fn no_task(options: &RunOptions) -> UsageError {
     ))
 }
 
-/// Drives a loop that this process has begun or taken, here or in a crew of its own.
+/// Drives a loop that this process has begun or taken, here or in a separate crew process.
 pub fn go(
     home: &Home,
     record: Loop,
@@ -70,7 +70,8 @@ pub fn go(
     signals: &Signals,
     voice: &mut Reporter,
 ) -> Result<Exit> {
-    // A person who asked for the end while the checks ran wants no crew that goes on out of reach.
+    // A person who asked for the end while the checks ran does not want a crew that continues out
+    // of reach.
     if options.detach && signals.times() == 0 && record.is_live() {
         let MannerArgs { json, verbose, quiet } = options.manner;
         let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
@@ -99,7 +100,7 @@ pub fn go(
     })
 }
 
-/// What a run is to sound like.
+/// The requested output of a run.
 pub fn manner(MannerArgs { json, verbose, quiet }: MannerArgs) -> OutputMode {
     OutputMode { json, quiet, verbose }
 }

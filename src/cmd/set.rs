@@ -1,4 +1,4 @@
-//! `crew set`: moves the limits of a live loop. An agent may lower them, never raise them.
+//! `crew set`: changes the limits of a live loop. An agent may lower them, never raise them.
 
 use anyhow::{Result, bail};
 
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::parse::arguments::{SetArgs, UsageError};
 use crate::report::line;
 
-/// Moves the limits of the loop that is meant.
+/// Changes the limits of the requested loop.
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
     let changes = arguments.limits.changes();
     if changes == LimitChanges::default() {

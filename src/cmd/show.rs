@@ -20,7 +20,7 @@ use crate::world::store::home::Home;
 use crate::world::store::{journal, logs};
 use crate::world::{clock, env};
 
-/// Shows the loop that is meant, one iteration of it, or what its agent printed.
+/// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
@@ -56,7 +56,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Prints the copy of a file that the run keeps; a path counts from this folder, or from the checkout's root.
+/// Prints the run's copy of a file; a path starts at this folder, or at the checkout's root.
 fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
     let here = env::current_folder()?;
     let here = disk::real_path(&here).unwrap_or(here).join(file);

@@ -1,4 +1,4 @@
-//! `crew status`: how a loop stands, or how it ended.
+//! `crew status`: the status of a loop, or how it ended. It only reads.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -51,8 +51,8 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     }
 }
 
-/// The line of a live loop of this working tree, or of the one that is named. A prompt is no place for an
-/// error: what cannot be told is not told.
+/// The line of a live loop of this working tree, or of the named one. An error has no place in a
+/// shell prompt: what cannot be read is left out.
 fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
     let folder = env::current_folder()?;
     let found = match name {
@@ -86,7 +86,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
     }
 }
 
-/// Whether a pause waits for a loop that does not rest yet.
+/// Whether a pause is pending for a loop that has not stopped yet.
 fn pauses(home: &Home, record: &Loop) -> bool {
     let rests = matches!(record.state.status, State::Paused | State::Finished);
     !rests && store::order(home, &record.id) == Some(ControlRequest::Pause)
@@ -100,7 +100,7 @@ fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
     value
 }
 
-/// What happened since the loop started; looked at only for a page that shows it.
+/// The changes since the loop started, read only for a page that shows them.
 pub fn since(record: &Loop) -> Since {
     if record.is_live() { Since::default() } else { git::since(record) }
 }

@@ -1,4 +1,5 @@
-//! `crew tell`: a word for the agent, told with its next prompt.
+//! `crew tell`: a message for the agent, delivered with its next prompt. It refuses inside an
+//! agent.
 
 use anyhow::{Result, bail};
 
@@ -9,7 +10,7 @@ use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::env;
 
-/// Tells the agent of the loop that is meant.
+/// Queues a message for the agent of the requested loop.
 pub fn tell(arguments: &TellArgs) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
         bail!("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"");

@@ -1,5 +1,5 @@
-//! `crew trust`: a person reads what this project's file asks for, and says that it may have it on this machine.
-//! What is trusted is what was listed, whatever the file says by then. An agent cannot say it.
+//! `crew trust`: a person reads what this project's file asks for, and allows it on this machine.
+//! What is trusted is what was listed, even if the file has changed since. An agent cannot do this.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::world::store::home::Home;
 use crate::world::store::trust;
 use crate::world::{env, terminal};
 
-/// Lists all that the project's file of this working tree asks for, and trusts it after a word of the person's.
+/// Lists everything that the project's file of this working tree asks for, and trusts it after a
+/// person confirms.
 pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
     if inside_an_agent(&env::raw) {
         bail!(
@@ -64,7 +65,7 @@ pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// All that needs trust, what is new marked.
+/// Everything that needs trust, with the new entries marked.
 fn list(known: &LoadedSettings) {
     print::out(&format!("what needs trust in {}:", known.project_file.display()));
     for need in &known.needs {

@@ -1,4 +1,5 @@
-//! `crew uninstall`: undoes what install did, and nothing else. The records of loops are never touched.
+//! `crew uninstall`: undoes what install did, and nothing else. The records of loops are never
+//! touched.
 
 use anyhow::Result;
 

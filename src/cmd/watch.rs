@@ -1,5 +1,5 @@
-//! `crew watch`: how a loop stands, drawn again every second on a terminal, told again when it changed
-//! elsewhere, until the loop is over. Ctrl-C ends the watching and leaves the loop alone.
+//! `crew watch`: the status of a loop until it is over, redrawn every second on a terminal, printed
+//! at each change otherwise. Ctrl-C ends the watching and leaves the loop alone.
 
 use std::io::{IsTerminal, stdout};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::world::{clock, env, store, terminal};
 
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Watches the loop that is meant.
+/// Watches the requested loop.
 pub fn watch(arguments: &LoopName) -> Result<Exit> {
     let home = home()?;
     let Some(mut record) = meant(&home, arguments.name.as_deref())? else {
@@ -45,7 +45,7 @@ pub fn watch(arguments: &LoopName) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Draws how it stands, as far as the terminal has room.
+/// Draws the status, as far as the terminal has room.
 fn draw(record: &Loop, gone: bool) -> bool {
     let running = clock::now().awake_ms.saturating_sub(record.state.began.awake_ms);
     let head = line::watched(record, running, clock::local());
@@ -54,7 +54,7 @@ fn draw(record: &Loop, gone: bool) -> bool {
     print::draw(&format!("{head}\n{page}"), height)
 }
 
-/// Says how it stands, where that is news.
+/// Prints the status if it has changed.
 fn say(record: &Loop, said: &mut String) -> bool {
     let standing = line::changed(record);
     if *said == standing {

@@ -1,5 +1,6 @@
-//! The demo's script: a shell library with two faults, its tests, and an agent that mends it in three
-//! iterations and claims too early once. Pure text; nothing here acts, and no model is asked.
+//! The demo's script: a shell library with two faults, its tests, and an agent that fixes it in
+//! three iterations and claims too early once. It is only text: nothing here acts, and no model is
+//! asked.
 
 /// What the user types after `/crew:loop`.
 pub const COMMAND: &str =

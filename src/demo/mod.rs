@@ -1,6 +1,6 @@
-//! The demo: a whole loop in a scratch repository, with a scripted agent in the place of the model and
-//! crew's real hooks in the place they have in the client. It shows what a person would see there, and
-//! refuses to end well when the loop did not.
+//! The demo: a whole loop in a scratch repository, with a scripted agent in place of the model and
+//! crew's real hooks where the client has them. It shows what a person would see there, and reports
+//! an error when the loop did not end well.
 
 mod agent;
 mod scratch;
@@ -30,8 +30,8 @@ pub enum Played {
     Interrupted,
 }
 
-/// Plays the demo; each scene is given to `show` when it has happened. Nothing of it is left, whatever
-/// happens in it.
+/// Plays the demo; `show` gets each scene when it has happened. The scratch folder is removed,
+/// whatever happens in it.
 pub fn play(show: impl Fn(&str)) -> Result<Played> {
     let scratch = Scratch::make()?;
     let played = perform(&scratch, &show);
@@ -77,13 +77,13 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     Ok(())
 }
 
-/// The words of an answer that are for the person, as the client shows them: under the agent's.
+/// An answer's words for the person, as the client shows them: below the agent's.
 fn told(answer: &Value) -> Result<String> {
     let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
     Ok(indented(words, "  ") + "\n\n")
 }
 
-/// The part of a prompt that tells of a refused claim.
+/// The part of a prompt that reports a refused claim.
 fn refusal(prompt: &str) -> Option<&str> {
     prompt.split("\n\n").find(|part| part.contains("claim was refused"))
 }

@@ -1,6 +1,6 @@
-//! The demo's world: one scratch folder with a repository, a home and the client's data in it, and the
-//! doors to git and to crew's own hooks. Nothing of the user's environment but `PATH` enters it, and the
-//! folder goes when the value does.
+//! The demo's world: one scratch folder with a repository, a home and the client's data, and the
+//! calls to git and to crew's own hooks. Nothing of the user's environment except `PATH` enters it,
+//! and the folder is removed when the value is dropped.
 
 use crate::world::process::signals;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::world::process::{self, ExitCause, ProcessSpec};
 
 /// The longest any child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);
-/// Where programs are found when the environment does not say.
+/// Where programs are found when `PATH` is not set.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The largest library the agent can have made.
 const LIBRARY_BYTES: u64 = 64 << 10;
@@ -35,7 +35,7 @@ pub struct Scratch {
 impl Scratch {
     /// Makes the folder.
     pub fn make() -> Result<Self> {
-        // Before the folder is there, so that no signal can leave it behind.
+        // Before the folder exists, so that a signal cannot leave it behind.
         let ended = signals::end_requested()?;
         let crew = text(&env::program().context("cannot tell which program this is")?)?;
         let parent = env::temporary_folder();
@@ -64,7 +64,7 @@ impl Scratch {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Removes the folder; what is dropped without this removes it too, and cannot say that it failed.
+    /// Removes the folder and reports a failure; a drop removes it too, but cannot report one.
     pub fn remove(self) -> Result<()> {
         Ok(disk::remove_scratch_folder(&self.root)?)
     }
@@ -80,7 +80,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Sends one event of the client through `crew hook` and gives its answer.
+    /// Sends one event of the client through `crew hook` and returns its answer.
     pub fn hook(&self, event: &str, mut fields: Value) -> Result<Value> {
         let repository = text(&self.repository())?;
         fields["hook_event_name"] = json!(event);
@@ -138,7 +138,7 @@ impl Drop for Scratch {
     }
 }
 
-/// All that a child finds in its environment: what the client gives its hooks, and a git that knows
+/// The complete environment of a child: what the client gives its hooks, and a git that knows
 /// neither the user nor the machine.
 fn variables(root: &Path) -> Result<Vec<(&'static str, String)>> {
     let root = text(root)?;

@@ -1,5 +1,6 @@
-//! What a person does to a running loop without ending it: pause, new limits, a word for the agent. Each is
-//! one change of the record under its lock; a boundary in flight decides again on what it finds.
+//! What a person does to a running loop without ending it: pause, new limits, a message to the
+//! agent. Each is one change of the record under its lock; a boundary in flight decides again on
+//! the new record.
 
 use anyhow::{Result, bail};
 
@@ -14,7 +15,7 @@ use crate::world::clock;
 use crate::world::store::home::Home;
 use crate::world::store::{self, LOCK_WAIT, view, wakes};
 
-/// The most characters of one word to the agent, and how many may wait.
+/// The most characters of one message to the agent, and how many may be queued.
 const WORDS_CHARS: usize = 400;
 const WORDS_MAX: usize = 5;
 
@@ -22,12 +23,12 @@ const WORDS_MAX: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     User,
-    /// An agent only ever narrows.
+    /// An agent may only narrow.
     Agent,
 }
 
 impl Actor {
-    /// The word in files and messages.
+    /// The label in files and messages.
     pub fn label(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -39,18 +40,18 @@ impl Actor {
 /// What became of a pause.
 #[derive(Debug)]
 pub enum Paused {
-    /// At once: nothing was running, or what runs is broken off.
+    /// At once: nothing was running, or the running iteration is broken off.
     Now(Box<Loop>),
     /// The running iteration ends first.
     AfterIteration(Box<Loop>),
-    /// Its crew breaks the running iteration or its wait off, to be repeated.
+    /// The loop's crew breaks off the running iteration or wait, and will repeat it.
     BreakingOff(Box<Loop>),
     Already(Box<Loop>),
     Over(Box<Loop>),
 }
 
-/// Pauses a loop, `at_once` by breaking the iteration of a run off: the order first, then, where nobody works or
-/// nothing of the iteration is kept, the record.
+/// Pauses a loop; `at_once` breaks off the iteration of a run. The order is written first. The
+/// record follows where nobody is at work, or where nothing of the iteration is kept.
 pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
     let _lock = end::between_starts(home, id)?;
     let record = Box::new(store::load(home, id)?);
@@ -73,7 +74,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
         Ok(paused) => Ok(Paused::Now(Box::new(paused))),
         Err(error) => match store::load(home, id) {
             Ok(found) if !found.is_live() => Ok(Paused::Over(Box::new(found))),
-            // Its crew has the order, and obeys it without a record.
+            // Its crew has the order, and obeys it even if the record is not changed.
             Ok(found) if is_run && !end::owner_is_gone(home, &found) => {
                 Ok(Paused::BreakingOff(Box::new(found)))
             }
@@ -82,12 +83,13 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
     }
 }
 
-/// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken off.
+/// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken
+/// off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     change(home, id, what, |record| rested(home, record))
 }
 
-/// Makes a record one of a paused loop.
+/// Turns a record into that of a paused loop.
 pub fn rested(home: &Home, record: &mut Loop) {
     // Nobody worked while the owner was gone.
     if !end::owner_is_gone(home, record) {
@@ -99,12 +101,12 @@ pub fn rested(home: &Home, record: &mut Loop) {
     meter::catch_up(record);
 }
 
-/// A wait is over: the same iteration begins anew, and the time it waited counts as the loop's.
+/// Ends a wait: the same iteration starts again, and the time it waited counts as the loop's.
 pub fn begin_again(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     change(home, id, what, begun)
 }
 
-/// Makes a record one of a loop whose iteration begins now.
+/// Turns a record into that of a loop whose iteration starts now.
 pub fn begun(record: &mut Loop) {
     let now = clock::now();
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
@@ -113,7 +115,7 @@ pub fn begun(record: &mut Loop) {
     record.state.due = None;
 }
 
-/// Cuts the wait of a run short that its owner sleeps in; `None` where there is no such wait.
+/// Cuts short the wait in which a run's owner sleeps; `None` where there is no such wait.
 pub fn wake(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     let record = store::load(home, id)?;
     let waits = record.state.status == Status::Waiting && record.driver() == Driver::Process;
@@ -124,8 +126,8 @@ pub fn wake(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
     begin_again(home, id, "the wait was cut short by the user").map(Some)
 }
 
-/// A turn has begun in a session whose loop was to be woken later: the loop goes on from the end of that
-/// turn, and a wake in the middle of it would be one too many.
+/// A turn has begun in a session whose loop was due to be woken later. The loop continues from the
+/// end of that turn; a wake in the middle of it would be one too many.
 pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     change(home, id, what, |record| {
         record.state.status = Status::Running;
@@ -133,7 +135,7 @@ pub fn take_up(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
     })
 }
 
-/// Moves the limits of a live loop.
+/// Changes the limits of a live loop.
 pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Result<Loop> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
@@ -171,7 +173,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     Ok(record)
 }
 
-/// Words for an agent, on one line.
+/// A message to an agent, on one line.
 pub fn tellable(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
@@ -184,7 +186,7 @@ pub fn tellable(words: &str) -> Result<String> {
     Ok(words)
 }
 
-/// Leaves a word for the agent, told with its next prompt.
+/// Queues a message for the agent, delivered with its next prompt.
 pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let words = tellable(words)?;
     let held = store::hold(home, id, LOCK_WAIT)?;
@@ -202,7 +204,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     Ok(record)
 }
 
-/// Refuses to write the record of a run whose older crew could not read it again, and would end at that.
+/// Refuses to write the record of a run whose older crew could not read it again and would exit.
 fn leave_to_older(home: &Home, record: &Loop) -> Result<()> {
     let is_run = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
     if is_run && store::is_older(home, &record.id)? {

@@ -1,5 +1,5 @@
-//! Which loop a person means: by id, by its procedure, by the beginning of an id, or by standing in its
-//! working tree.
+//! Which loop a person means: by id, by its procedure, by the beginning of an id, or by the working
+//! tree they are in.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,18 @@ use crate::world::git;
 use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::{self, StoreError};
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug)]
 pub enum Found {
     One(Box<Loop>),
     None,
-    /// More than one could be meant; the newest first.
+    /// Several match; the newest first.
     Many(Vec<Loop>),
 }
 
-/// Finds the loop that `name` means; without a name the loop of this working tree, else that of the
-/// repository's others, a live one before those that are over, else the only live one of this machine.
+/// Finds the loop that `name` means. Without a name: the loop of this working tree, else that of
+/// the repository's others (a live one before those that are over), else the only live one of this
+/// machine.
 pub fn find(home: &Home, name: Option<&str>, folder: &Path) -> Result<Found> {
     if let Some(name) = name {
         return by_name(home, name, folder);
@@ -63,7 +64,7 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
     if let Ok(id) = name.parse::<LoopId>() {
         match store::load(home, &id) {
             Ok(record) => return Ok(Found::One(Box::new(record))),
-            // Some words are spelled like an id: a procedure may be called `refactor`.
+            // Some names are spelled like an id: a procedure may be called `refactor`.
             Err(StoreError::Absent(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -86,8 +87,8 @@ fn by_name(home: &Home, name: &str, folder: &Path) -> Result<Found> {
     }
 }
 
-/// The newest loop of that procedure in this working tree, else in the repository's others, else the only
-/// live one of the machine, else the only one. `None` when no loop runs or ran it.
+/// The newest loop of that procedure in this working tree, else in the repository's others, else
+/// the only live one of the machine, else the only one. `None` when the procedure has no loop.
 fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
     let mut loops = store::load_all(home);
     loops.retain(|record| record.procedure() == Some(name));

@@ -1,5 +1,6 @@
-//! The drivers: from an event or a process's end to a judged and recorded boundary, and back to an answer.
-//! Decisions are the engine's; words for people are `report`'s, and printing is `cmd`'s.
+//! The drivers: from an event or a process's end to a judged and recorded boundary, and back to an
+//! answer. They decide nothing (the engine does), phrase nothing (`report` does) and print nothing
+//! (`cmd` does).
 
 pub mod boundary;
 pub mod control;

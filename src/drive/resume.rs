@@ -1,6 +1,6 @@
-//! Goes on with a loop, in a session or in fresh processes: the same contract, the same counters, the same evidence, a new owner.
-//! A limit that is spent must be raised in the same breath; a loop whose owner lives must be paused or ended
-//! there first.
+//! Resumes a loop, in a session or in fresh processes: the same contract, counters and evidence, a
+//! new owner. Refuses a spent limit that is not raised in the same command, and a loop whose owner
+//! lives: that must be paused or ended there first.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub struct NewOwner {
 }
 
 impl NewOwner {
-    /// A session: the client's process and the session's own id.
+    /// A session: the client's process and the session's id.
     pub fn session(hook: &Hook<'_>) -> Result<Self> {
         let process = identity::client(|hooks, above| hook.client.is_owner(hooks, above));
         let owner = Owner {
@@ -47,7 +47,7 @@ impl NewOwner {
         Ok(Self { owner, memory: meter::begin(hook) })
     }
 
-    /// This very process.
+    /// This process.
     pub fn process() -> Result<Self> {
         Ok(Self { owner: myself()?, memory: SessionMemory::default() })
     }
@@ -57,13 +57,13 @@ impl NewOwner {
     }
 }
 
-/// What the environment is of a session that takes a loop at `place`.
+/// The environment of a session that takes over a loop at `place`.
 pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
     let abilities = clients::of(owner).abilities();
     environment::of_session(place, abilities.settings, abilities.set_by)
 }
 
-/// This very process as an owner.
+/// This process as an owner.
 pub fn myself() -> Result<Owner> {
     let process = identity::myself().context("cannot tell which process this is")?;
     let search_path = env::text("PATH");
@@ -72,19 +72,19 @@ pub fn myself() -> Result<Owner> {
     Ok(Owner { driver: Driver::Process, session_id, client, process, search_path, host })
 }
 
-/// A loop that goes on.
+/// A resumed loop.
 #[derive(Debug)]
 pub struct Resumed {
     pub record: Loop,
     /// The newest handoff, for the new owner to read.
     pub handoff: Option<PathBuf>,
-    /// What a session accepts of its environment; `None` where it is as it was.
+    /// What a session accepts of its environment; `None` where it has not changed.
     pub accepted: Option<String>,
-    /// What a crew that was killed may have left, and cannot be proved to be the loop's.
+    /// Processes that a killed crew may have left but that cannot be proved to be the loop's.
     pub unproved: Option<String>,
 }
 
-/// Takes a loop over. `adapt` changes what the new owner needs changed in the contract.
+/// Takes a loop over. `adapt` makes the changes to the contract that the new owner needs.
 pub fn resume(
     home: &Home,
     id: &LoopId,
@@ -152,7 +152,8 @@ pub fn resume(
     Ok(Resumed { record, handoff, accepted, unproved })
 }
 
-/// Says what of a loop's place stands against it: a person switched it off there, or its folder is gone.
+/// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is
+/// gone.
 fn look_around(home: &Home, found: &Loop) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
@@ -168,13 +169,13 @@ fn look_around(home: &Home, found: &Loop) -> Result<()> {
     Ok(())
 }
 
-/// Takes from its former session what was the loop's.
+/// Takes the loop's pointer and wakes from its former session.
 fn release(home: &Home, former: Option<String>, record: &Loop) {
     match (former, &record.state.owner.session_id) {
         (Some(former), now) if Some(&former) != now.as_ref() => {
             end::release(home, &former, &record.id);
         }
-        // Whoever holds a ticket of the wait that ended here would pass for the next wait's.
+        // Otherwise a ticket of the wait that ended here would be valid for the next wait.
         (_, Some(session_id)) => wakes::clear(home, session_id, None),
         (_, None) => {}
     }
@@ -186,7 +187,7 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
     end::owner_is_gone(home, record) || why == Some(end::gone_why(record))
 }
 
-/// The record in its new owner's hands.
+/// Changes the record to its new owner's.
 fn hand_over(record: &mut Loop, taker: NewOwner) {
     let outcome = record.outcome();
     let state = &mut record.state;
@@ -194,10 +195,10 @@ fn hand_over(record: &mut Loop, taker: NewOwner) {
     state.ending = None;
     state.due = None;
     state.transient_errors = 0;
-    // What was told in an iteration that never came to its boundary is told again.
+    // What was told in an iteration that never reached its boundary is told again.
     state.told = 0;
     state.incurable = None;
-    // What ended it is forgiven once: otherwise the first boundary would end it again.
+    // What ended the loop is forgiven once: otherwise the first boundary would end it again.
     if outcome == Some(Outcome::Aborted) {
         state.consecutive_failures = 0;
     }
@@ -216,7 +217,7 @@ fn hand_over(record: &mut Loop, taker: NewOwner) {
     record.state.tree = is_watched.then(|| fingerprint(record)).flatten().map(|it| it.hash);
 }
 
-/// Says why a loop cannot be taken.
+/// Fails with the reason why a loop cannot be taken.
 fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
@@ -232,7 +233,7 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     if let (true, Some(elsewhere)) = (runs || is_paused_run, end::elsewhere(record)) {
         bail!(elsewhere);
     }
-    // It is recorded before crew commits and pushes.
+    // The pause is recorded before crew commits and pushes.
     if is_paused_run && end::life(owner) == Life::Alive {
         bail!(
             "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
@@ -243,8 +244,8 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     if !runs || end::owner_is_gone(home, record) {
         return end::let_end(record);
     }
-    // A command typed here runs only while the agent does not: there is nothing to take it from. Another client
-    // may have this session open too, and its agent be at work.
+    // A command typed in this session runs only while the agent does not, so there is nothing to
+    // take over. Another client may have the same session open, with its agent at work.
     if owner.session_id.is_some()
         && (&owner.session_id, &owner.process) == (&taker.session_id, &taker.process)
     {
@@ -262,7 +263,7 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     )
 }
 
-/// Another loop that the pointer names must not be live.
+/// Fails if the pointer names another live loop.
 fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     let Some(other) = read_pointer(pointer)?.filter(|other| other != id) else { return Ok(()) };
     let Ok(record) = store::load(home, &other) else { return Ok(()) };

@@ -1,6 +1,7 @@
 //! A scripted Messages API on the loopback interface, one for each test: the model says what the
-//! test wrote, and every request is kept to be looked at. It reaches nothing and judges nothing; a
-//! client that asks on after the script is told so, and refused when it does not stop.
+//! test wrote, and every request is kept for the test to read. It reaches nothing and judges
+//! nothing. A client that continues to ask after the script is answered that it is over, and
+//! refused if it does not stop.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufReader, Result, Write};
@@ -13,9 +14,9 @@ use super::http;
 use super::reply::{Message, Reply, Says};
 use super::request::{Kind, Request};
 
-/// What a main-loop request beyond the script is answered.
+/// The answer to a main-loop request beyond the script.
 pub(crate) const OVERRUN: &str = "The script of this test is over.";
-/// After so many of these the client is refused.
+/// After this many of these the client is refused.
 const MOST_OVERRUNS: usize = 20;
 /// Scripts may be closures without an end: no test needs more main-loop requests than this.
 const MOST_REQUESTS: usize = 500;
@@ -45,8 +46,8 @@ impl Api {
         Self::answering(move |_| replies.pop_front())
     }
 
-    /// Asks `script` at every main-loop request that no `then` answers; `None` means that the script
-    /// is over. The log is locked meanwhile: look at the request given, not at `requests()`.
+    /// Asks `script` at every main-loop request that no `then` answers; `None` means that the
+    /// script is over. The log is locked meanwhile: read the given request, not `requests()`.
     pub(crate) fn answering(
         script: impl FnMut(&Request) -> Option<Reply> + Send + 'static,
     ) -> Self {
@@ -109,7 +110,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Mutex<Shared>>) {
         drop(state);
         let shared = Arc::clone(shared);
         std::thread::spawn(move || {
-            // A client may hang up at any time; what it asked is in the log all the same.
+            // A client may hang up at any time; its request is still in the log.
             serve(&connection, &shared).ok();
             // Closing it would not do: the list of connections holds a copy.
             connection.shutdown(Shutdown::Both).ok();

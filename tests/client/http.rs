@@ -94,7 +94,7 @@ pub(super) fn write_json(
     sink.flush()
 }
 
-/// Answers a `HEAD`: no body, whatever the length would have been.
+/// Answers a `HEAD`: without a body, whatever the length would have been.
 pub(super) fn write_empty(sink: &mut impl Write) -> Result<()> {
     sink.write_all(b"HTTP/1.1 200 Scripted\r\ncontent-length: 0\r\n\r\n")?;
     sink.flush()

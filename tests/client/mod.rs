@@ -23,7 +23,7 @@ pub(crate) use request::{Kind, Request};
 pub(crate) use run::{Client, Session};
 pub(crate) use terminal::Terminal;
 
-/// A client that is there to be run.
+/// An installed client.
 #[derive(Debug)]
 pub(crate) struct Installed {
     pub(crate) version: &'static str,
@@ -46,7 +46,7 @@ macro_rules! on_both_clients {
     )+ };
 }
 
-/// The same for scenarios in a terminal, which need tmux besides.
+/// The same for scenarios in a terminal, which also need tmux.
 macro_rules! on_both_terminals {
     ($($scenario:ident),+ $(,)?) => { $(
         mod $scenario {
@@ -78,7 +78,7 @@ pub(crate) fn with_terminal(version: &'static str, scenario: impl Fn(&Installed)
     in_a_terminal(|| with_client(version, scenario));
 }
 
-/// Where terminals can be had, whatever runs in them.
+/// Terminals for any program.
 pub(crate) fn in_a_terminal(scenario: impl FnOnce()) {
     if terminal::tmux().is_some() {
         scenario();
@@ -95,7 +95,7 @@ fn skip(reason: &str) {
     say(&format!("skipped: {reason}"));
 }
 
-/// Says a line of a test that passes, too.
+/// Prints a line even for a test that passes.
 pub(crate) fn say(line: &str) {
     // Not by a macro: the test runner would keep the line of a passing test to itself.
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();

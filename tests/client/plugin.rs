@@ -1,4 +1,5 @@
-//! The plugin as the client's own validator sees it: nothing but what a marketplace would take.
+//! The plugin as the client's own validator sees it: everything in it must be valid in a
+//! marketplace.
 
 use std::process::Command;
 
@@ -11,7 +12,7 @@ on_both_clients!(the_manifests_hooks_and_commands_are_valid_to_the_last_warning)
 fn the_manifests_hooks_and_commands_are_valid_to_the_last_warning(installed: &Installed) {
     let sandbox = Sandbox::new();
     let marketplace = checkout().display().to_string();
-    // Beside a marketplace's manifest the older client looks at nothing else.
+    // Beside a marketplace's manifest the older client checks nothing else.
     let plugin = sandbox.root().join("plugin");
     let mut copy = sandbox.command("/bin/sh");
     copy.args(["-c", r#"cd "$1" && mkdir "$2" && cp -R .claude-plugin README.md LICENSE bin commands hooks "$2""#]);
@@ -29,7 +30,7 @@ fn the_manifests_hooks_and_commands_are_valid_to_the_last_warning(installed: &In
     }
 }
 
-/// `claude plugin validate`, in an empty home and without a network to speak to.
+/// `claude plugin validate`, in an empty home and without network access.
 fn validate(installed: &Installed, sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     let mut command: Command = sandbox.command(&installed.program);
     command.args(["plugin", "validate"]).args(arguments);

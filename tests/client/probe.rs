@@ -17,14 +17,14 @@ impl Probe {
         Self { folder: sandbox.root().join("probe"), hooks: json!({}) }
     }
 
-    /// Hangs a shell script on an event. It may use `$CLAUDE_PLUGIN_ROOT` as its notebook; `handler`
-    /// holds further fields of the hook, such as `{"async": true}`.
+    /// Attaches a shell script to an event. It may use `$CLAUDE_PLUGIN_ROOT` for its notes;
+    /// `handler` holds further fields of the hook, such as `{"async": true}`.
     pub(crate) fn hook(mut self, event: &str, script: &str, handler: &Value) -> Self {
         let handlers = self.hooks.as_object_mut().unwrap().entry(event).or_insert(json!([]));
         let handlers = handlers.as_array_mut().unwrap();
         let name = format!("{event}-{}", handlers.len());
         write_executable(&self.folder.join("bin").join(&name), script);
-        // Without `exec` a shell of the client's stands between it and the script.
+        // Without `exec` the client's shell is a process between the client and the script.
         let mut fields = json!({
             "type": "command",
             "command": format!("exec sh \"${{CLAUDE_PLUGIN_ROOT}}/bin/{name}\""),

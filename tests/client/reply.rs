@@ -25,7 +25,7 @@ pub(super) enum Says {
 pub(super) struct Message {
     blocks: Vec<Block>,
     usage: Value,
-    /// What the message's first event says was put out; the whole is told at its end.
+    /// The output tokens in the message's first event; its end reports the total.
     begun_with: Option<u64>,
     stop_reason: Option<&'static str>,
 }
@@ -57,17 +57,17 @@ impl Reply {
         Self::new(vec![Block::Text(text.into())])
     }
 
-    /// A thought; a message of thoughts alone makes the client ask again by itself.
+    /// A thought; a message with only thoughts makes the client ask again by itself.
     pub(crate) fn thinking(thought: &str) -> Self {
         Self::new(vec![Block::Thinking(thought.into())])
     }
 
-    /// A call of the Bash tool. What is said to its result is the next reply, or `then`.
+    /// A call of the Bash tool. The answer to its result is the next reply, or `then`.
     pub(crate) fn bash(command: &str) -> Self {
         Self::new(vec![Block::Bash { command: command.into(), in_background: false }])
     }
 
-    /// The same, left to run in the background.
+    /// The same, left running in the background.
     pub(crate) fn background(command: &str) -> Self {
         Self::new(vec![Block::Bash { command: command.into(), in_background: true }])
     }
@@ -83,7 +83,7 @@ impl Reply {
         Self::says(Says::Fault { status, headers: Vec::new(), body })
     }
 
-    /// A usage limit as an account is told of it: in headers.
+    /// A usage limit as it is reported to an account: in headers.
     pub(crate) fn usage_limit(reset: DateTime<Utc>) -> Self {
         Self::error(429, "rate_limit_error", "This request would exceed your limit.")
             .header("anthropic-ratelimit-unified-status", "rejected")
@@ -107,8 +107,8 @@ impl Reply {
         self
     }
 
-    /// What is said once the results of this reply's tool calls are in, so that one entry of a
-    /// script is one turn.
+    /// The answer to the results of this reply's tool calls, so that one entry of a script is one
+    /// turn.
     pub(crate) fn then(mut self, reply: Reply) -> Self {
         self.then = Some(Box::new(reply));
         self
@@ -121,13 +121,13 @@ impl Reply {
         self
     }
 
-    /// Anything else of its usage, by the API's own name.
+    /// Any other field of its usage, by the API's own name.
     pub(crate) fn used(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.message().usage[name] = value.into();
         self
     }
 
-    /// Says at the message's beginning that so many tokens were put out, as the API does.
+    /// Reports this many output tokens at the message's beginning, as the API does.
     pub(crate) fn begun_with(mut self, output_tokens: u64) -> Self {
         self.message().begun_with = Some(output_tokens);
         self

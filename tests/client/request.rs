@@ -41,7 +41,8 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether a subagent asks. Its tools hold `Bash` too, so it asks the script like the main loop.
+    /// Whether a subagent asks. Its tools hold `Bash` too, so it asks the script like the main
+    /// loop.
     pub(crate) fn is_of_a_subagent(&self) -> bool {
         self.header("x-claude-code-agent-id").is_some()
     }

@@ -1,6 +1,6 @@
 //! A client at work: what it is started with, and what its stream of JSON lines said. Its
-//! environment is the pinned list here, nothing of the machine and nothing of `Sandbox::env`; its key
-//! is a fake.
+//! environment is the pinned list here, nothing of the machine and nothing of `Sandbox::env`; its
+//! key is a fake.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -16,7 +16,7 @@ use crate::sandbox::{Sandbox, checkout};
 const DEADLINE: Duration = Duration::from_secs(90);
 const KEY: &str = "sk-ant-fake-for-tests-only-0123456789abcdef";
 
-/// A client to be: `Client::new(installed, &sandbox, &api).prompt("…").run()`.
+/// A client to be started: `Client::new(installed, &sandbox, &api).prompt("…").run()`.
 #[derive(Debug)]
 pub(crate) struct Client<'world> {
     program: &'world Path,
@@ -50,13 +50,13 @@ impl<'world> Client<'world> {
         self
     }
 
-    /// Another plugin than this checkout.
+    /// A plugin other than this checkout.
     pub(crate) fn plugin(mut self, folder: &Path) -> Self {
         self.plugin = Some(folder.to_owned());
         self
     }
 
-    /// No plugin but those that are installed in the home.
+    /// Only the plugins that are installed in the home.
     pub(crate) fn installed_plugins(mut self) -> Self {
         self.plugin = None;
         self
@@ -131,8 +131,8 @@ impl<'world> Client<'world> {
         self.start_crew(arguments).wait(DEADLINE)
     }
 
-    /// The same, left running. What the client is started with, and its environment, is left in the sandbox's
-    /// `started` and `environment`, a line each.
+    /// The same, left running. What the client is started with, and its environment, is left in the
+    /// sandbox's `started` and `environment`, a line each.
     pub(crate) fn start_crew(&self, arguments: &[&str]) -> Running {
         let notes = format!("cd '{}' && echo \"$*\" >> started && env >> environment", self.root());
         let real = self.program.display();
@@ -148,7 +148,7 @@ impl<'world> Client<'world> {
         self.sandbox.root().display().to_string()
     }
 
-    /// Opens the client in a terminal of its own, ready for input.
+    /// Opens the client in a separate terminal, ready for input.
     pub(crate) fn open(self) -> Terminal<'world> {
         let mut command = self.command();
         self.flags(&mut command);
@@ -197,7 +197,7 @@ fn environment(sandbox: &Sandbox, api: &Api) -> Vec<(String, String)> {
 }
 
 /// Answers in advance what the client asks in a terminal at its first start in a home and a folder.
-/// Before the very first run of any kind: that one files these answers away.
+/// It must precede the first run of any kind, which stores these answers elsewhere.
 fn settle(sandbox: &Sandbox) {
     let file = sandbox.home().join(".claude.json");
     if file.exists() {
@@ -236,7 +236,7 @@ impl RunningClient {
     }
 }
 
-/// What a `claude -p` that has ended said.
+/// The output of a `claude -p` that has ended.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) status: ExitStatus,
@@ -252,7 +252,7 @@ impl Session {
         plugins.into_iter().flatten().filter_map(|plugin| plugin["name"].as_str()).collect()
     }
 
-    /// What it had against its plugins; empty when all is well.
+    /// Its complaints about its plugins; empty when all is well.
     pub(crate) fn plugin_errors(&self) -> Vec<Value> {
         self.init()["plugin_errors"].as_array().cloned().unwrap_or_default()
     }

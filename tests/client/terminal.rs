@@ -1,5 +1,5 @@
-//! The client in a terminal: a tmux server on a socket of the test's own, ended with the test. It
-//! is read as a person reads it, by its screen, and driven by keys.
+//! The client in a terminal: a tmux server on the test's own socket, ended with the test. It is
+//! read by its screen, as a person reads it, and driven by keys.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 use rustix::process::{Pid, test_kill_process};
 
-/// An Enter that follows text faster than this is taken for a part of a paste.
+/// An Enter that follows text faster than this is taken for part of a paste.
 const TYPIST: Duration = Duration::from_millis(600);
 /// How long a client may take to end when its terminal is closed.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -30,15 +30,15 @@ impl<'world> Terminal<'world> {
 
     /// The same for any other program.
     pub(crate) fn start(sandbox: &'world Sandbox, client: &Command) -> Self {
-        // A socket's path is short on some systems: no more than this below the root.
+        // Some systems limit a socket's path: nothing longer than this below the root.
         let socket = sandbox.root().join("t");
         let mut tmux = tmux_command(sandbox, &socket);
         tmux.envs(client.get_envs().filter_map(|(name, value)| Some((name, value?))));
         tmux.args("-u -f /dev/null new-session -d -x 150 -y 45 -P -F #{pane_pid}".split(' '));
         tmux.arg(client.get_program()).args(client.get_args());
-        // The last screen stays to be read when the client has ended.
+        // The last screen can still be read when the client has ended.
         tmux.args([";", "set-option", "-g", "remain-on-exit", "on"]);
-        // The new session is told by the process in it.
+        // The process in it identifies the new session.
         let printed = Running::start(tmux, None).wait(DEADLINE).success();
         let client = printed.trim().parse().ok().and_then(Pid::from_raw).unwrap();
         Self { sandbox, socket, client }
@@ -72,7 +72,7 @@ impl<'world> Terminal<'world> {
         self.ask(&["send-keys", "-l", "--", text]);
     }
 
-    /// Pastes, in the brackets a terminal puts around what was not typed.
+    /// Pastes, in the brackets a terminal puts around pasted text.
     pub(crate) fn paste(&self, text: &str) {
         let file = self.sandbox.root().join("tmp/paste");
         std::fs::write(&file, text).unwrap();
@@ -120,7 +120,7 @@ impl Drop for Terminal<'_> {
     fn drop(&mut self) {
         let mut command = self.tmux();
         command.arg("kill-server");
-        // The client may have ended it before.
+        // The client may already have ended it.
         drop(Running::start(command, None).wait(DEADLINE));
         // At its end the client writes into its home, which is about to be removed.
         let end = Instant::now() + FAREWELL;

@@ -1,5 +1,5 @@
-//! A broken world: whatever is wrong, the stop is let through in time, with at most one line for the log,
-//! and what is sound stays sound.
+//! A broken world: whatever is wrong, the stop is let through in time, with at most one line for
+//! the log, and what is not broken stays so.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::{Answer, Door};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
 
-/// Twice what a hook may take, and some.
+/// Twice what a hook may take, and a margin.
 const IN_TIME: Duration = Duration::from_secs(5);
 
 #[track_caller]
@@ -77,7 +77,7 @@ fn a_home_file_of_the_client_that_cannot_be_read_lets_the_stop_through() {
     }
 }
 
-/// The first passings of every point, each failing as a disk that is full or may only be read does.
+/// The first passes of every point, each failing as on a full or read-only disk.
 fn every_fault() -> impl Iterator<Item = String> {
     let faults = points().into_iter().flat_map(|point| (1..=4).map(move |nth| (point, nth)));
     faults.flat_map(|(point, nth)| [28, 30].map(|error| format!("{point}#{nth}={error}")))
@@ -144,7 +144,8 @@ fn no_transcript_can_hold_a_stop_up() {
         let stop = || door.stopping(what).with("transcript_path", path);
         in_time(|| stop().send()).assert_goes_on();
         in_time(|| stop().without("last_assistant_message").send()).assert_goes_on();
-        // Near the client's cap the transcript matters, and so do companions, of which there are none.
+        // Near the client's cap the transcript matters, and so do companions, which are missing
+        // here.
         if what == "sparse" {
             let near = stop().with("last_assistant_message", "near the cap");
             let near = near.env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "90");

@@ -1,5 +1,5 @@
-//! `kill -9` at every write and at any moment: what was recorded is whole, the next hook works, and no
-//! loop ever goes on longer than its limit.
+//! `kill -9` at every write and at any moment: what was recorded is whole, the next hook works, and
+//! no loop ever continues past its limit.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
@@ -22,7 +22,8 @@ pub(super) fn points() -> Vec<&'static str> {
     points
 }
 
-/// Kills at the first passing of each point, the second, and so on for as long as `attempt` is killed.
+/// Kills at the first pass of each point, then the second, and so on as long as `attempt` is
+/// killed.
 fn kill_everywhere(at_least: usize, mut attempt: impl FnMut(&str) -> bool) {
     let mut kills = 0;
     for point in points() {
@@ -44,7 +45,7 @@ fn send_until_killed(event: Event<'_>, fault: &str) -> Ran {
     event.env("CREW_FAULT", fault).start().wait(DEADLINE)
 }
 
-/// The screens work, whatever is left on the disk.
+/// The commands work, whatever is left on the disk.
 #[track_caller]
 fn assert_readable(door: &Door, why: &str) -> Vec<Value> {
     let told = door.sandbox.crew(&["status", "--json"]);
@@ -53,7 +54,7 @@ fn assert_readable(door: &Door, why: &str) -> Vec<Value> {
     serde_json::from_str::<Value>(&told).unwrap()["loops"].as_array().unwrap().clone()
 }
 
-/// Stops until the loop is over and gives how often it went on.
+/// Stops until the loop is over, and returns how often it continued.
 #[track_caller]
 fn run_out(door: &Door, id: &str, why: &str) -> u64 {
     let mut continued = 0;
@@ -240,7 +241,7 @@ fn a_check_whose_hook_was_killed_is_ended_by_the_next_who_looks() {
 }
 
 impl Answer {
-    /// As `assert_lets_go`, where the loop is not known to be there.
+    /// Like `assert_lets_go`, when the loop may not exist.
     #[track_caller]
     fn assert_lets_go_unless(self, there_is_a_loop: bool) -> Self {
         if there_is_a_loop { self } else { self.assert_lets_go() }

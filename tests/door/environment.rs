@@ -1,5 +1,5 @@
-//! What of the hook's environment reaches a check: what was there when the loop began. The agent can have the
-//! client hand other variables to the next hook, and some make a failing check pass.
+//! What of the hook's environment reaches a check: what was there when the loop began. The agent
+//! can make the client pass other variables to the next hook, and some make a failing check pass.
 
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::{Answer, Door};
 use crate::sandbox::Sandbox;
 
-/// A claim in words of its own: two stops of one process with the same words, so soon, are one stop.
+/// A claim with distinct words: two stops of one process with the same words, so soon, are one
+/// stop.
 fn claim() -> String {
     static TOLD: AtomicU32 = AtomicU32::new(0);
     let number = TOLD.fetch_add(1, Ordering::Relaxed);
@@ -28,7 +29,7 @@ fn assert_refused(answer: Answer, why: &str) {
     assert!(answer.context().contains(why), "{why}: {answer:#?}");
 }
 
-/// Everything below a folder, files alone, with their text.
+/// Every file below a folder, with its text.
 fn texts(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -154,7 +155,7 @@ fn a_changed_variable_of_the_users_own_leaves_checks_unknown_until_a_resume_acce
 fn no_value_of_the_users_own_gets_to_disk() {
     let secret = "sk-of-the-users-own-0123456789";
     let door = Door::of(Sandbox::new().env("THEIR_KEY", secret).env("OTHER_KEY", secret));
-    // One that names a secret does not hold it.
+    // A setting that refers to a secret does not contain it.
     let settings = r#"{"env":{"THEIR_KEY":"${THEIR_KEY}","OTHER_KEY":"x","HELD":"by the file"}}"#;
     door.sandbox.write(".claude/settings.json", settings);
     let command = door.command("\"go on\" -n 3 --stall 0 --verify false");

@@ -1,5 +1,5 @@
-//! No end that is hollow: a loop is completed by what was checked at that very boundary, and by nothing that
-//! only looks like it.
+//! No hollow end: a loop is completed by what was checked at that boundary, and by nothing that
+//! only resembles it.
 
 use std::path::Path;
 

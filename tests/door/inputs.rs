@@ -1,4 +1,4 @@
-//! The twelve inputs that stop hooks of the field were seen to get wrong.
+//! The twelve inputs that other tools' stop hooks were seen to get wrong.
 
 use serde_json::Value;
 
@@ -54,13 +54,13 @@ fn a_tag_of_an_older_turn_in_the_transcript_is_no_claim() {
     let transcript = door.sandbox.root().join("transcript.jsonl");
     let old = format!("{}\n{result}\n{tool}\n", text("<promise>DONE</promise>"));
     std::fs::write(&transcript, old).unwrap();
-    // Stops without words under one prompt, that close together, would be taken for one stop.
+    // Stops without words under one prompt, this close together, would be taken for one stop.
     let stop = |prompt: &str| {
         let stop = door.stopping("x").without("last_assistant_message").with("prompt_id", prompt);
         stop.with("transcript_path", transcript.to_str()).send()
     };
     stop("p-1").assert_goes_on();
-    // And the one of this turn is, for a client that does not tell the last message.
+    // A claim in this turn's own text counts, for a client that does not report the last message.
     std::fs::write(&transcript, format!("{result}\n{}\n", text("<promise>DONE</promise>")))
         .unwrap();
     stop("p-2").assert_lets_go();
@@ -168,7 +168,7 @@ fn a_working_tree_too_large_to_be_looked_at_keeps_its_branch() {
     let door = Door::new();
     door.sandbox.git(&["switch", "--quiet", "--create", "feat/large"]);
     let head = door.sandbox.git(&["rev-parse", "HEAD"]);
-    // As one whose time is up.
+    // Like one whose time is up.
     let git = "for word; do [ \"$word\" = status ] && exit 1; done; exec /usr/bin/env PATH=/usr/bin:/bin git \"$@\"";
     door.sandbox.program("git", git);
     let id = door.begin("\"go on\" -n 2");

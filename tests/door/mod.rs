@@ -1,6 +1,6 @@
-//! The hook's door under torture: events of the client, one after another or all at once, from a
-//! careless agent, into a broken world. The test process is the client that owns the loops. No
-//! companion runs here, so the client's cap is off.
+//! The hook under stress: events of the client, one after another or all at once, from a careless
+//! agent, into a broken world. The test process is the client that owns the loops. No companion
+//! runs here, so the client's cap is off.
 
 mod broken;
 mod crashes;
@@ -35,7 +35,7 @@ use crate::sandbox::{DEADLINE, Sandbox, checkout, poll_until};
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 /// Another session of the same client.
 const OTHER_SESSION: &str = "00000000-0000-4000-8000-000000000002";
-/// How exactly a system tells when a process began.
+/// The precision with which a system reports when a process began.
 const TICK: Duration = Duration::from_millis(10);
 
 /// A world whose client has crew's hooks.
@@ -57,7 +57,7 @@ impl Door {
         Self { sandbox, last_stop: Mutex::default() }
     }
 
-    /// An event to be sent.
+    /// An event to send.
     fn event(&self, name: &str) -> Event<'_> {
         let payload = json!({
             "hook_event_name": name,
@@ -76,7 +76,7 @@ impl Door {
             .with("prompt_id", "p-0")
     }
 
-    /// Starts a loop and gives its id.
+    /// Starts a loop and returns its id.
     #[track_caller]
     pub(crate) fn begin(&self, arguments: &str) -> String {
         let answer = self.command(arguments).send();
@@ -85,7 +85,7 @@ impl Door {
         id.unwrap_or_else(|| panic!("no start: {answer:#?}")).0.to_owned()
     }
 
-    /// The agent stops after these words, to be told.
+    /// The event of an agent that stops after these words.
     fn stopping(&self, words: &str) -> Event<'_> {
         self.event("Stop")
             .with("stop_hook_active", true)
@@ -104,27 +104,27 @@ impl Door {
         self.sandbox.crew_home().join("loops").join(id).join(name)
     }
 
-    /// What `loop.json` holds.
+    /// The content of `loop.json`.
     #[track_caller]
     pub(crate) fn record(&self, id: &str) -> Value {
         serde_json::from_slice(&std::fs::read(self.file(id, "loop.json")).unwrap()).unwrap()
     }
 
-    /// The lines of the journal that can be read.
+    /// The readable lines of the journal.
     fn journal(&self, id: &str) -> Vec<Value> {
         let bytes = std::fs::read(self.file(id, "journal.jsonl")).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// What the journal remarks without a change of state, each with its line feed.
+    /// The journal's remarks without a change of state, each with its line feed.
     fn remarks(&self, id: &str) -> String {
         let journal = self.journal(id);
         let remarks = journal.iter().filter_map(|line| line["event"]["what"].as_str());
         remarks.fold(String::new(), |all, what| all + what + "\n")
     }
 
-    /// What `crew status --json` says of a loop.
+    /// What `crew status --json` says about a loop.
     #[track_caller]
     fn status(&self, id: &str) -> Value {
         let told = self.sandbox.crew(&["status", "--json", id]).success();
@@ -154,7 +154,7 @@ impl Door {
 struct Event<'door> {
     door: &'door Door,
     payload: Value,
-    /// What the client changed in it; `None` takes the variable away.
+    /// What the client changed in it; `None` removes the variable.
     environment: Vec<(String, Option<OsString>)>,
     wrapper: &'static [&'static str],
 }
@@ -182,7 +182,7 @@ impl Event<'_> {
         self
     }
 
-    /// Sends it through a process that starts the hook in yet another session: another client.
+    /// Sends it through a process that starts the hook in a different session: another client.
     #[cfg(target_os = "linux")]
     fn through_another_client(mut self) -> Self {
         self.wrapper = &["setsid", "--fork", "--wait"];
@@ -215,8 +215,8 @@ impl Event<'_> {
         command
     }
 
-    /// Reports of one stop come together, so crew takes the same words within a tick for one. Sent one after
-    /// another they are two stops, and a client's second comes an answer of the model later.
+    /// Reports of one stop come together, so crew takes the same words within a tick for one. Sent
+    /// one after another they are two stops, and a client's second comes one model answer later.
     fn come_later_than_the_same_words(&self) {
         let [event, prompt, words] = ["hook_event_name", "prompt_id", "last_assistant_message"]
             .map(|key| self.payload[key].to_string());
@@ -238,14 +238,14 @@ impl Event<'_> {
         Running::start(self.hook(), Some(self.payload.to_string().into_bytes()))
     }
 
-    /// Sends it and hears the answer.
+    /// Sends it and reads the answer.
     #[track_caller]
     fn send(self) -> Answer {
         self.come_later_than_the_same_words();
         Answer::of(self.start().wait(DEADLINE))
     }
 
-    /// Sends these bytes in its place.
+    /// Sends these bytes instead.
     #[track_caller]
     fn send_raw(self, bytes: &[u8]) -> Answer {
         Answer::of(Running::start(self.hook(), Some(bytes.to_vec())).wait(DEADLINE))
@@ -257,7 +257,7 @@ fn plugin_data(sandbox: &Sandbox) -> PathBuf {
     sandbox.home().join(".claude/plugins/data/crew-inline")
 }
 
-/// What a hook said.
+/// The output of a hook.
 #[derive(Debug)]
 pub(crate) struct Answer {
     ran: Ran,
@@ -274,7 +274,7 @@ impl Answer {
         Self { ran, json }
     }
 
-    /// What the agent is given to go on with; empty when it is let go.
+    /// The agent's next prompt; empty when it is let go.
     fn context(&self) -> &str {
         self.json["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default()
     }
@@ -284,7 +284,7 @@ impl Answer {
         self.json["systemMessage"].as_str().unwrap_or_default()
     }
 
-    /// Why a command was not sent on.
+    /// Why a command was not passed on.
     fn refusal(&self) -> &str {
         self.json["reason"].as_str().unwrap_or_default()
     }
@@ -307,7 +307,7 @@ impl Answer {
         self
     }
 
-    /// Nothing at all was said.
+    /// The answer was empty.
     #[track_caller]
     fn assert_silent(self) {
         let said = (self.ran.code(), self.ran.stdout.as_str(), self.ran.stderr.as_str());
@@ -315,8 +315,8 @@ impl Answer {
     }
 }
 
-/// Waits for the end of processes that a check has named. Where nobody reaps an orphan it stays as a
-/// zombie, which is an end too.
+/// Waits for the end of processes that a check has named. If nobody reaps an orphan it stays as a
+/// zombie, which is also an end.
 #[track_caller]
 fn assert_gone(pids: &str) {
     for pid in pids.split_whitespace() {
@@ -328,7 +328,7 @@ fn assert_gone(pids: &str) {
     }
 }
 
-/// The lines of a journal that count: of several with one generation the last.
+/// The valid lines of a journal: the last of those with the same generation.
 fn kept(journal: &[Value]) -> Vec<&Value> {
     let changes: Vec<&Value> =
         journal.iter().filter(|line| line["event"]["kind"] != "noted").collect();
@@ -339,7 +339,7 @@ fn kept(journal: &[Value]) -> Vec<&Value> {
     changes.iter().enumerate().filter(is_last).map(|(_, line)| *line).collect()
 }
 
-/// The record that a journal amounts to.
+/// The record that a journal adds up to.
 fn replay(journal: &[Value]) -> Value {
     let mut record = Value::Null;
     for line in kept(journal) {
@@ -362,7 +362,7 @@ fn replay(journal: &[Value]) -> Value {
     record
 }
 
-/// Numbers that look random and are the same at every run (xorshift).
+/// Numbers that look random and are the same in every run (xorshift).
 #[derive(Debug)]
 struct Dice(u64);
 

@@ -12,7 +12,7 @@ impl Event<'_> {
         self.with("session_id", session_id)
     }
 
-    /// From a client that was started in, and has moved to, this folder.
+    /// From a client that was started in this folder and is still there.
     fn at(self, folder: &Path) -> Self {
         let folder = folder.to_str().unwrap();
         self.with("cwd", folder).env("CLAUDE_PROJECT_DIR", folder)
@@ -110,7 +110,7 @@ fn a_second_start_is_refused_with_owner_iteration_and_ways_out() {
         (door.command("\"another\"").of(OTHER_SESSION).at(&deep), super::SESSION),
         (door.command("\"another\"").with("prompt_id", "p-2"), "this session"),
         (door.command("\"another\"").with("prompt_id", "p-2").at(&tree), "this session"),
-        // The same words again, but not the same command: the loop has gone on since.
+        // The same words again, but not the same command: the loop has continued since.
         (door.command("\"go on\" -n 9 --stall 0"), "this session"),
     ] {
         let answer = second.send();

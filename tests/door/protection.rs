@@ -1,5 +1,5 @@
-//! Protected paths in a session: whatever hides a change from git hides nothing from crew, and what git
-//! ignored when the loop began is nobody's change.
+//! Protected paths in a session: a change that is hidden from git is not hidden from crew, and what
+//! git ignored when the loop began counts as nobody's change.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -12,7 +12,7 @@ use crate::sandbox::{DEADLINE, Sandbox};
 const CLAIM: &str = "<promise>COMPLETE</promise>";
 const GITIGNORE: &str = "__pycache__/\n*.snap-new\n*.log\n!kept.log\nbuilt/\n";
 
-/// A Python project with protected tests, one commit, and what git does not see of it.
+/// A Python project with protected tests, one commit, and files that git does not see.
 fn project() -> Door {
     let door = Door::new();
     let sandbox = &door.sandbox;
@@ -43,8 +43,8 @@ fn assert_seen(door: &Door, way: &str, paths: &str) {
     assert!(answer.context().contains(&told), "{way}: {}", answer.context());
 }
 
-/// What the agent does, and the paths that crew names. `tests/sub` is a submodule of one file, `tests/own` a
-/// repository of its own that git sees as one untracked folder.
+/// What the agent does, and the paths that crew names. `tests/sub` is a submodule of one file,
+/// `tests/own` a separate repository that git sees as one untracked folder.
 const WAYS: [(&str, &str, &str); 26] = [
     (
         "a new file that .gitignore hides",
@@ -215,7 +215,7 @@ fn a_change_that_is_put_back_is_none() {
     door.stop(CLAIM).assert_lets_go();
 }
 
-/// Turns a record into what a crew wrote that had git look at the protected paths.
+/// Turns a record into one from a crew that used git to look at the protected paths.
 fn as_before(record: &mut Value, marks: &Value) {
     record["version"] = json!(1);
     record.as_object_mut().unwrap().remove("protected").unwrap();
@@ -234,7 +234,7 @@ fn a_loop_of_an_earlier_crew_sees_what_that_one_saw_and_raises_no_false_alarm() 
     let id = door.begin("\"go on\" -n 9 --stall 0 --failure-threshold 0");
     let own = std::fs::metadata(door.sandbox.file("tests/own")).unwrap();
     let time = i128::from(own.mtime()) * 1_000_000_000 + i128::from(own.mtime_nsec());
-    // What its content hashes to by SHA-256.
+    // The SHA-256 of its content.
     let content = "fcbc800db3f1867000b852f1ce0044b8f1584f76ade1ed6e65189824f95c3cda";
     let marks = json!({ "tests/kept.log": content, "tests/own/": format!("{:?}", Some((own.len(), time))) });
     let mut record = door.record(&id);
@@ -256,7 +256,7 @@ fn a_loop_of_an_earlier_crew_sees_what_that_one_saw_and_raises_no_false_alarm() 
     let all = "`tests/kept.log`, `tests/new.py`, `tests/test_sum.py`";
     assert_seen(&door, "three ways", all);
     assert_eq!(door.record(&id)["state"].get("protected"), None);
-    // The journal rebuilds the same, from lines of both.
+    // The journal rebuilds the same from lines of both.
     std::fs::write(door.file(&id, "loop.json"), "{").unwrap();
     assert_seen(&door, "after a rebuilding", all);
     sh(&door.sandbox, "echo mine > tests/kept.log; git restore tests/test_sum.py; rm tests/new.py");

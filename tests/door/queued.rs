@@ -1,5 +1,5 @@
-//! Commands that the user types while the agent works: the client keeps them until its turn ends, and tells of
-//! them in the transcript.
+//! Commands that the user types while the agent works: the client keeps them until its turn ends,
+//! and records them in the transcript.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn queue(operation: &str, content: Option<&str>) -> Value {
     line
 }
 
-/// A person sits before the client.
+/// A person is at the client.
 fn attended() -> Door {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
@@ -28,7 +28,7 @@ impl Door {
         append(&self.transcript(), &[queue("enqueue", Some(command))]);
     }
 
-    /// The client's turn is over, and it delivers the oldest that was queued.
+    /// The client's turn is over, and it delivers the oldest queued command.
     #[track_caller]
     fn deliver(&self, name: &str, arguments: &str) -> Answer {
         append(&self.transcript(), &[queue("dequeue", None)]);

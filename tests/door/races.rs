@@ -1,5 +1,5 @@
-//! Many hooks and cancels at once: each boundary is recorded whole, counted once, and nothing goes
-//! on after a cancel.
+//! Many hooks and cancels at once: each boundary is recorded whole, counted once, and nothing
+//! continues after a cancel.
 
 use std::fs::File;
 use std::io::Write;
@@ -17,10 +17,10 @@ use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 const ROUNDS: u64 = 50;
 const PROCESSES: u64 = 100;
-/// Far above what any hook may take, also on a machine that does other work.
+/// Far above what any hook may take, even on a busy machine.
 const TOO_SLOW: Duration = Duration::from_secs(10);
 
-/// One of many processes at once: what it said, when it was given its input, how long it then took.
+/// One of many processes at once: its output, when it got its input, and how long it then took.
 struct Shot {
     ran: Ran,
     given: Instant,
@@ -36,7 +36,7 @@ enum Input {
     Together,
 }
 
-/// Starts all of them as fast as the machine can and waits for each on a thread of its own, because
+/// Starts all of them as fast as the machine can, and waits for each on a separate thread, because
 /// a hundred polling waits would be the load that is measured.
 fn at_once(commands: Vec<(Command, String)>, input: Input) -> Vec<Shot> {
     let (sender, receiver) = mpsc::channel();
@@ -73,7 +73,7 @@ fn give(waiting: Drain<'_, (usize, Child, String)>, sender: &Sender<(usize, Shot
     }
 }
 
-/// A hook and the event it is to be given.
+/// A hook and the event it gets.
 fn hook(event: &Event<'_>) -> (Command, String) {
     (event.hook(), event.payload.to_string())
 }
@@ -82,7 +82,7 @@ fn counted(journal: &[Value]) -> usize {
     journal.iter().filter(|line| !line["event"]["elapsed_ms"].is_null()).count()
 }
 
-/// What must hold for every loop, however many processes were at it.
+/// What must hold for every loop, however many processes used it.
 fn assert_sound(door: &Door, id: &str, why: &str) {
     let journal = door.journal(id);
     let record = door.record(id);
@@ -96,7 +96,7 @@ fn assert_sound(door: &Door, id: &str, why: &str) {
     assert_eq!(record["state"]["completed"], counted(&journal), "{why}");
 }
 
-/// One loop, a hundred processes, one of them a cancel. Gives the longest time one of them took.
+/// One loop, a hundred processes, one of them a cancel. Returns the longest time one of them took.
 fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration {
     let id = door.begin("\"go on\" -n 1000 --stall 0");
     let cancel_at = usize::try_from(dice.below(PROCESSES)).unwrap();
@@ -134,7 +134,7 @@ fn one_round(door: &Door, dice: &mut Dice, round: u64, input: Input) -> Duration
 fn a_pause_between_a_boundary_and_its_wake_holds_the_loop() {
     let door = Door::of(Sandbox::without_git());
     let id = door.begin("\"go on\" -n 9 --stall 0");
-    // At this cap every continuation goes by a wake.
+    // At this cap every continuation is a wake.
     let near = || door.stopping("one").env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
     let companion = near().companion();
     let wakes = door.sandbox.crew_home().join("wakes").join(SESSION);
@@ -156,7 +156,7 @@ fn a_pause_between_a_boundary_and_its_wake_holds_the_loop() {
     assert_eq!(door.status(&id)["status"], "paused");
 }
 
-/// Where both ends are there at once, a busy client takes the answer first and ends its session.
+/// If both ends are there at once, a busy client takes the answer first and ends its session.
 #[test]
 fn a_boundary_answers_only_when_the_client_has_seen_its_companion_end() {
     let door = Door::of(Sandbox::without_git());
@@ -223,8 +223,8 @@ fn a_command_heard_twice_starts_one_loop_and_neither_is_refused() {
     }
 }
 
-/// Keeps a loop's lock, as a crew that hangs would. To be unlocked, not dropped: a child that another test
-/// forks at that moment holds the file open a little longer.
+/// Keeps a loop's lock, as a hanging crew would. It must be unlocked, not dropped: a child that
+/// another test forks at that moment holds the file open a little longer.
 fn keep(door: &Door, id: &str, name: &str) -> File {
     let file = File::options().write(true).create(true).truncate(false).open(door.file(id, name));
     let file = file.unwrap();

@@ -1,5 +1,6 @@
-//! Records of older crews, written by their own binaries: they are read, their loops go on with every
-//! count, and what is broken of them is rebuilt. And owners on other machines, which nobody can see.
+//! Records of older crews, written by their own binaries: they are read, their loops continue with
+//! every count, and their broken parts are rebuilt. And owners on other machines, which cannot be
+//! seen from here.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ fn older_crews() -> Vec<PathBuf> {
     crews
 }
 
-/// This test as a client, and now as a beginning.
+/// This test as a client, and the current time as a beginning.
 struct Client {
     process: Value,
     awake_ms: Value,
@@ -48,7 +49,8 @@ impl Client {
         }
     }
 
-    /// Lays what an older crew left of a loop into crew's home, with this client as its owner, and gives its id.
+    /// Puts an older crew's loop into crew's home, with this client as its owner, and returns its
+    /// id.
     #[track_caller]
     fn lay(&self, sandbox: &Sandbox, record: &Path) -> String {
         let fill = |file: &str| {
@@ -77,7 +79,7 @@ impl Client {
         id
     }
 
-    /// The same for a loop of the session these tests speak for.
+    /// The same for a loop of these tests' session.
     #[track_caller]
     fn lay_session(&self, door: &Door, crew: &Path) -> String {
         door.sandbox.write("tests/mine", "not committed yet\n");
@@ -95,7 +97,7 @@ fn transcript(door: &Door) -> PathBuf {
     door.sandbox.home().join(".claude/projects/repo/session.jsonl")
 }
 
-/// What must be carried from an old record into a new one.
+/// What must be carried over from an old record into a new one.
 fn counts(record: &Value) -> Value {
     let state = &record["state"];
     json!({
@@ -169,7 +171,7 @@ fn a_loop_of_a_session_goes_on_through_an_upgrade_between_two_stops() {
         assert_eq!(after["contract"], before["contract"]);
         door.sandbox.write("done", "");
         let end = door.stop("<promise>COMPLETE</promise>").assert_lets_go();
-        // The check was seen to fail by the older crew alone.
+        // Only the older crew saw the check fail.
         assert!(end.line().contains("checked"), "{}", end.line());
     }
 }
@@ -287,7 +289,7 @@ fn an_owner_from_before_the_machine_was_started_anew_is_gone_whoever_has_its_id(
     let id = door.begin("\"go on\" -n 9 --stall 0");
     let host = door.record(&id)["state"]["owner"]["host"].clone();
     assert!(host["boot"].as_str().is_some_and(|boot| !boot.is_empty()), "{host}");
-    // A container may have no id: another start of it cannot be told from another machine.
+    // A container may have no id: another start of it looks like another machine.
     let has_an_id = host["machine"] != "";
     move_owner(&door, &id, "boot", "an earlier one");
     assert_eq!(door.status(&id)["owner_is_gone"], has_an_id);

@@ -1,5 +1,5 @@
-//! The rules of a boundary through the built binary: what ends a loop, what never does, and what is left
-//! of it.
+//! The rules of a boundary through the built binary: what ends a loop, what never does, and what it
+//! leaves behind.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};

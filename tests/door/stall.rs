@@ -3,7 +3,7 @@
 use super::Door;
 use crate::sandbox::Sandbox;
 
-/// Stops without a change until the agent is let go; how many iterations that took.
+/// Stops without a change until the agent is let go; returns how many iterations that took.
 fn idle(door: &Door) -> usize {
     (1..20).find(|number| !door.stop(&format!("thinking, {number}")).goes_on()).unwrap()
 }
@@ -23,7 +23,7 @@ fn outside_git_the_files_are_watched_and_the_start_says_how_many() {
     let start = door.command("\"go on\" -n 9 --stall 2").send();
     assert!(start.line().ends_with("\nno git: watching 4 files"), "{start:#?}");
     assert_eq!(idle(&door), 2);
-    // A change is progress, wherever it is; what is ignored, and what crew writes, is none.
+    // A change anywhere is progress; what is ignored, and what crew writes, is not.
     let id = door.begin("\"go on\" -n 9 --stall 2");
     for change in ["src/.hidden", "src/new/c.txt"] {
         door.stop("thinking").assert_goes_on();
@@ -43,7 +43,7 @@ fn a_git_that_breaks_in_mid_loop_does_not_switch_the_stall_rule_off() {
         let id = door.begin("\"go on\" -n 9 --stall 2");
         door.stop("thinking").assert_goes_on();
         door.sandbox.write(&format!(".git/{spoil}"), "[spoiled\n");
-        // The first look without git is another look, and so a change.
+        // The first look without git differs from the last, and so counts as a change.
         door.stop("git is broken").assert_goes_on();
         assert_eq!(idle(&door), 2, "{spoil}");
         assert_stalled(&door, &id);

@@ -1,5 +1,5 @@
-//! An agent that can write the whole checkout: it moves no limit, plants no command and leads no write
-//! astray. What it did is in the journal, and the files are there again.
+//! An agent that can write the whole checkout: it changes no limit, plants no command and redirects
+//! no write. What it did is in the journal, and the files are restored.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::sandbox::{DEADLINE, poll_until};
 const ALTERED: &str = "state.json was altered";
 const DELETED: &str = "state.json was deleted";
 
-/// Runs one boundary after `tamper` and asserts that the loop went on as if nothing had happened.
+/// Runs one boundary after `tamper` and asserts that the loop continued as if nothing had happened.
 #[track_caller]
 fn assert_only_remarked(door: &Door, what: &str, remark: &str, tamper: impl FnOnce(&Door)) {
     let id = door.begin("\"go on\" -n 3 --completion-promise DONE --stall 0 --replace");
@@ -180,7 +180,7 @@ fn a_pipe_or_a_folder_in_a_files_place_holds_nothing_up() {
                 let mut command = door.sandbox.command(Path::new("/usr/bin").join(put));
                 command.arg(&path);
                 Running::start(command, None).wait(DEADLINE).success();
-                // The view is looked at too, so that each of these leaves its remark.
+                // The view is also read, so that each of these leaves its remark.
                 std::fs::remove_file(door.view_file()).ok();
             });
             let view = door.view();
@@ -290,7 +290,7 @@ fn what_crew_keeps_is_for_its_user_alone() {
     assert_private(&door.sandbox.crew_home());
 }
 
-/// Makes the agent's program and gives the file it leaves when it is run.
+/// Makes the agent's program and returns the file it leaves when it is run.
 fn planted(door: &Door) -> (String, std::path::PathBuf) {
     let ran = door.sandbox.root().join("ran");
     let script = format!("touch '{}'; cat", ran.display());
@@ -299,7 +299,7 @@ fn planted(door: &Door) -> (String, std::path::PathBuf) {
 
 type Plant = (&'static str, fn(&Door, &str), &'static [&'static str]);
 
-/// What an agent can have git run, and a command of git that does run it.
+/// What an agent can make git run, and a git command that runs it.
 const PLANTS: [Plant; 6] = [
     (
         "a file-system monitor",
@@ -358,7 +358,7 @@ const PLANTS: [Plant; 6] = [
     ),
 ];
 
-/// Has a repository's git run a program on every file whose stamp moved.
+/// Makes a repository's git run a program on every file whose stamp changed.
 fn filter(door: &Door, repository: &str, name: &str, program: &str) {
     let folder = door.sandbox.file(repository);
     let attributes = format!("README filter={name}\n");

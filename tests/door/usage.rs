@@ -1,4 +1,4 @@
-//! What a session used, read from transcripts that are late, long, old, rewritten or not there.
+//! What a session used, read from transcripts that are late, long, old, rewritten or missing.
 
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write;
@@ -121,7 +121,7 @@ fn what_is_too_long_for_one_boundary_is_read_at_the_next_and_said_till_then() {
     assert_eq!(door.record(&id)["state"]["usage"]["behind"], true);
     let answer = door.stop("two").assert_goes_on();
     assert!(answer.line().contains(" · $6.00 · "), "{}", answer.line());
-    // A line of more than a megabyte is not read, and the sum says so for good.
+    // A line of more than a megabyte is not read, and the sum says so from then on.
     let endless = json!({"message": "x".repeat(2 << 20), "assistant": 1});
     append(&door.transcript(), &[endless, line("after", 1_000_000, 0)]);
     let answer = door.stop("three").assert_goes_on();

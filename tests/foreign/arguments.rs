@@ -1,4 +1,4 @@
-//! What somebody types, or has typed for them: wrong words, which are repeated in the complaint.
+//! What somebody types, or has typed for them: wrong words, which the error repeats.
 
 use super::{Source, plant};
 

@@ -1,4 +1,4 @@
-//! What stands in files, variables and other programs of this machine.
+//! What is in files, variables and other programs of this machine.
 
 use std::fs;
 
@@ -108,7 +108,7 @@ pub(super) const SOURCES: &[Source] = &[
     }),
 ];
 
-/// The text as TOML and JSON write it: nothing in it stands as it is.
+/// The text as TOML and JSON write it: everything in it is escaped.
 pub(super) fn quoted(text: &str) -> String {
     let letters = text.chars().map(|letter| match letter {
         ' '..='~' if letter != '"' && letter != '\\' => letter.to_string(),

@@ -1,6 +1,6 @@
-//! Text that is somebody else's: planted in one place after another, with codes in it that steer a terminal
-//! or turn the direction of writing. Then everything that prints is run. None of the codes may get through
-//! to a terminal, a page or HTML, and the text itself must be seen, or the row proves nothing.
+//! Foreign text: planted in one place after another, with codes in it that control a terminal or
+//! turn the direction of writing. Then everything that prints is run. None of the codes may reach a
+//! terminal, a page or HTML, and the text itself must appear, or the row proves nothing.
 
 mod arguments;
 mod machine;
@@ -22,10 +22,11 @@ use crate::sandbox::{DEADLINE, Sandbox, crew};
 /// Where a text is planted: what the place is called, and how the text gets there.
 type Source = (&'static str, fn(&Scene, &str));
 
-/// What the text begins with, to be found again.
+/// The beginning of the text, to find it again.
 const MARK: &str = "planted";
-/// The clipboard set, a bell, the screen wiped, a step back, a colour by an 8-bit code, a line break by
-/// another, a deletion, and the direction of writing turned: overridden, isolated, and marked twice.
+/// The clipboard set, a bell, the screen wiped, a step back, a colour by an 8-bit code, a line
+/// break by another, a deletion, and the direction of writing turned: overridden, isolated, and
+/// marked twice.
 const CODES: &str =
     "\u{1b}]52;c;cHduZWQ=\u{7}\u{1b}[2J\u{8}\u{9b}31m\u{85}\u{7f}\u{202e}\u{2066}\u{200f}\u{61c}";
 /// Those of them that git takes in the name of a branch, and TOML as they are.
@@ -60,7 +61,7 @@ fn planted() -> String {
     format!("{MARK}{CODES}end")
 }
 
-/// Whether a character has no business on a terminal, a page or in HTML.
+/// Whether a character must not reach a terminal, a page or HTML.
 fn is_forbidden(character: char) -> bool {
     matches!(character, '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{61c}'
         | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -76,7 +77,7 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let sandbox = Sandbox::new().env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "0");
-        // git would write what is beyond ASCII in numbers.
+        // git would write non-ASCII characters as numbers.
         sandbox.git(&["config", "core.quotePath", "false"]);
         let world = World::of(sandbox, &["echo Thinking."]);
         Self { world, said: RefCell::default() }
@@ -100,7 +101,7 @@ impl Scene {
         self.heard(&format!("crew {}", arguments.join(" ")), self.sandbox().crew(arguments))
     }
 
-    /// Runs crew in another way, or a hook with this payload.
+    /// Runs crew with other arguments, or a hook with this payload.
     fn other(
         &self,
         by: &str,
@@ -117,13 +118,13 @@ impl Scene {
         self.heard(by, Running::start(command, payload).wait(DEADLINE));
     }
 
-    /// Sends an event of the client's; what the client would print of the answer is heard too.
+    /// Sends an event of the client; what the client would print of the answer is recorded too.
     fn event(&self, name: &str, mut more: Value) -> Ran {
         more["hook_event_name"] = json!(name);
         let ran = self.heard(&format!("the {name} hook"), self.sandbox().hook(more));
         let answer: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
         let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
-        // The user's own task is the agent's as it was typed.
+        // The user's own task reaches the agent as it was typed.
         let context = context.unwrap_or_default().replace(&format!("The task:\n{}", planted()), "");
         for words in [answer["systemMessage"].as_str(), answer["reason"].as_str(), Some(&context)] {
             self.hear(&format!("the answer of the {name} hook"), words.unwrap_or_default());
@@ -156,7 +157,7 @@ impl Scene {
         self.world.file(name)
     }
 
-    /// Prints everything there is, live and over.
+    /// Prints everything that can be printed, live and over.
     fn print_everything(&self) {
         for arguments in LIVE {
             self.crew(arguments);
@@ -184,7 +185,7 @@ impl Scene {
         }
     }
 
-    /// What got through, or that the text was never seen at all.
+    /// What got through, or that the text never appeared at all.
     fn complaints(self, source: &str) -> Vec<String> {
         let said = self.said.into_inner();
         let mut complaints = Vec::new();
@@ -201,7 +202,7 @@ impl Scene {
     }
 }
 
-/// Plants the text in each of these places, in a world of its own.
+/// Plants the text in each of these places, each in a separate world.
 #[track_caller]
 fn plant(sources: &[Source]) {
     let mut complaints = Vec::new();

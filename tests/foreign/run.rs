@@ -9,7 +9,7 @@ use super::{CLAIM, NAME, Scene, Source, plant};
 use crate::sandbox::write_executable;
 
 impl Scene {
-    /// Has the agent of a run print a text on a stream, and then do more.
+    /// Makes the agent of a run print a text on a stream, and then do more.
     fn prints(&self, text: &str, more: &str) {
         fs::write(self.world.note("text"), text).unwrap();
         self.world.steps(&[&format!("cat \"$notes/text\" {more}")]);

@@ -1,4 +1,5 @@
-//! Agents beside the loop's own: a fork of its session, a subagent, and the agent that calls crew itself.
+//! Agents beside the loop's own: a fork of its session, a subagent, and the agent that calls crew
+//! itself.
 
 use std::time::Duration;
 

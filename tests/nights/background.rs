@@ -1,4 +1,4 @@
-//! Work the client runs in the background: one that ends, one that never does.
+//! Work the client runs in the background: one job that ends, one that never does.
 
 use super::{await_loop, await_outcome, said, work};
 use crate::client::{Api, Client, Installed, Reply, on_both_terminals};
@@ -51,7 +51,7 @@ fn a_server_the_agent_worked_beside_holds_nothing(installed: &Installed) {
     terminal.type_text("/crew:loop \"Build it\" --stall 0 -n 4");
     terminal.enter();
     terminal.wait_for_text("waits for background work");
-    // A word of the user's begins a turn in which the agent works beside the server.
+    // A message of the user begins a turn in which the agent works beside the server.
     terminal.type_text("go on, the server is up");
     terminal.enter();
     let ended = await_outcome(&sandbox, "exhausted");

@@ -1,4 +1,5 @@
-//! What a person breaks stays broken until the person says so; what the client breaks is mended.
+//! What a person interrupts stays so until the person says otherwise; what the client interrupts is
+//! repaired.
 
 use std::time::Duration;
 

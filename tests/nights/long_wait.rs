@@ -1,4 +1,4 @@
-//! A wait as long as a real one. It takes twelve minutes, so it runs only where `CREW_LONG_WAIT=1` asks for it.
+//! A wait as long as a real one. It takes twelve minutes, so it runs only with `CREW_LONG_WAIT=1`.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,7 +10,7 @@ use crate::sandbox::Sandbox;
 
 /// How far ahead the limit's reset is.
 const WAIT: Duration = Duration::from_secs(11 * 60);
-/// The most that may be added to it: what spreads many loops, and a slow machine.
+/// The most that may be added to it: the spread of many loops, and a slow machine.
 const SLACK: Duration = Duration::from_secs(90);
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a loop left alone for a night meets, in the real client in a terminal: limits, interruptions,
-//! compaction, closed sessions, background work.
+//! What happens to a loop left alone for a night, in the real client in a terminal: limits,
+//! interruptions, compaction, closed sessions, background work.
 
 mod agents;
 mod background;

@@ -1,5 +1,5 @@
-//! The commands of crew's, typed in the real client while the agent works: each is obeyed at the next boundary, once,
-//! without a request of the model, and what the user took back is not.
+//! crew's commands, typed in the real client while the agent works: each is obeyed at the next
+//! boundary, once, without a request to the model; a command that the user took back is not.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ fn enter(terminal: &Terminal<'_>, text: &str) {
     terminal.enter();
 }
 
-/// Types it while the agent works; the older client loses what is typed before it has queued the last.
+/// Types it while the agent works; the older client loses input typed before it has queued the
+/// last.
 #[track_caller]
 fn queue(sandbox: &Sandbox, terminal: &Terminal<'_>, text: &str) {
     enter(terminal, text);
@@ -38,7 +39,7 @@ fn queue(sandbox: &Sandbox, terminal: &Terminal<'_>, text: &str) {
     });
 }
 
-/// What the transcript holds of the queue.
+/// The queue in the transcript.
 fn operations(sandbox: &Sandbox) -> Vec<Value> {
     let folder = sandbox.home().join(".claude/projects");
     let projects = std::fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());

@@ -1,5 +1,5 @@
-//! A usage limit that a session hears of in words alone, on the real clock: a hook is given what the client shows,
-//! and no field that says when the limit is over.
+//! A usage limit that reaches a session only as text, on the real clock: a hook gets what the
+//! client shows, and no field that says when the limit ends.
 
 use chrono::{DateTime, Utc};
 
@@ -9,11 +9,11 @@ use crate::lanes::side_by_side;
 use crate::sandbox::{Sandbox, poll_within};
 use crate::words::{OVER_WITHIN, assert_waits_for, limit_in_words, soon};
 
-/// How the service tells the client, and the account that is told so.
+/// How the service reports it to the client, and the account it is reported to.
 type Told = (fn(DateTime<Utc>) -> Reply, &'static [(&'static str, &'static str)]);
 
 const IN_ITS_OWN_WORDS: Told = (limit_in_words, &[]);
-/// What is shown then are the client's words.
+/// The client then shows its own words.
 const IN_HEADERS: Told =
     (Reply::usage_limit, &[("ANTHROPIC_API_KEY", ""), ("CLAUDE_CODE_OAUTH_TOKEN", "fake")]);
 

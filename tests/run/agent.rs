@@ -1,10 +1,10 @@
-//! What a person asks of the agent itself: its model, its own options, the commands it may run.
+//! What a person sets for the agent itself: its model, its own options, the commands it may run.
 
 use serde_json::json;
 
 use super::{CLAIM, WORK, World};
 
-/// A step that notes the agent's arguments, each on a line.
+/// A step that notes the agent's arguments, one per line.
 const NOTE: &str = "printf '%s\\n' \"$@\" > \"$notes/arguments.$call\"; echo Noted.";
 /// An agent that takes a model and knows permissions.
 const OWN: &str =

@@ -1,4 +1,5 @@
-//! The machine stays awake while a run works, by the system's own program, here one of the test's; and no longer.
+//! The machine stays awake only while a run works, by the system's own program, here one of the
+//! test's.
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
@@ -7,7 +8,7 @@ use crate::sandbox::{DEADLINE, poll_until};
 
 const TOLD: &str = "crew: keeping this machine awake (systemd-inhibit); --no-awake lets it sleep\n";
 
-/// A world with a `systemd-inhibit` that notes what it was asked, and each of its processes.
+/// A world with a `systemd-inhibit` that records its arguments and each of its processes.
 fn world(steps: &[&str]) -> World {
     let world = World::new(steps);
     let notes = world.note("").display().to_string();

@@ -1,5 +1,5 @@
-//! Agents that behave badly, through the built program: how the loop ends, what is told of the iteration, and
-//! that none of their processes is left. The scripts are in tests/children.
+//! Agents that behave badly, through the built program: how the loop ends, what is reported of the
+//! iteration, and that none of their processes is left. The scripts are in tests/children.
 
 #[cfg(target_os = "linux")]
 use std::time::Duration;
@@ -111,7 +111,7 @@ fn world(script: &str) -> World {
     let ids = sandbox.root().join("ids").display().to_string();
     let sandbox = sandbox.env("CHILDREN", &ids);
     let step = format!("exec sh '{}'", script.display());
-    // The prompt is the script's to read or not.
+    // The script may read the prompt or not.
     sandbox.program("agent", &step);
     let world = World { sandbox };
     // The others print no events.
@@ -165,8 +165,8 @@ fn peak_kib(status: &str) -> Option<u64> {
     peak.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// `SIGSTOP` of crew and its agent stands for a machine that sleeps: at most a second of it counts, for the
-/// iteration's timeout, for its time, and for the loop's.
+/// `SIGSTOP` of crew and its agent stands for a machine that sleeps: at most a second of it counts,
+/// for the iteration's timeout, for its time, and for the loop's.
 #[test]
 fn a_stop_of_crew_and_its_agent_costs_neither_the_iteration_nor_the_loop_its_time() {
     let world = world("stops_everyone");
@@ -208,14 +208,14 @@ fn a_person_is_told_that_an_agent_closed_its_output_and_ran_on() {
     assert!(ran.stderr.contains("the agent closed its standard output and ran on"), "{ran:#?}");
 }
 
-/// What the journal tells of the only iteration.
+/// What the journal says about the only iteration.
 #[track_caller]
 fn journalled(world: &World) -> Value {
     let told = world.crew(&["show", &world.id(), "--iteration", "1", "--json"]).success();
     serde_json::from_str::<Value>(&told).unwrap()["iteration"].clone()
 }
 
-/// The script's processes that are there after it.
+/// The script's processes that remain after it.
 fn left(world: &World) -> Vec<String> {
     let ids = std::fs::read_to_string(world.sandbox.root().join("ids")).unwrap();
     let lives = |id: &&str| {

@@ -1,10 +1,10 @@
-//! Steps of an agent that speaks as Claude Code does: the few events of its stream that crew reads, in the
-//! shape of those recorded in tests/fixtures/claude.
+//! Steps of an agent that prints as Claude Code does: the few events of its stream that crew reads,
+//! in the shape of those recorded in tests/fixtures/claude.
 
 use super::World;
 use crate::sandbox::Sandbox;
 
-/// What one answer costs, in dollars, and the tokens it says it used.
+/// The price of one answer, in dollars, and the tokens it reports.
 pub(crate) const COST: f64 = 0.01;
 pub(crate) const TOKENS: u64 = 110;
 
@@ -14,7 +14,7 @@ impl World {
         Self::of(Sandbox::new(), steps).speaks_claude(settings)
     }
 
-    /// Has the agent's output read as Claude Code's.
+    /// Makes crew read the agent's output as Claude Code's.
     pub(crate) fn speaks_claude(self, settings: &str) -> Self {
         self.settings(&format!("agents.fake.output = \"claude\"\n{settings}"));
         self
@@ -35,7 +35,8 @@ pub(crate) fn answer(text: &str) -> String {
     format!("printf '%s\\n' '{said}' '{result}'")
 }
 
-/// The model's service refuses for a limit that is over `seconds` from now, and the client ends with 1.
+/// The model's service refuses because of a limit that ends `seconds` from now, and the client ends
+/// with 1.
 pub(crate) fn limited(seconds: i64) -> String {
     let limit = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":%s}}"#;
     format!("printf '{limit}\\n' $(($(date +%s) + {seconds})); {}", failed("rate_limit", 429))

@@ -1,4 +1,4 @@
-//! `crew run` with the real client: what it is asked, what that costs, and each way an iteration of its ends.
+//! `crew run` with the real client: its prompts, its costs, and each way its iterations end.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -49,7 +49,7 @@ pub(super) fn assert_ended(sandbox: &Sandbox, ran: &Ran, code: i32, outcome: &st
     assert_eq!(told, (&json!(outcome), &json!(count)), "{ended:#}\n{ran:#?}");
 }
 
-/// What the client printed in one iteration, one value a line.
+/// What the client printed in one iteration, one value per line.
 fn log(sandbox: &Sandbox, iteration: u32) -> Vec<Value> {
     let id = the_loop(sandbox)["id"].as_str().unwrap().to_owned();
     let file = format!("loops/{id}/iterations/{iteration:04}.log");
@@ -57,7 +57,7 @@ fn log(sandbox: &Sandbox, iteration: u32) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// One iteration: a call of a tool and what is said to it, each with numbers of their own.
+/// One iteration: a tool call and the answer to its result, each with different numbers.
 fn mixed(number: u64) -> Reply {
     let hour = json!({
         "ephemeral_1h_input_tokens": 100 * number, "ephemeral_5m_input_tokens": 30 * number,
@@ -155,7 +155,7 @@ fn soon(seconds: u64) -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + seconds
 }
 
-/// Says one thing, is refused once, and goes on; the second iteration is asked twice.
+/// Says one thing, is refused once, and continues; the second iteration is asked twice.
 #[track_caller]
 pub(super) fn assert_repeated(sandbox: &Sandbox, ran: &Ran, api: &Api) {
     assert_ended(sandbox, ran, 10, "exhausted", 3);
@@ -285,7 +285,7 @@ fn the_plugin_in_the_clients_home_changes_no_request_and_finds_no_loop(installed
     assert_eq!(without.len(), with.len());
 }
 
-/// The same line for line, but for times that were measured and for ids.
+/// The same line for line, except measured times and ids.
 #[track_caller]
 fn assert_similar(one: &str, other: &str) {
     let plain = |line: &str| line.replace(|letter: char| letter.is_ascii_digit(), "");

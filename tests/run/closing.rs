@@ -1,4 +1,4 @@
-//! The closing event of an agent that has one: what of it is an iteration, a failure, a claim.
+//! The closing event of an agent that has one: what in it makes an iteration, a failure, a claim.
 
 use super::World;
 use super::claude::answer;

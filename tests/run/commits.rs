@@ -1,5 +1,5 @@
-//! What a commit of a run's holds: what the agent changed, whatever its name and kind, and nothing that was the
-//! user's and not committed before. The user's index stays as it was.
+//! What a run's commit holds: what the agent changed, whatever its name and kind, and none of the
+//! user's earlier uncommitted work. The user's index stays as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ impl World {
         names.into_iter().collect()
     }
 
-    /// What a run says to its user beside its lines, made the same.
+    /// What a run says to its user beside its lines, normalised.
     pub(super) fn told(&self, ran: &Ran) -> String {
         let usual = "crew: nothing is checked";
         let told: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with(usual)).collect();
@@ -209,7 +209,7 @@ fn a_commit_that_failed_is_on_the_pages_until_one_works() {
     assert!(!ran.stdout.contains("not committed"), "{}", ran.stdout);
 }
 
-/// A file of the user's: what is committed, staged and written of it.
+/// A file of the user: its committed, staged and written content.
 #[expect(clippy::struct_excessive_bools, reason = "each may be true of a file beside the others")]
 #[derive(Debug, Default)]
 struct Theirs {
@@ -283,7 +283,7 @@ fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed
                 assert_eq!(kept, format!("{last} {name}\n"), "{context}");
             }
         }
-        // That the agent stages everything puts nothing of the user's into a commit either.
+        // An agent that stages everything does not get the user's work into a commit either.
         let ran = world.crew(&["resume", "-n", "+1"]);
         assert_eq!(ran.code(), 10, "{round}: {ran:#?}");
         assert_eq!(world.committed(), ["work.txt"], "round {round}, {files:?}: {ran:#?}");

@@ -1,4 +1,5 @@
-//! Agents that crash: what is no iteration's doing is not tried again at once, and a person can cut the wait short.
+//! Agents that crash: a crash that is not the iteration's fault is not retried at once, and a
+//! person can cut the wait short.
 
 use rustix::process::Signal;
 
@@ -8,7 +9,7 @@ use crate::sandbox::{DEADLINE, poll_until};
 
 const CRASH: &str = "echo Thinking.; kill -KILL $$";
 
-/// Starts a run whose agent crashes, and gives it when it waits.
+/// Starts a run whose agent crashes, and returns it when it waits.
 #[track_caller]
 fn waiting(world: &World) -> Running {
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "10m"]);

@@ -1,6 +1,6 @@
-//! Many random orders to one loop, some while a resume starts, some on a full disk: none is lost, and none is
-//! answered untruly. It runs in a mount of its own, where the system lets a user have one, else without a full
-//! disk.
+//! Many random orders to one loop, some while a resume starts, some on a full disk: none is lost,
+//! and no answer is untrue. It runs in a separate mount if the system lets a user have one, else
+//! without a full disk.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,9 +16,9 @@ use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 const CYCLES: u64 = 60;
-/// Each so manyeth cycle meets a full disk.
+/// Every cycle of this number meets a full disk.
 const FULL: u64 = 5;
-/// Says that it is a test inside a mount of its own.
+/// The variable that marks a test inside its separate mount.
 const MOUNTED: &str = "CREW_TEST_MOUNTED";
 
 #[test]
@@ -77,7 +77,7 @@ struct Going<'a> {
 }
 
 impl<'a> Going<'a> {
-    /// Resumes what can be, else starts anew.
+    /// Resumes if possible, else starts a new loop.
     fn start(world: &'a World) -> Self {
         let newest = world.loops().into_iter().next();
         let newest = newest.filter(|it| it["outcome"] != "cancelled");
@@ -108,13 +108,13 @@ impl<'a> Going<'a> {
         self.world.sandbox.crew_home().join("loops").join(&self.id).join(name)
     }
 
-    /// How often it was resumed, as its journal says.
+    /// How often it was resumed, according to its journal.
     fn resumes(&self) -> usize {
         let journal = std::fs::read_to_string(self.file("journal.jsonl")).unwrap_or_default();
         journal.matches("resumed in fresh").count()
     }
 
-    /// Gives an order, or kills it where there is none, and holds it to what was answered.
+    /// Gives an order, or kills it if there is none, and checks the answer against the result.
     fn ordered(mut self, order: &[&str], what: &str) -> Self {
         let Some((verb, options)) = order.split_first() else {
             let running = self.running.take().unwrap();
@@ -133,8 +133,8 @@ impl<'a> Going<'a> {
             answer.stdout.contains(word) || answer.stdout.contains("pauses"),
             "{what}: {answer:#?}"
         );
-        // Only a resume that came after the order may go on, where it found the loop at rest; an order that came
-        // after it waits in its file.
+        // Only a resume that came after the order may continue, if it found the loop stopped; an
+        // order that came after the resume waits in its file.
         poll_until(&format!("{what}: {answer:#?}"), || {
             let is_over = self.running.as_ref().is_some_and(Running::has_ended);
             let waits = || self.file("pause").exists() || self.file("cancel").exists();

@@ -1,5 +1,5 @@
-//! The examples of the runs people know crew by: what is shown there is what happens. Times of day and how
-//! long things took are made the same; a run without end is ended by Ctrl-C in its fourth iteration.
+//! The examples of the runs people know crew by: what is shown there is what happens. Times of day
+//! and durations are normalised; a run without end is ended by Ctrl-C in its fourth iteration.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -190,7 +190,7 @@ fn build_has_five_iterations_and_bootstrap_one_unless_another_number_is_given() 
     assert_eq!(ran.code(), 0);
 }
 
-/// Every file below a folder with what it holds; of a folder nothing.
+/// Every path below a folder with its content; a folder has none.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];

@@ -1,10 +1,11 @@
-//! What a person meets on the first day with `crew run`: slips that are told at once, and ends that say enough.
+//! What a person meets on the first day with `crew run`: mistakes that are reported at once, and
+//! ends that say enough.
 
 use serde_json::json;
 
 use super::{CLAIM, WORK, World};
 
-/// A step of the agent's that says it cannot go on.
+/// An agent's step that says it cannot continue.
 const BLOCKED: &str = "echo Hm.; echo '<promise>BLOCKED: which database?</promise>'";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Orders and endings where the disk of crew's home has no room left: in a mount of the test's own, which needs
-//! a system that lets a user have one. Elsewhere it says that it is skipped.
+//! Orders and endings when the disk of crew's home is full: in a separate mount, which needs a
+//! system that lets a user have one. Elsewhere it says that it is skipped.
 
 use std::process::Command;
 
@@ -7,21 +7,21 @@ use super::World;
 use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox};
 
-/// A step that fills the disk to its last byte, says so, and goes on for a while.
+/// A step that fills the disk to its last byte, says so, and continues for a while.
 const FILL: &str = "echo filling; dd if=/dev/zero of=\"$CREW_HOME/fill\" bs=64k 2> /dev/null; \
     dd if=/dev/zero of=\"$CREW_HOME/more\" bs=1 2> /dev/null; touch \"$notes/full\"; \
     until test -e \"$notes/go\"; do sleep 0.02; done; echo went on >> work.txt";
 
 const SKIPPED: &str = "skipped: this system lets nobody mount a disk of their own";
 
-/// Whether this system lets a user mount something for themselves.
+/// Whether this system lets a user make a private mount.
 pub(super) fn may_mount() -> bool {
     let may = Command::new("unshare").args(["-rm", "true"]).output();
     may.is_ok_and(|ended| ended.status.success())
 }
 
-/// Runs a script of `sh` in which `$CREW_HOME` is a small disk and `crew` the program; `None` where the system
-/// gives none.
+/// Runs a script of `sh` in which `$CREW_HOME` is a small disk and `crew` the program; `None` if
+/// the system allows no such mount.
 fn on_a_small_disk(world: &World, script: &str) -> Option<Ran> {
     if !may_mount() {
         return None;
@@ -63,7 +63,7 @@ fn orders_on_a_full_disk_are_left_obeyed_and_recorded() {
 fn a_run_that_ends_on_a_full_disk_is_recorded_as_over() {
     let fill = format!("touch \"$notes/go\"; {FILL}; echo '<promise>COMPLETE</promise>'");
     let world = World::of(Sandbox::new(), &[&fill]);
-    // Longer than what small files leave free where they are removed.
+    // Longer than the space that removing small files frees.
     world.sandbox.write("TASK.md", &"do it ".repeat(10_000));
     let script = "crew run --prompt-file TASK.md --gate true; echo \"ran $?\"; crew status; echo \"status $?\"";
     let Some(ran) = on_a_small_disk(&world, script) else { return println!("{SKIPPED}") };

@@ -1,5 +1,5 @@
-//! git around the iterations, against repositories on this disk: what is committed and pushed, and what is
-//! told where that does not work. Nothing of it ends a run but a conflict.
+//! git around the iterations, against repositories on this disk: what is committed and pushed, and
+//! what is reported when that fails. Only a conflict ends a run.
 
 use insta::assert_snapshot;
 
@@ -19,7 +19,7 @@ impl World {
         self
     }
 
-    /// The subjects of a branch of the remote's, the newest first.
+    /// The subjects of a remote branch, the newest first.
     #[track_caller]
     pub(super) fn there(&self, branch: &str) -> String {
         let path = self.sandbox.root().join("origin.git").display().to_string();

@@ -1,5 +1,5 @@
-//! What a run finds missing or left over: its folder, its agent's program, the loop that was interrupted
-//! before it, and the processes of a crew that was killed.
+//! What a run finds missing or left over: its folder, its agent's program, an earlier interrupted
+//! loop, and the processes of a killed crew.
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
@@ -137,7 +137,7 @@ fn a_loop_of_another_working_tree_is_found_from_where_it_was_started() {
     assert_eq!(resumed.code(), 0, "{resumed:#?}");
     assert!(world.crew(&["history"]).success().contains(&id));
     assert!(world.crew_in("sub", &["history"]).success().contains(&id));
-    // One of this tree comes first, and says of those that run beside it.
+    // One of this tree comes first, and mentions those that run beside it.
     let second = world.hanging(&["run", "Do more", "--worktree", "two"]);
     assert_eq!(world.crew(&["run", "Do this", "--agent-cmd", "true", "-n", "1"]).code(), 10);
     let told = world.crew(&["status"]).success();

@@ -1,5 +1,5 @@
-//! `kill -9` of crew, wherever it is: what was counted stays counted, at most the running iteration is lost,
-//! and no agent works beside another.
+//! `kill -9` of crew, wherever it is: what was counted stays counted, at most the running iteration
+//! is lost, and no agent works beside another.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,8 @@ use crate::sandbox::DEADLINE;
 const KILLS: usize = 50;
 const ITERATIONS: usize = 20;
 
-/// Holds the checkout for itself, as its process in a session of its own does after it; works, and answers.
+/// Holds the checkout for itself, as its process in a separate session does after it; works, and
+/// answers.
 fn step() -> String {
     format!(
         "exec 9>> .git/agent.lock\n\
@@ -36,7 +37,7 @@ impl Dice {
     }
 }
 
-/// What the records of all loops say.
+/// The records of all loops.
 #[derive(Debug)]
 struct Told {
     loops: Vec<Value>,
@@ -55,7 +56,7 @@ impl Told {
         usize::try_from(self.sum("completed_iterations")).unwrap()
     }
 
-    /// Never more iterations than were asked for, each with its time and its cost.
+    /// Never more iterations than were requested, each with its time and its cost.
     #[track_caller]
     fn check(&self) {
         for it in &self.loops {
@@ -113,7 +114,7 @@ fn fifty_kills_lose_at_most_the_running_iteration_and_never_let_two_agents_work(
     assert_eq!(left, [""; 0], "processes of killed agents are left");
 }
 
-/// Whether the process that an agent left is there: its id may be another's by now.
+/// Whether the process that an agent left exists: its id may be another's by now.
 fn lives(id: &str) -> bool {
     let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     command == b"sleep\x00600\x00"

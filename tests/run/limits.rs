@@ -1,4 +1,5 @@
-//! The limits of a run: what is spent, what is added, and what happens at the moment one is reached.
+//! The limits of a run: what is spent, what is added, and what happens at the moment one is
+//! reached.
 
 use super::{HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};

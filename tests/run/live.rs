@@ -1,4 +1,5 @@
-//! The live line of a run in a terminal: one line, whatever is printed and however the window changes.
+//! The live line of a run in a terminal: one line, whatever is printed and however the window
+//! changes.
 
 use super::{HANG, World};
 use crate::client::{Terminal, in_a_terminal};

@@ -1,5 +1,5 @@
-//! `crew run` through the built binary: a repository, and an agent that does at its Nth call what the
-//! test has written down for it, and keeps what it was asked.
+//! `crew run` through the built binary: a repository, and an agent that does at its Nth call what
+//! the test has written for it, and keeps its prompt.
 
 mod agent;
 #[cfg(target_os = "linux")]
@@ -48,22 +48,22 @@ use serde_json::Value;
 use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
-/// A step of the agent's: it changes a file and claims nothing.
+/// An agent's step that changes a file and claims nothing.
 pub(crate) const WORK: &str = "echo \"call $call\" >> work.txt; echo Wrote a line.";
-/// A step of the agent's: it changes nothing and claims that all is done.
+/// An agent's step that changes nothing and claims that all is done.
 pub(crate) const CLAIM: &str = "echo 'All is done.'; echo '<promise>COMPLETE</promise>'";
-/// A step of the agent's that never ends by itself.
+/// An agent's step that never ends by itself.
 pub(crate) const HANG: &str = "echo Thinking.; touch \"$notes/hangs\"; sleep 600";
 
-/// A world in which `crew run` starts an agent of the test's own unless another is named.
+/// A world in which `crew run` starts the test's own agent unless another is named.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
 }
 
 impl World {
-    /// The agent does what `steps` say, one a call, in `sh`; the last one again and again. `$call` is the
-    /// call's number, and `$notes` a folder for what the test wants to know.
+    /// The agent does what `steps` say, one per call, in `sh`; the last one repeats. `$call` is the
+    /// call's number, and `$notes` a folder for the test's notes.
     pub(crate) fn new(steps: &[&str]) -> Self {
         Self::of(Sandbox::new(), steps)
     }
@@ -112,7 +112,7 @@ impl World {
         calls.lines().count()
     }
 
-    /// What the agent was asked at a call, the first being 1.
+    /// The agent's prompt at a call, the first being 1.
     #[track_caller]
     pub(crate) fn prompt(&self, call: usize) -> String {
         let file = self.note(&format!("prompt.{call}"));
@@ -150,7 +150,7 @@ impl World {
         running.wait(DEADLINE)
     }
 
-    /// What `crew status --all --json` says of every loop, the newest first.
+    /// What `crew status --all --json` says about every loop, the newest first.
     #[track_caller]
     pub(crate) fn loops(&self) -> Vec<Value> {
         let told = self.crew(&["status", "--all", "--json"]).success();
@@ -158,7 +158,7 @@ impl World {
         told["loops"].as_array().unwrap().clone()
     }
 
-    /// The only loop there is.
+    /// The only loop.
     #[track_caller]
     pub(crate) fn the_loop(&self) -> Value {
         let loops = self.loops();
@@ -172,21 +172,21 @@ impl World {
         self.the_loop()["id"].as_str().unwrap().to_owned()
     }
 
-    /// A file of the only folder of a loop.
+    /// A file in the folder of the only loop.
     #[track_caller]
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         let mut loops = std::fs::read_dir(self.sandbox.crew_home().join("loops")).unwrap();
         loops.next().unwrap().unwrap().path().join(name)
     }
 
-    /// What the only loop's `loop.json` holds.
+    /// The content of the only loop's `loop.json`.
     #[track_caller]
     pub(crate) fn record(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.file("loop.json")).unwrap()).unwrap()
     }
 
-    /// Text of crew's with what differs from run to run made the same: times of day, how long things
-    /// took, ids and paths.
+    /// crew's text with the parts that differ between runs normalised: times of day, durations, ids
+    /// and paths.
     pub(crate) fn same(&self, text: &str) -> String {
         let root = self.sandbox.root().display().to_string();
         let changes = [
@@ -204,7 +204,7 @@ impl World {
             .fold(same, |text, (regex, same)| pattern(regex).replace_all(&text, *same).into_owned())
     }
 
-    /// The lines of a run, made the same, without the page that closes it.
+    /// The lines of a run, normalised, without the page that closes it.
     pub(crate) fn lines(&self, ran: &Ran) -> String {
         let lines: Vec<&str> = ran.stdout.lines().take_while(|line| !line.is_empty()).collect();
         self.same(&lines.join("\n"))

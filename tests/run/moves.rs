@@ -1,5 +1,6 @@
-//! A loop that moves: from a session of the real client into fresh processes, and back. Its counters, its
-//! evidence and what it cost go with it; who had it before is told, and has no more to do with it.
+//! A loop that moves: from a session of the real client into fresh processes, and back. Its
+//! counters, its evidence and its costs go with it; its former owner is told, and no longer affects
+//! it.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -17,7 +18,7 @@ on_both_clients!(
     a_procedure_is_not_taken_into_a_session,
 );
 
-/// A client with this checkout's plugin, and with leave to run its tools.
+/// A client with this checkout's plugin, and with permission to run its tools.
 fn client<'world>(
     installed: &'world Installed,
     sandbox: &'world Sandbox,
@@ -91,7 +92,8 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     await_state(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     let paused = the_loop(&sandbox);
     let done = paused["completed_iterations"].as_u64().unwrap();
-    // A session's stop that pauses is no iteration: the fourth is begun anew. What it used is counted.
+    // A session's stop that pauses is not an iteration: the fourth is started again. Its usage is
+    // counted.
     assert_eq!((done, &paused["iteration"]), (3, &json!(4)));
     assert_used(&paused, 4);
 
@@ -126,7 +128,7 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     assert_drivers(&sandbox, ["session", "process"]);
 }
 
-/// `crew show` tells both owners, in this order.
+/// `crew show` names both owners, in this order.
 #[track_caller]
 fn assert_drivers(sandbox: &Sandbox, expected: [&str; 2]) {
     let page = sandbox.crew(&["show"]).success();

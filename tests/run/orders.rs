@@ -1,5 +1,5 @@
-//! What a person has asked for and does not see yet, and an order that stands in the view: it is told, and the
-//! stronger one wins.
+//! Orders that are not obeyed yet, and an order in the view: they are reported, and the stronger
+//! one wins.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! One loop, one owner, one working tree: who may start, who is refused, and what is obeyed from another
-//! terminal while a run is at work.
+//! One loop, one owner, one working tree: who may start, who is refused, and what is obeyed from
+//! another terminal while a run is at work.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ impl World {
         self
     }
 
-    /// A filter of the user's own holds up every commit until there is a note `committed`.
+    /// A git filter of the user blocks every commit until there is a note `committed`.
     fn hold_up_commits(&self) {
         let filter = self.sandbox.root().join("filter");
         let notes = self.note("").display().to_string();
@@ -113,7 +113,7 @@ fn a_paused_run_is_not_taken_from_a_crew_that_still_commits() {
     let pid = running.pid().as_raw_nonzero();
     let told = format!("is paused, and its crew run, process {pid}, ends in a moment\n");
     assert!(refused.stderr.contains(&told), "{refused:#?}");
-    // Somebody took it all the same: the old crew writes nothing more.
+    // Somebody took it anyway: the old crew writes nothing more.
     let file = world.sandbox.crew_home().join("loops").join(world.id()).join("loop.json");
     let mut record = world.record();
     record["state"]["owner"]["process"]["pid"] = 1.into();

@@ -1,4 +1,4 @@
-//! What the agent is asked, byte for byte, and what of its answers is heard.
+//! The agent's prompt, byte for byte, and what is read from its answers.
 
 use super::{CLAIM, WORK, World};
 use crate::sandbox::{DEADLINE, checkout};

@@ -1,9 +1,9 @@
-//! Protected paths in a run: an agent that blinds git changes nothing unseen.
+//! Protected paths in a run: an agent that hides changes from git cannot hide them from crew.
 
 use super::World;
 
-/// Runs an agent that changes a protected file, hides that in `a_way`, and claims; what its first iteration
-/// was called.
+/// Runs an agent that changes a protected file, hides that in `a_way`, and claims; returns what its
+/// first iteration was called.
 #[track_caller]
 fn claim_after(a_way: &str) -> String {
     let cheat = format!("echo cheat > tests/a; {a_way}; echo '<promise>COMPLETE</promise>'");

@@ -1,5 +1,5 @@
-//! What stands around an iteration: the user's reactions, the delay, the bound on turns, and the logs that are
-//! kept.
+//! What surrounds an iteration: the user's reactions, the delay, the limit on turns, and the logs
+//! that are kept.
 
 use std::time::{Duration, SystemTime};
 

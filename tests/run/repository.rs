@@ -1,5 +1,5 @@
-//! The repository that a run began in: what crew does when the agent loses it, spoils it or puts another in its
-//! place, with a repository around it that must stay as it is.
+//! The repository that a run began in: what crew does when the agent loses it, damages it or
+//! replaces it, with a repository around it that must stay as it is.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use super::{WORK, World};
 use crate::sandbox::Sandbox;
 
-/// A world whose repository lies in another one, as in a home folder under version control.
+/// A world whose repository is inside another one, as in a home folder under version control.
 fn nested(steps: &[&str]) -> World {
     let world = World::new(steps);
     let root = world.sandbox.root().display().to_string();
@@ -26,7 +26,7 @@ fn nested(steps: &[&str]) -> World {
     world
 }
 
-/// Every file of a folder with what it holds, links by where they lead.
+/// Every file of a folder with its content; of a link, its target.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -242,7 +242,7 @@ fn ten_runs_whose_agents_spoil_their_repositories_leave_the_one_around_them_as_i
             (agent.display().to_string(), when)
         })
         .collect();
-    // What the agents may change is theirs; everything else of the outer repository is not.
+    // The agents may change their own files; nothing else in the outer repository may change.
     let of_the_outer = || {
         let mut all = contents(&outer);
         all.retain(|name, _| !name.starts_with("inner"));
@@ -262,7 +262,8 @@ fn ten_runs_whose_agents_spoil_their_repositories_leave_the_one_around_them_as_i
         .collect();
     for (run, (_, when)) in runs.into_iter().zip(&trees) {
         let ran = run.wait(crate::sandbox::DEADLINE);
-        // Spoiled at the last iteration it is blocked too, not at its limit; after that the limit ends it.
+        // Damaged by the last iteration, the run is still blocked; damaged later, it ends at its
+        // limit.
         let expected = if *when <= 3 { 13 } else { 10 };
         assert_eq!(ran.code(), expected, "{when}: {ran:#?}");
         let commits = ran.stdout.matches("] Committed ").count();

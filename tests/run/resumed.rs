@@ -1,4 +1,4 @@
-//! What `crew resume` reads, tries and refuses before a run of fresh processes goes on.
+//! What `crew resume` reads, tries and refuses before a run of fresh processes continues.
 
 use super::{WORK, World};
 

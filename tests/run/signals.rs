@@ -1,5 +1,5 @@
-//! Ctrl-C, TERM and a reader that goes away, at every moment of a run: it ends in order, tells how to go on,
-//! and leaves nothing running.
+//! Ctrl-C, TERM and a reader that goes away, at every moment of a run: it ends in good order, says
+//! how to resume, and leaves nothing running.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,7 +20,8 @@ fn signalled(world: &World, arguments: &[&str], ready: &str, signal: Signal) -> 
     running.wait(DEADLINE)
 }
 
-/// What every run that was interrupted leaves: the record, the result, the handoff, and a line to go on by.
+/// What every interrupted run leaves: the record, the result, the handoff, and a line that says how
+/// to resume.
 #[track_caller]
 fn assert_interrupted(world: &World, ran: &Ran, completed: u64) {
     let told = world.the_loop();
@@ -109,7 +110,7 @@ fn a_limit_on_the_size_of_files_is_a_full_disk_and_ends_nothing() {
     world.sandbox.program("agent", "cat > /dev/null");
     let mut command = world.sandbox.command("sh");
     let run = "run 'Do it' -n 20 --stall 0 --quiet";
-    // In blocks of 512 bytes, as the standard has it: 20 KiB.
+    // In blocks of 512 bytes, as the standard says: 20 KiB.
     command.args(["-c", &format!("ulimit -f 40; exec '{}' {run}", crew().display())]);
     let ran = Running::start(command, None).wait(DEADLINE);
     assert_eq!(ran.code(), 10, "{ran:#?}");

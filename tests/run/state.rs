@@ -1,5 +1,5 @@
-//! State that cannot be written: a run says so once and keeps its limits from memory to its end, and what
-//! cannot even begin its record is not begun.
+//! State that cannot be written: a run says so once and keeps its limits from memory to its end; a
+//! run that cannot write its first record does not begin.
 
 use fs2::FileExt;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::{CLAIM, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};
 
-/// Puts a file in the place of the loop's folder.
+/// Puts a file in place of the loop's folder.
 const LOSE: &str = "mv \"$CREW_HOME/loops/$CREW_LOOP\" \"$notes/lost\"\n\
                     touch \"$CREW_HOME/loops/$CREW_LOOP\"\n";
 /// Puts the folder back.
 const FIND: &str = "rm \"$CREW_HOME/loops/$CREW_LOOP\"\n\
                     mv \"$notes/lost\" \"$CREW_HOME/loops/$CREW_LOOP\"\n";
 
-/// Waits until the test lets it go on.
+/// Waits until the test releases it.
 const PARK: &str = "rm -f \"$notes/go\"; touch \"$notes/hangs\"\n\
                     while ! test -e \"$notes/go\"; do sleep 0.05; done\n";
 
@@ -81,8 +81,8 @@ fn a_disk_that_recovers_gets_the_record_again() {
     assert_eq!(told["iterations_ms"].as_array().unwrap().len(), 5);
 }
 
-/// Each point of a write fails once, at an early, a middle and the last boundary of a run of three: `write` is
-/// passed four times and the others once before the first iteration.
+/// Each point of a write fails once, at an early, a middle and the last boundary of a run of three:
+/// `write` is passed four times and the others once before the first iteration.
 #[test]
 fn every_write_may_fail_once_and_the_run_ends_as_ever() {
     let journal = ["journal.open", "journal.write", "journal.sync", "record.between"];

@@ -1,11 +1,11 @@
-//! A run that was started in a terminal: what it starts has none, so nothing of it stops there, asks there for
-//! a password, or writes into what a person reads.
+//! A run that was started in a terminal: its children have none, so none of them stops there, asks
+//! there for a password, or writes into what a person reads.
 
 use super::World;
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, crew};
 
-/// Tries what a program does that wants a person, and notes what came of it as `$1`.
+/// Tries what a program does that needs a person, and notes the result as `$1`.
 const PROBE: &str = r#"
     note() { echo "$who $1: $2" >> "$NOTES/tried"; }
     who=$1

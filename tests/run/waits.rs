@@ -1,5 +1,5 @@
-//! Waits for the model's service: the same iteration comes again, a person's orders end them at once, and none
-//! outlasts what the loop allows.
+//! Waits for the model's service: the same iteration is repeated, a person's orders end them at
+//! once, and none exceeds the loop's limits.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{HANG, WORK, World};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, poll_until};
 
-/// Starts a run and gives it when it waits.
+/// Starts a run and returns it when it waits.
 #[track_caller]
 fn waiting(world: &World, arguments: &[&str]) -> Running {
     let running = world.sandbox.start_crew(arguments);
@@ -74,7 +74,7 @@ fn a_wait_past_the_loops_time_ends_it_and_names_the_reset() {
     assert!(ran.stdout.contains(&format!("crew resume {}", world.id())), "{ran:#?}");
 }
 
-/// The eleven waits before it are from a minute to half an hour: each is made to be over.
+/// The eleven waits before it are from a minute to half an hour: the test makes each of them end.
 #[test]
 fn the_twelfth_failure_in_a_row_asks_a_person() {
     let world = World::claude(&[&limited(0)], "");
@@ -132,7 +132,7 @@ fn a_signal_while_an_order_is_obeyed_changes_nothing() {
 
 #[test]
 fn a_cancel_ends_a_running_check_and_nothing_begins_after_it() {
-    // The look before the first iteration is ended in one of them, that after it in the other.
+    // The look before the first iteration ends in one of them, that after it in the other.
     for (role, passes, calls) in
         [("--gate", "test -e work.txt || exit 0; ", 1), ("--verify", "", 0)]
     {

@@ -1,4 +1,4 @@
-//! A usage limit that a run hears of in words alone, on the real clock.
+//! A usage limit that reaches a run only as text, on the real clock.
 
 use super::World;
 use super::claude::{answer, failed_with};

@@ -1,5 +1,5 @@
-//! The settings a loop starts with, through the built binary: which tier wins, what a project's file may
-//! not decide alone, and what an agent may not do about it.
+//! The settings a loop starts with, through the built binary: which tier wins, what a project's
+//! file may not decide alone, and what an agent cannot change about it.
 
 mod runs;
 mod trusted;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::child::Ran;
 use crate::sandbox::Sandbox;
 
-/// Types `/crew:loop ARGUMENTS` and gives what the client was told.
+/// Types `/crew:loop ARGUMENTS` and returns the client's answer.
 #[track_caller]
 fn start(sandbox: &Sandbox, arguments: &str) -> String {
     let ran = sandbox.hook(json!({

@@ -1,5 +1,5 @@
-//! What settings say of runs of fresh processes, and of the paths an agent must not change, through the built
-//! binary.
+//! What settings say about runs of fresh processes, and about the paths an agent must not change,
+//! through the built binary.
 
 use serde_json::{Value, json};
 
@@ -130,7 +130,7 @@ fn every_key_that_init_explains_is_one_and_has_a_value_that_works() {
     assert!(!config.stderr.contains("unknown key"), "{config:?}");
 }
 
-/// What a fake agent is told by, and what it says and does: `script`, after it has read its prompt.
+/// What a fake agent gets, and what it says and does: `script`, after it has read its prompt.
 fn agent(sandbox: &Sandbox, script: &str) {
     sandbox.program("fake", &format!("cat > \"$HOME/prompt\"\n{script}"));
     user(sandbox, "[agents.fake]\ncommand = [\"fake\", \"--old\"]\n");

@@ -1,5 +1,5 @@
-//! The commands that stand in several places: the short names, the script of CI, the hosted workflows and the pages
-//! give the same ones. Runs none of them.
+//! The commands that are in several places: the short names, the script of CI, the hosted workflows
+//! and the pages give the same ones. It runs none of them.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ fn recipe(name: &str) -> Vec<String> {
     body.lines().map(|line| line.trim().trim_start_matches('@').to_owned()).collect()
 }
 
-/// The command that every step of a hosted workflow runs, where it is one.
+/// The command that a step of a hosted workflow runs, if it runs one.
 fn steps(workflow: &str) -> Vec<String> {
     let text = read(&format!(".github/workflows/{workflow}"));
     found(r"(?m)- run: (.+)$", &text).into_iter().map(str::to_owned).collect()

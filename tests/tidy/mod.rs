@@ -1,5 +1,5 @@
-//! The tree itself: rooms held apart, sizes kept, and pages that say what the code says. Reads the
-//! source as text, so it holds the habits a compiler does not see.
+//! The tree itself: rooms kept apart, sizes kept, and pages that say what the code says. It reads
+//! the source as text, so it checks the habits a compiler does not see.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ mod product;
 
 const FILE_LINES_MAX: usize = 400;
 const FUNCTION_LINES_MAX: usize = 70;
-/// Which rooms each room may name. What is not listed is the frame around them.
+/// Which rooms each room may name. Anything not listed is the frame around them.
 const ARROWS: [(&str, &[&str]); 10] = [
     ("engine", &["engine"]),
     ("parse", &["parse", "engine"]),
@@ -55,7 +55,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("cannot read {path}: {error}"))
 }
 
-/// Every text file of the tree, built and fetched ones left out.
+/// Every text file of the tree, except built and fetched ones.
 fn tree() -> Vec<File> {
     let mut folders = vec![checkout().to_owned()];
     let mut files = Vec::new();
@@ -90,7 +90,7 @@ fn source(folder: &str) -> Vec<File> {
     tree().into_iter().filter(is_source).collect()
 }
 
-/// Ends of words are those of ASCII: the product asks for no tables of Unicode.
+/// Word boundaries are those of ASCII: the product asks for no tables of Unicode.
 pub(crate) fn pattern(pattern: &str) -> Regex {
     Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).unwrap()
 }
@@ -100,7 +100,7 @@ fn found<'text>(regex: &str, text: &'text str) -> BTreeSet<&'text str> {
     pattern(regex).captures_iter(text).map(|found| found.get(1).unwrap().as_str()).collect()
 }
 
-/// What stands between two marks.
+/// The text between two marks.
 fn between<'text>(text: &'text str, from: &str, to: &str) -> &'text str {
     let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("{from:?} is not there"));
     rest.split_once(to).unwrap_or_else(|| panic!("{to:?} does not follow {from:?}")).0

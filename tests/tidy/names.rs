@@ -1,4 +1,4 @@
-//! A client is known by its name in its own folder alone: everything else takes it as the seam
+//! A client's name appears only in its own folder: everything else takes the client as the seam
 //! gives it.
 
 use super::{File, none, pattern, source};
@@ -12,7 +12,7 @@ const MAY_NAME_CLAUDE: [(&str, &str); 5] = [
     ("src/demo/", "the demo plays this client"),
 ];
 
-/// The lines of a file that no test is made of, each with its number.
+/// The lines of a file outside tests, each with its number.
 fn product(file: &File) -> impl Iterator<Item = (usize, &str)> {
     let is_test = file.path.ends_with("tests.rs") || file.path.ends_with("/fixture.rs");
     let lines = file.lines().take_while(|(_, line)| *line != "#[cfg(test)]");

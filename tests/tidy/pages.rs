@@ -1,5 +1,5 @@
-//! The pages, and the plugin's own files, against what the code knows: none of them names what is not there,
-//! and none leaves out what a person can type.
+//! The pages and the plugin's own files, against the code: none of them names what does not exist,
+//! and none omits what a person can type.
 
 use std::collections::BTreeSet;
 
@@ -139,7 +139,7 @@ fn the_readme_has_each_command_that_ci_takes_from_it() {
     }
 }
 
-/// Where a test named in `FAULTS.md` must stand: `engine::judge::tests` is `src/engine/judge…`,
+/// Where a test named in `FAULTS.md` must be: `engine::judge::tests` is `src/engine/judge…`,
 /// `loops` is `tests/loops…`.
 fn file_of(modules: &str) -> String {
     let mut folders: Vec<&str> = modules.split("::").collect();

@@ -1,4 +1,5 @@
-//! That the product is what is tested: what only test crates turn on in crates they share with it, it must not need.
+//! The product is what is tested: it must not need features of shared crates that only test crates
+//! turn on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use super::{found, none, pattern, read, source};
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, checkout};
 
-/// Features of shared crates that only tests have, and why the product does without them.
+/// Features of shared crates that only tests have, and why the product does not need them.
 const ONLY_IN_TESTS: [(&str, &[&str], &str); 2] = [
     ("num-traits", &["std"], "chrono asks for none; crew does not name this crate"),
     (

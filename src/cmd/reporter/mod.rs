@@ -1,5 +1,5 @@
-//! What a run sounds like: lines on a pipe, a live line on a terminal, events for programs, next to nothing with
-//! `-q`. Each hears the same news; what is said of it is `report`'s.
+//! How a run reports: lines on a pipe, a live line on a terminal, events for programs, next to
+//! nothing with `-q`. All get the same events; the text comes from `report`.
 
 mod screen;
 
@@ -15,18 +15,18 @@ use crate::report::page;
 use crate::report::progress::{ProgressLine, Tone, lines};
 use crate::world::{clock, env};
 
-/// How a run was asked to sound.
+/// The output that was requested for a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OutputMode {
     /// Events on standard output; lines go to standard error.
     pub json: bool,
-    /// Only what went wrong, on standard error.
+    /// Only failures, on standard error.
     pub quiet: bool,
-    /// The agent's own lines, too.
+    /// Also the agent's own lines.
     pub verbose: bool,
 }
 
-/// Says what it hears.
+/// Prints a run's events.
 #[derive(Debug)]
 pub struct Reporter {
     manner: OutputMode,
@@ -35,7 +35,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// The voice that fits this process's output and the environment.
+    /// The reporter that fits this process's output and the environment.
     pub fn new(manner: OutputMode) -> Self {
         let is_live = !manner.json && !manner.quiet && has_a_screen();
         Self {
@@ -123,8 +123,8 @@ impl EventSink for Reporter {
     }
 }
 
-/// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody keeps
-/// what is written there as a log.
+/// Whether a line can be redrawn: both streams are a terminal that can move its cursor, and nobody
+/// keeps its output as a log.
 fn has_a_screen() -> bool {
     let is_smart = env::text("TERM").is_some_and(|term| term != "dumb");
     stdout().is_terminal() && stderr().is_terminal() && is_smart && env::text("CI").is_none()

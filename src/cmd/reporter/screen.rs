@@ -1,5 +1,6 @@
-//! The live line on a terminal. Everything else that is printed goes above it: it is taken away, the text
-//! written, and drawn again below. Drawn by hand: a library for it loads the mathematics library into every hook.
+//! The live line on a terminal. Everything else is printed above it: the line is removed, the text
+//! is written, and the line is drawn again below. It is drawn by hand, because a library for it
+//! loads the mathematics library into every hook.
 
 use std::cell::Cell;
 
@@ -10,21 +11,21 @@ use crate::report::live::Live;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::terminal;
 
-/// How often the line moves, at most: milliseconds.
+/// The shortest time between two frames, in milliseconds.
 const BEAT_MS: u64 = 100;
-/// What moves.
+/// The frames of the spinner.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// The width of a terminal that does not tell its own.
+/// The width of a terminal that does not report its own.
 const COLUMNS: usize = 80;
 
-/// The line and what it knows.
+/// The line and its state.
 #[derive(Debug)]
 pub struct Screen {
     live: Live,
-    /// Since what it tells of began.
+    /// Since the start of what it reports.
     since: Stopwatch,
     moved: Stopwatch,
-    /// The characters that stand on the screen.
+    /// The number of characters on the screen.
     drawn: Cell<usize>,
 }
 
@@ -35,7 +36,7 @@ impl Screen {
         Self { live: Live::default(), since, moved, drawn: Cell::new(0) }
     }
 
-    /// Takes a moment to the line.
+    /// Applies an event to the line.
     pub fn hear(&mut self, news: &RunEvent<'_>) {
         if self.live.hear(news) {
             self.since = Stopwatch::start();
@@ -43,7 +44,7 @@ impl Screen {
         self.draw();
     }
 
-    /// Brings the line up to the time it is.
+    /// Updates the line to the current time.
     pub fn tick(&mut self) {
         if self.moved.elapsed_ms() >= BEAT_MS {
             self.moved = Stopwatch::start();
@@ -58,7 +59,7 @@ impl Screen {
         self.draw();
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&self) {
         if self.drawn.get() > 0 {
             self.redraw("");
@@ -74,7 +75,8 @@ impl Screen {
         self.redraw(&format!("{spinner} {hours:02}:{minutes:02}:{:02} {said}", seconds % 60));
     }
 
-    /// A terminal that became narrower has broken the last line into several: all of them are taken away.
+    /// A terminal that became narrower has wrapped the last line into several; all of them are
+    /// removed.
     fn redraw(&self, line: &str) {
         let columns = terminal::columns().map_or(COLUMNS, usize::from);
         print::redraw(line, self.drawn.get().saturating_sub(1) / columns);

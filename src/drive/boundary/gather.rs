@@ -1,5 +1,5 @@
-//! The costly looks a boundary wants: runs its checks, one batch after the other, and reads the state of
-//! the working tree. No lock but the boundary's own is held meanwhile.
+//! Gathers the facts of a boundary that are slow to get: runs its checks batch by batch and reads
+//! the working tree. It holds no lock except the boundary's own, and judges nothing.
 
 use std::time::Duration;
 
@@ -22,20 +22,20 @@ use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
 use crate::world::store::home::Home;
 
-/// The status a shell exits with where it finds no program of the name.
+/// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;
 /// The longest all checks of one boundary may take together.
 const CHECKS_WITHIN: Duration = Duration::from_secs(45 * 60);
 
-/// Until when checks may run, and why no longer.
+/// Until when checks may run, and the reason for that limit.
 struct Within {
     deadline: Deadline,
     why: String,
 }
 
 impl Within {
-    /// The loop's time and a little more, and in any case what all checks of one boundary may take. While crew
-    /// itself was stopped, for `missed_ms`, none of that time passed.
+    /// The loop's remaining time and a margin, never more than all checks of one boundary may take.
+    /// Time during which crew itself was stopped (`missed_ms`) does not count.
     fn of(subject: &Loop, missed_ms: u64) -> Self {
         let limits = &subject.contract.limits;
         let left = time_left_ms(subject, clock::now().awake_ms.saturating_sub(missed_ms))
@@ -50,8 +50,8 @@ impl Within {
     }
 }
 
-/// Looks at all that is wanted, and tells of each check; `usage` is known before. `stop` ends a running check
-/// early. `None` when a check was ended by it: then nothing is known about this boundary.
+/// Gathers what is wanted and reports each check; `usage` is already known. `stop` ends a running
+/// check early. Returns `None` when it ended one: then nothing is known about this boundary.
 pub fn gather(
     home: &Home,
     subject: &Loop,
@@ -64,7 +64,7 @@ pub fn gather(
     let looks = seen.looks(&subject.contract);
     let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
     let tree = look();
-    // Before the checks, which may write where the agent must not.
+    // Before the checks, because they may write where the agent must not.
     let is_protected = looks.protected && subject.protected.is_some();
     let protected = is_protected.then(|| protected::look(subject));
     let tree_checked = tree.clone();
@@ -87,8 +87,8 @@ pub fn gather(
     Some(facts)
 }
 
-/// Runs every check of which nothing is known yet, each command once, until one is ended by `stop`: gives those
-/// that came to their end.
+/// Runs every check without a known result, each command once, until `stop` ends one. Returns those
+/// that finished.
 pub fn each(
     home: &Home,
     subject: &Loop,

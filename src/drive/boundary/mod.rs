@@ -1,6 +1,7 @@
-//! The line of a boundary, used by every driver: look → wants → gather → judge → decide → record. Forward, then
-//! done; a driver may foresee the decision before it is made on the record as it is by then. The loop's lock is held to read and to record, never while a check runs; the
-//! boundary's own lock is held for its whole life, so one stop is counted once.
+//! A boundary in every driver: look → wants → gather → judge → decide → record.
+//! It never runs backwards. A driver may foresee the decision; the one that counts is made
+//! on the record as it is by then. The loop's lock is held to read and to record, never while a
+//! check runs. The boundary's own lock is held throughout, so one stop is counted once.
 
 pub mod gather;
 
@@ -36,9 +37,9 @@ pub struct Open {
     home: Home,
     /// The record as the boundary found it.
     pub before: Loop,
-    /// What was found in the checkout, to be journalled with the record.
+    /// The state of the view in the checkout, journalled with the record.
     sight: ViewState,
-    /// `None` for a boundary that only memory will have.
+    /// `None` for a boundary that is kept in memory only.
     lock: Option<Lock>,
 }
 
@@ -46,15 +47,15 @@ pub struct Open {
 #[derive(Debug, Clone, Default)]
 pub struct DriverNotes {
     pub memory: SessionMemory,
-    /// Ends a loop that would go on or wait.
+    /// Ends a loop that would continue or wait.
     pub veto: Option<Ending>,
-    /// Ends a loop whatever it would come to, but for a pause and an end that is no better.
+    /// Ends a loop whatever was decided, except a pause and an end that is no better.
     pub lost: Option<Ending>,
-    /// When a hold for background work is over.
+    /// When a hold for background work ends.
     pub hold_until: Option<DateTime<Utc>>,
 }
 
-/// A boundary that is recorded.
+/// A recorded boundary.
 #[derive(Debug)]
 pub struct Boundary {
     pub after: Loop,
@@ -63,7 +64,7 @@ pub struct Boundary {
     pub note: Option<String>,
 }
 
-/// A boundary just after it was recorded: nobody else records before these locks are dropped.
+/// A boundary just after it was recorded. Nobody else can record before these locks are dropped.
 #[derive(Debug)]
 pub struct Recorded {
     pub boundary: Boundary,
@@ -71,7 +72,7 @@ pub struct Recorded {
     pub lock: Option<Lock>,
 }
 
-/// Opens a boundary. `None` when another one is open, or the loop is over, or its start was cut off
+/// Opens a boundary. `None` when another one is open, the loop is over, or its start was cut off
 /// before it was recorded.
 pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
@@ -83,8 +84,8 @@ pub fn open(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     }
 }
 
-/// Opens a boundary for a driver that has an attempt to count: `None` only for a loop that is over. A record
-/// that is gone and a lock that somebody keeps are errors.
+/// Opens a boundary for a driver that has an attempt to count: `None` only for a loop that is over.
+/// A missing record and a lock that another process keeps are errors.
 pub fn open_counting(home: &Home, id: &LoopId) -> Result<Option<Open>> {
     if !store::is_there(home, id) {
         return Err(StoreError::Absent(id.clone()).into());
@@ -115,9 +116,9 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
     Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
 }
 
-/// Opens a boundary of a loop whose last ones could not be recorded, and first records what they came to:
-/// `known` is the record as it was last on disk, `memory` what its driver made of it since. `None` where it is
-/// no longer the driver's to go on with: another has it, or it is paused or over.
+/// Opens a boundary of a loop whose last boundaries could not be recorded, and first records their
+/// results. `known` is the record as it was last on disk, `memory` the driver's later version.
+/// `None` when the driver no longer has the loop: another owns it, or it is paused or over.
 pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> {
     let lock = patient_lock(home, &memory.id)?;
     let before = recover(home, known, memory)?;
@@ -129,8 +130,8 @@ pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> 
     Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
 }
 
-/// Records whole what only memory has, with what others did to the record on disk meanwhile. A newer crew's
-/// record is never written.
+/// Records everything that only memory has, merged with what others did to the record on disk
+/// meanwhile. A newer crew's record is never written.
 pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     let held = store::hold(home, &memory.id, LOCK_WAIT)?;
     let next = match held.load() {
@@ -142,15 +143,16 @@ pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
     Ok(held.record(next, |next| Event::Recovered { record: Box::new(next.clone()) })?)
 }
 
-/// Opens a boundary that only memory will have: what its driver remembers goes before what is on disk.
+/// Opens a boundary that is kept in memory only: what its driver remembers overrides what is on
+/// disk.
 pub fn open_remembered(home: &Home, before: Loop) -> Open {
     let sight = view::look(&before);
     Open { home: home.clone(), before, sight, lock: None }
 }
 
 impl Open {
-    /// The order that waits for the loop: a file of its own, or the one edit of the view that is obeyed. A
-    /// cancel outranks a pause, wherever it comes from.
+    /// The order that is left for the loop: its own file, or the one edit of the view that is
+    /// obeyed. A cancel outranks a pause, whatever its source.
     pub fn order(&self) -> Option<ControlRequest> {
         match store::order(&self.home, &self.before.id) {
             None | Some(ControlRequest::Pause) if self.sight == ViewState::Deactivated => {
@@ -161,7 +163,8 @@ impl Open {
         }
     }
 
-    /// Runs what is worth running, and tells of each check. `None` when `stop` ended one, and nothing is known.
+    /// Runs what is worth running, and reports each check. `None` when `stop` ended one: then
+    /// nothing is known.
     pub fn gather(
         &self,
         seen: Seen,
@@ -177,8 +180,8 @@ impl Open {
         decide(&judge(&self.before, facts), facts)
     }
 
-    /// Judges, decides and records on the record as it is now. `None` when the iteration that was looked at
-    /// is no longer the one that runs: this boundary counts nothing.
+    /// Judges, decides and records on the record as it is now. `None` when the iteration that was
+    /// looked at is no longer the running one: this boundary counts nothing.
     pub fn record(mut self, mut facts: Facts, closing: DriverNotes) -> Result<Option<Recorded>> {
         let held = store::hold(&self.home, &self.before.id, LOCK_WAIT)?;
         let mut record = held.load()?;
@@ -201,8 +204,9 @@ impl Open {
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
-    /// The same for a driver that outlives a disk that fails: where nothing can be recorded it goes on from
-    /// memory, with what stood against it, if that is news: state is best effort, limits are not.
+    /// The same for a driver that survives a failing disk: where nothing can be recorded it
+    /// continues from memory, and notes the cause if it is new. State is best effort, limits are
+    /// not.
     pub fn record_or_remember(
         self,
         mut facts: Facts,
@@ -223,8 +227,8 @@ impl Open {
         Some((Boundary { after: next, decision, note: None }, failed))
     }
 
-    /// Journals what the agent, or somebody, tried to move and did not, and how long the machine
-    /// slept or crew was stopped. Gives what is said to the user too.
+    /// Journals an altered or deleted view, an environment that is not obeyed, and how long the
+    /// machine slept or crew was stopped. Returns what the user should also see.
     fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
         let now = facts.now;
         let what = match self.sight {
@@ -262,7 +266,7 @@ impl Open {
     }
 }
 
-/// What a boundary comes to on one record.
+/// The result of a boundary on one record.
 struct Concluded {
     judged: Judged,
     decision: Decision,
@@ -295,7 +299,7 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     Concluded { judged, decision, next }
 }
 
-/// Whether an end needs a person as a lost repository does, or was asked for.
+/// Whether an end needs a person as much as a lost repository does, or was asked for.
 fn is_no_better(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Blocked | Outcome::Cancelled | Outcome::Interrupted | Outcome::Error)
 }
@@ -303,8 +307,8 @@ fn is_no_better(outcome: Outcome) -> bool {
 /// The shortest sleep, or stop of crew itself, that is journalled.
 const SLEEP_NOTED: Duration = Duration::from_secs(60);
 
-/// Whether the iteration is the one that was looked at. Another boundary ends it; so does a pause, a wake or
-/// a resume, even by this very session, each of which begins it anew.
+/// Whether the iteration is still the one that was looked at. Another boundary ends it. So does a
+/// pause, a wake or a resume, even by the same session: each of them starts the iteration again.
 fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
     now.is_live()
         && now.state.boundaries == before.state.boundaries

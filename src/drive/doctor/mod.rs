@@ -1,5 +1,5 @@
-//! Looks at everything a doctor judges, and changes nothing. What cannot be looked at is told as such;
-//! no look fails the others.
+//! Gathers everything the doctor judges, and changes nothing. What cannot be looked at is reported
+//! as such; one failed look does not stop the others.
 
 mod own;
 
@@ -31,10 +31,10 @@ use crate::world::{client, clock, env, git, store};
 const FILES_MAX: usize = 100_000;
 /// The largest settings file, manifest or hooks file that is read.
 const TEXT_BYTES: u64 = 4 << 20;
-/// An iteration this long is worth a word.
+/// An iteration this long is worth mentioning.
 const QUIET_HOURS: i64 = 24;
 
-/// Looks at this machine from `here`.
+/// Examines this machine as seen from `here`.
 pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
     let (program, client) = the_client(here, named);
     let ask = |words: &[&str]| client::ask(program.as_deref()?, words, here).ok();
@@ -100,14 +100,14 @@ fn look_into(path: PathBuf, here: &Path) -> Folder {
     }
 }
 
-/// What the plugin's hooks run: the first of its programs that is none, else the binary behind them.
+/// The program the plugin's hooks run: the first that is not usable, else the binary behind them.
 fn the_program(folder: &Path, here: &Path) -> (PathBuf, Program) {
     let launcher = folder.join("bin/launch");
     let [first, ..] = PROGRAMS.map(|name| folder.join(name));
     if disk::exists(&launcher) && !disk::exists(&first) {
         let words = [&*launcher.to_string_lossy(), "--version"];
         let said = client::ask(Path::new("sh"), &words, here).unwrap_or_default();
-        // Without a binary the launcher lets everything through, in silence.
+        // Without a binary the launcher exits silently and lets everything through.
         let runs = crew_version(&said).map(|version| Program::Version(version.to_owned()));
         return (launcher, runs.unwrap_or(Program::Absent));
     }
@@ -124,7 +124,7 @@ fn the_program(folder: &Path, here: &Path) -> (PathBuf, Program) {
     (first, version.unwrap_or(Program::Silent))
 }
 
-/// The client's settings files that are there and count here.
+/// The client's settings files that exist and apply here.
 fn the_settings(here: &Path) -> Vec<ClientSettings> {
     let mut folders = vec![here.to_owned()];
     folders.extend(git::top(here).filter(|top| top != here));
@@ -159,8 +159,8 @@ fn the_home(home: &Home) -> HomeFact {
     HomeFact { root, unusable, mode, settled }
 }
 
-/// Why nothing can be kept in a home. One that is not made yet is made by the first start, where a folder can
-/// be made.
+/// Why a home cannot be used. A home that does not exist is made by the first start, if its folder
+/// can be made.
 fn unusable(root: &Path) -> Option<String> {
     if !disk::exists(root) {
         let above = root.ancestors().find(|folder| disk::exists(folder))?;
@@ -175,7 +175,7 @@ fn unusable(root: &Path) -> Option<String> {
     tried.err().map(|error| error.to_string())
 }
 
-/// Every different program of the name `crew` on `PATH`, by the first of its names.
+/// Every distinct program called `crew` on `PATH`, by the first of its names.
 fn the_crews() -> Vec<PathBuf> {
     let mut seen = Vec::new();
     let mut crews = client::on_path(NAME);
@@ -205,7 +205,7 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
             }
         }
     }
-    // Of the interrupted ones only the newest: every loop keeps its record for good.
+    // Only the newest of the interrupted ones: every loop keeps its record for ever.
     troubled.extend(interrupted.map(|record| fact(&record, LoopTrouble::Interrupted)));
     (troubled, unreadable)
 }

@@ -1,4 +1,4 @@
-//! Looks at crew's own settings, each file for itself, so that one fault hides no other.
+//! Reads crew's own settings one file at a time, so that one fault does not hide another.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::world::store::home::Home;
 use crate::world::store::settings::{environment, project_file, read, user_file};
 use crate::world::store::trust;
 
-/// What the settings in force in `here` come to.
+/// The settings in force in `here`, and their faults.
 pub(super) fn settings(home: &Home, here: &Path) -> Own {
     let place = place::place(here, None);
     let checkout = place.as_ref().map_or(here, |place| &place.checkout);
@@ -53,7 +53,7 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
     own
 }
 
-/// What a refusal says, without its hint.
+/// The first line of a refusal, without its hint.
 fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! A handoff in the middle of a loop: the page with every fact crew has, and the words of whoever hands on. A loop
-//! that ends gets its page there.
+//! A handoff in the middle of a loop: a page with every fact crew has, and the message of whoever
+//! hands over. The page of a loop that ends is written by its parent module.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::world::store::home::Home;
 use crate::world::store::{self, LOCK_WAIT, view};
 use crate::world::{clock, git};
 
-/// Writes a handoff page of the given type, journals whose it is, and gives its path.
+/// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
     if !is_kind(kind) {
         bail!("{kind:?} is no type of a handoff\nhint: one plain word, such as task or review");
@@ -37,8 +37,8 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
     Ok(page)
 }
 
-/// The page a new owner reads of a loop that did not end: made now, unless somebody wrote one since its last
-/// iteration. Best effort: `None` where there is none to make, or it cannot be written.
+/// The page a new owner reads about a loop that did not end: made now, unless one was written since
+/// its last iteration. Best effort: `None` where there is nothing to write or it cannot be written.
 pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
     if !record.is_live() {
         return None;

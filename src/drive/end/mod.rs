@@ -1,6 +1,7 @@
-//! What is done once when a loop ends, whoever ended it: the page, the result, the view, the pointers and
-//! the companions. The record is already final then, so each of these is best effort and says so. Whoever
-//! ended it may have been killed before all this; then the next who looks at the loop does it.
+//! What is done once when a loop ends, whoever ended it: the page, the result, the view, the
+//! pointers and the companions. The record is already final by then, so each of these is best
+//! effort and says so. The process that ended the loop may be killed before all this; then the next
+//! process that looks at the loop does it.
 
 pub mod handoff;
 
@@ -38,11 +39,12 @@ pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
 /// The longest wait for a start or a resume in a working tree.
 const START_WAIT: Duration = Duration::from_secs(5);
 
-/// The longest wait for a crew whose loop is over, and the pace of it: its agent has 5 s to end in order.
+/// The longest wait for a crew whose loop is over, and the polling interval. Its agent has 5 s to
+/// end in good order.
 const CREW_WAIT: Duration = Duration::from_secs(8);
 const CREW_STEP: Duration = Duration::from_millis(50);
 
-/// A loop that is over, with what its page tells.
+/// A loop that is over, with what its page reports.
 #[derive(Debug)]
 pub struct EndedLoop {
     pub record: Loop,
@@ -51,7 +53,7 @@ pub struct EndedLoop {
     pub handoff: Option<PathBuf>,
 }
 
-/// Does the once-only work of an ending, but for what somebody else has done or is doing.
+/// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let mut since = git::since(&record);
     since.diffstat.truncate(start_bytes(&since.diffstat, 6000).len());
@@ -96,8 +98,8 @@ fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
     let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
 }
 
-/// Whether another crew is there that ends what it started in order: TERM, 5 s, KILL. Nothing of another
-/// machine can be ended here.
+/// Whether another crew exists that ends what it started in good order: TERM, 5 s, KILL. Nothing on
+/// another machine can be ended from here.
 fn is_left_to_its_crew(record: &Loop) -> bool {
     let owner = &record.state.owner;
     let is_another = || identity::myself().is_none_or(|me| !is(owner, &me));
@@ -108,19 +110,19 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
     }
 }
 
-/// What can be said from here of an owner's process.
+/// What is known here about an owner's process.
 pub fn life(owner: &Owner) -> Life {
     owner.life(host::host().as_ref(), identity::is_alive)
 }
 
-/// Whether an owner is this very process.
+/// Whether an owner is this process.
 pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
     let here = host::host();
     owner.process == *process && (here.is_none() || owner.is_of_this_start(here.as_ref()))
 }
 
-/// Awake milliseconds since the running iteration, or a wait, began; none that another machine counts, or this
-/// one counted before it was started anew.
+/// Awake milliseconds since the running iteration, or a wait, began. Zero if another machine
+/// counted them, or this machine did before it was restarted.
 pub fn spent_ms(record: &Loop) -> u64 {
     if record.state.owner.is_of_this_start(host::host().as_ref()) {
         clock::now().awake_ms.saturating_sub(record.state.began.awake_ms)
@@ -129,7 +131,7 @@ pub fn spent_ms(record: &Loop) -> u64 {
     }
 }
 
-/// Why a live loop of another machine is left alone; `None` for one of this machine.
+/// Why a live loop of another machine is left alone; `None` for a loop of this machine.
 pub fn elsewhere(record: &Loop) -> Option<String> {
     let (id, owner) = (&record.id, &record.state.owner);
     let name = &owner.host.as_ref()?.name;
@@ -143,14 +145,16 @@ pub fn elsewhere(record: &Loop) -> Option<String> {
     })
 }
 
-/// Adds what an iteration used that somebody else ended the loop under. The ending itself stays as it is.
+/// Adds the usage of an iteration during which somebody else ended the loop. The ending itself does
+/// not change.
 pub fn count_late(home: &Home, id: &LoopId, usage: &Usage) -> Result<()> {
     amend(home, id, "counted what was used", |record| record.state.usage.add(usage))
 }
 
-/// Changes a record that may be over: what was known of its end stays known.
+/// Changes a record that may be over; how it ended is kept.
 pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<()> {
-    // Its own generation has its result before this one's: whoever ended it then leaves this one alone.
+    // First the current generation gets its result: whoever ended the loop then does not wind it up
+    // again.
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
@@ -162,26 +166,26 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     Ok(())
 }
 
-/// Does what the process that recorded an ending was killed before.
+/// Does the work of an ending whose process was killed before it could.
 pub fn complete(home: &Home, record: &Loop) {
     if !record.is_live() && !is_wound_up(home, record) {
         wind_up(home, record.clone());
     }
 }
 
-/// Whether this very ending has its result, which is written after the handoff, or that of what was counted
-/// after it. A loop that was resumed has the result of an earlier one.
+/// Whether this ending has its result, which is written after the handoff, or a later one with late
+/// usage. A resumed loop still has the result of its earlier end.
 fn is_wound_up(home: &Home, record: &Loop) -> bool {
     let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES);
     let Ok(Some(result)) = result else { return false };
     let Ok(result) = serde_json::from_slice::<Value>(&result) else { return false };
-    // An earlier crew's names none.
+    // An older crew's result names no generation.
     let generation = result.get("generation").map(Value::as_u64);
     generation.is_none_or(|of| of >= Some(record.state.generation))
 }
 
-/// Takes a session's pointer and wakes away, if they are this loop's: it may own another by now. Which loop it
-/// had stays known.
+/// Removes a session's pointer and wakes if they belong to this loop: the session may own another
+/// by now. The loop it had is remembered.
 pub fn release(home: &Home, session_id: &str, id: &LoopId) {
     let pointer = home.session_pointer(session_id);
     if read_pointer(&pointer).is_ok_and(|found| found.as_ref() == Some(id)) {
@@ -190,8 +194,8 @@ pub fn release(home: &Home, session_id: &str, id: &LoopId) {
     }
 }
 
-/// Keeps a start or a resume in the loop's working tree out for a moment: it takes orders away until it is
-/// recorded. One that takes longer than that is not waited for.
+/// Keeps a start or a resume out of the loop's working tree for a moment, because it removes orders
+/// until it is recorded. One that takes longer is not waited for.
 pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
     let pointer = home.checkout_pointer(&store::load(home, id)?.place.checkout);
     Ok(disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten())
@@ -207,15 +211,16 @@ pub enum EndAttempt {
     LeftToTheBoundary,
 }
 
-/// Cancels a loop: the order first, so that nothing in flight can go on, then the record. The agent's turn goes
-/// on to its stop: a hook at `PostToolBatch` could end it at its next tool call (tried on 2.1.197 and 2.1.330),
-/// but would start a process at every tool call of every session, with a loop or without.
+/// Cancels a loop: the order first, so that nothing in flight can continue, then the record. The
+/// agent's turn continues to its stop. A hook at `PostToolBatch` could end it at its next tool call
+/// (tried on 2.1.197 and 2.1.330), but would start a process at every tool call of every session,
+/// with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<EndAttempt> {
     let _lock = between_starts(home, id)?;
     cancel_under(home, id, by, reason)
 }
 
-/// The same for whoever keeps other starts in the working tree out already.
+/// The same for a caller that already keeps other starts out of the working tree.
 pub fn cancel_under(
     home: &Home,
     id: &LoopId,
@@ -229,13 +234,13 @@ pub fn cancel_under(
     store::order_cancel(home, id, by, reason).map_err(|error| not_left(&record, error))?;
     let ended = end(home, id, Ending::cancelled(by, reason), LOCK_WAIT);
     ended.or_else(|error| match life(&record.state.owner) {
-        // Where nothing can be recorded the order stands all the same.
+        // The order is in force even where nothing can be recorded.
         Life::Alive => Ok(EndAttempt::LeftToTheBoundary),
         Life::Gone | Life::Elsewhere => Err(error),
     })
 }
 
-/// An order that could not be left, with the way out that needs no disk.
+/// The error for an order that could not be left, with a way out that needs no disk.
 pub fn not_left(record: &Loop, error: io::Error) -> Error {
     let owner = &record.state.owner;
     if record.driver() == Driver::Session || life(owner) != Life::Alive {
@@ -245,7 +250,8 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
     anyhow!("{error}\nhint: free some space on its disk, or end its crew in order: kill -INT {pid}")
 }
 
-/// Ends a paused loop that was switched off in its view: no boundary will look at it. `None` for any other.
+/// Ends a paused loop that was switched off in its view, because no boundary will look at it.
+/// `None` for any other.
 pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     let is_paused = record.state.status == Status::Paused;
     if !is_paused || view::look(record) != ViewState::Deactivated {
@@ -254,13 +260,15 @@ pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     end(home, &record.id, Ending::cancelled("user", Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
 }
 
-/// Ends what a crew that is gone has left running of a loop: the groups it noted, and what left them.
+/// Ends what a dead crew left running: the process groups it noted, and processes that left those
+/// groups.
 pub fn end_leftovers(home: &Home, record: &Loop) {
     end_groups(home, record);
     descendants::end_marked(&record.id);
 }
 
-/// Names what may be left of a crew that is gone and cannot be proved to be the loop's; `None` where nothing is.
+/// Names processes that a dead crew may have left but that cannot be proved to be the loop's;
+/// `None` if there are none.
 pub fn unproved(record: &Loop) -> Option<String> {
     if record.driver() != Driver::Process
         || !record.state.owner.is_of_this_start(host::host().as_ref())
@@ -277,7 +285,7 @@ pub fn unproved(record: &Loop) -> Option<String> {
     })
 }
 
-/// Ends the groups that a loop's crew noted, where their ids still mean them.
+/// Ends the groups that a loop's crew noted, if their ids still mean the same processes.
 pub fn end_groups(home: &Home, record: &Loop) {
     let is_of_this_start = record.state.owner.is_of_this_start(host::host().as_ref());
     groups::end_leftovers(home, &record.id, is_of_this_start);
@@ -313,7 +321,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     Ok(EndAttempt::Ended(Box::new(wind_up(home, record))))
 }
 
-/// Waits for the crew of a run that is over, which may still commit and push, and refuses where it stays.
+/// Waits for the crew of a run that is over, which may still commit and push. Fails if it stays.
 pub fn let_end(record: &Loop) -> Result<()> {
     let owner = &record.state.owner;
     let is_mine = || identity::myself().is_some_and(|me| is(owner, &me));
@@ -332,12 +340,12 @@ pub fn let_end(record: &Loop) -> Result<()> {
     ))
 }
 
-/// The mark of a session that ended while the loop's lock was kept.
+/// The file that marks a session as ended while another process held the loop's lock.
 pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "ended")
 }
 
-/// Makes a record one of a loop that is over.
+/// Turns a record into that of a loop that is over.
 pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
     if record.state.status == Status::Running && !owner_is_gone(home, record) {
@@ -349,8 +357,9 @@ pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     record.state.ending = Some(ending);
 }
 
-/// Whether a live loop has lost its owner: the client's or crew's process is gone, or its session ended. A
-/// paused run has none to lose: its crew has ended in good order, and the loop stays paused.
+/// Whether a live loop has lost its owner: the process of the client or crew is gone, or its
+/// session ended. A paused run has no owner to lose: its crew has ended in good order, and the loop
+/// stays paused.
 pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
     let gone = || life(&record.state.owner) == Life::Gone;
     let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;

@@ -1,5 +1,6 @@
-//! The plugin's folder on disk: laid down whole beside its place and exchanged with what is there. A
-//! folder that holds anything crew does not lay down (a checkout, a person's notes) is never touched.
+//! The plugin's folder on disk: written completely beside its place and then exchanged with what is
+//! there. A folder that holds anything crew does not write (a checkout, a person's notes) is never
+//! touched.
 
 use std::path::{Path, PathBuf};
 
@@ -12,29 +13,29 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::{client, env};
 
-/// More files than a plugin's folder of any crew holds.
+/// More files than the plugin folder of any crew version holds.
 const FILES_MAX: usize = 1000;
 /// The largest manifest that is read.
 const MANIFEST_BYTES: u64 = 64 << 10;
 
-/// Where `crew install` lays the plugin down.
+/// Where `crew install` puts the plugin.
 pub fn place() -> Result<PathBuf> {
     let data = env::path("XDG_DATA_HOME").or_else(|| Some(env::path("HOME")?.join(".local/share")));
     let data = data.context("HOME is not set\nhint: set HOME, or XDG_DATA_HOME to a folder")?;
     Ok(data.join("crew/plugin"))
 }
 
-/// What was done to lay the plugin down.
+/// The result of writing the plugin's folder.
 #[derive(Debug)]
 pub struct Laid {
     pub folder: PathBuf,
-    /// What its programs lead to.
+    /// The program its links point to.
     pub program: PathBuf,
     /// The version of the plugin that was there before.
     pub replaced: Option<String>,
 }
 
-/// Lays the plugin down, in place of an older one.
+/// Writes the plugin's folder, and replaces an older one.
 pub fn lay_down() -> Result<Laid> {
     let folder = place()?;
     let replaced = version_there(&folder)?;
@@ -50,7 +51,7 @@ pub fn lay_down() -> Result<Laid> {
     Ok(Laid { folder, program, replaced })
 }
 
-/// Where the new one is made; what a crash left there is of no use.
+/// Where the new one is made; anything a crash left there is useless.
 fn beside(folder: &Path) -> PathBuf {
     folder.with_extension("new")
 }
@@ -66,8 +67,8 @@ fn write(folder: &Path, program: &Path) -> std::io::Result<()> {
     PROGRAMS.iter().try_for_each(|path| tree::link_or_copy(program, &folder.join(path)))
 }
 
-/// What the links lead to: the name this binary has on `PATH`, which stays when a package manager puts a
-/// newer one there, else the binary itself.
+/// What the links point to: this binary's name on `PATH`, which survives when a package manager
+/// puts a newer binary there; else the binary itself.
 fn program(folder: &Path) -> Result<PathBuf> {
     let this = env::program().and_then(|this| disk::real_path(&this));
     let this = this.context("cannot tell where this crew is")?;
@@ -82,8 +83,8 @@ fn program(folder: &Path) -> Result<PathBuf> {
     Ok(same.unwrap_or(this))
 }
 
-/// The version of the plugin in a folder; `None` where there is no folder. What is not crew's is an
-/// error.
+/// The version of the plugin in a folder; `None` where there is no folder. A folder that is not
+/// crew's is an error.
 fn version_there(folder: &Path) -> Result<Option<String>> {
     if !disk::exists(folder) {
         return Ok(None);
@@ -108,7 +109,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     Ok(version)
 }
 
-/// Removes the plugin's folder; whether it was there.
+/// Removes the plugin's folder. Returns whether it existed.
 pub fn remove() -> Result<bool> {
     let folder = place()?;
     let there = disk::exists(&folder);

@@ -1,5 +1,5 @@
-//! Installing the plugin for a person, and undoing exactly that: the folder is crew's work, and everything
-//! in the client's own files is done by the client's own commands.
+//! Installs the plugin for a person, and undoes exactly that. The folder is written by crew;
+//! everything in the client's own files is done by the client's own commands.
 
 mod folder;
 
@@ -27,7 +27,7 @@ pub enum InstallScope {
 }
 
 impl InstallScope {
-    /// The client's word.
+    /// The client's name for it.
     pub fn label(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -37,7 +37,7 @@ impl InstallScope {
     }
 }
 
-/// Lays the plugin down and registers it for this person.
+/// Writes the plugin's folder and registers it for this person.
 pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
     let laid = folder::lay_down()?;
     let here = env::current_folder()?;
@@ -45,7 +45,8 @@ pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
     let commands = [
         vec!["plugin", "marketplace", "add", &from],
         vec!["plugin", "install", PLUGIN, "--scope", scope.label()],
-        // An installed plugin is left alone by `install`; this records the version that is there now.
+        // `install` does not change an installed plugin; this records the version that is there
+        // now.
         vec!["plugin", "update", PLUGIN, "--scope", scope.label()],
     ];
     let Some(client) = client::find(named, PRODUCT.program) else {
@@ -70,7 +71,8 @@ fn no_client(done: &str, commands: &[Vec<&str>]) -> anyhow::Error {
     )
 }
 
-/// Writes the marketplace's address and the plugin into the repository's settings, for all who work there.
+/// Writes the marketplace's address and the plugin into the repository's settings, for everyone who
+/// works there.
 pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
     let address = public(address.unwrap_or(env!("CARGO_PKG_REPOSITORY")))?;
     let commands = [
@@ -103,7 +105,7 @@ fn public(address: &str) -> Result<String> {
     if !is_url {
         bail!("{address:?} is no address others can use\nhint: https://HOST/OWNER/crew.git");
     }
-    // Without the ending the client takes an address for one file to fetch.
+    // Without `.git` at its end the client takes an address for a single file to fetch.
     let whole = address.trim_end_matches('/');
     let is_git = Path::new(whole).extension().is_some_and(|it| it == "git");
     Ok(if is_git { whole.to_owned() } else { format!("{whole}.git") })
@@ -118,9 +120,9 @@ fn known_source(client: &Path, here: &Path) -> Result<Option<MarketplaceSource>>
 #[derive(Debug)]
 pub struct Removed {
     pub folder: PathBuf,
-    /// Whether the folder was there.
+    /// Whether the folder existed.
     pub was_there: bool,
-    /// Whether the client had it; `None` where there is no client to ask.
+    /// Whether the client had it; `None` if there is no client to ask.
     pub was_registered: Option<bool>,
     /// The repositories whose own settings still name the plugin.
     pub shared: Vec<PathBuf>,
@@ -167,14 +169,14 @@ fn same(one: &Path, other: &Path) -> bool {
     matches!((disk::real_path(one), disk::real_path(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Has the client forget one installation of this person's. One that a repository's own settings ask for
-/// is others' too: it is left, and named.
+/// Makes the client forget one installation of this person. One that a repository's settings ask
+/// for belongs to others too: it is left, and reported.
 fn forget(client: &Path, plugin: &PluginCheck, here: &Path) -> Result<Option<PathBuf>> {
     let folder = plugin.project.as_deref().unwrap_or(here);
     if plugin.scope == InstallScope::Project.label() {
         return Ok(Some(folder.to_owned()));
     }
-    // The settings of a repository that is gone are gone with it.
+    // The settings of a removed repository are gone with it.
     if disk::exists(folder) {
         let command = ["plugin", "uninstall", PLUGIN, "--scope", &plugin.scope];
         client::change(client, &command, folder)?;

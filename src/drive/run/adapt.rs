@@ -1,4 +1,4 @@
-//! A loop that goes on in fresh processes: what it had stays, but for what was typed now.
+//! Adapts a loop that resumes in fresh processes: it keeps what it had, except what was typed now.
 
 use anyhow::Result;
 
@@ -17,9 +17,10 @@ use crate::parse::duration::whole_seconds;
 use crate::world::git;
 use crate::world::store::home::Home;
 
-/// Gives a loop that goes on here what a run needs: what it had, what the settings say where it had nothing,
-/// and what was typed now. The settings are read only for what the contract has no copy of. That the agent can
-/// be started is tried before anything is recorded. Gives what the user should know.
+/// Gives a loop that resumes here what a run needs: what it had, what the settings say where it had
+/// nothing, and what was typed now. The settings are read only for what the contract has no copy
+/// of. Whether the agent can be started is tried before anything is recorded. Returns what the user
+/// should know.
 pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<Vec<String>> {
     same_repository(&record.place)?;
     let folder = record.place.folder.clone();
@@ -43,7 +44,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
                 ..still(had, options)
             }
         }
-        // What one agent understands is an error to another.
+        // Arguments that one agent understands are errors to another.
         Some(had) => {
             let settings = settings(had.procedure.as_deref())?;
             Run {
@@ -55,7 +56,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         }
     };
     pin(record, &run)?;
-    // Once an iteration was to be committed, what differs may be the agent's.
+    // Once an iteration has been committed, changed files may be the agent's.
     let had_commits = record.contract.run.as_ref().is_some_and(|had| had.git.commit);
     let is_the_users = !had_commits || record.state.completed == 0;
     let commits = run.git.commit && !run.git.all && record.place.repository.is_some();
@@ -86,7 +87,8 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
     Ok(notes)
 }
 
-/// Holds the loop to the repository that is there, as a start does: one that began in a session knew of none.
+/// Binds the loop to the repository that is there, as a start does: a loop that began in a session
+/// has none.
 fn pin(record: &mut Loop, run: &Run) -> Result<()> {
     let checkout = &record.place.checkout;
     some_commit(&run.git, checkout)?;
@@ -100,7 +102,7 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// What a run had, with what was typed now in its place.
+/// A run's former terms, with what was typed now in their place.
 fn still(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),

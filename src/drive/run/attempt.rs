@@ -1,5 +1,5 @@
-//! One try: the user's reactions around it, the rebase before it, the prompt, and the agent's own process from
-//! its start to its end. Says what it was; nothing here judges it.
+//! One attempt: the user's reactions around it, the rebase before it, the prompt, and the agent's
+//! process from its start to its end. Reports the facts; nothing here judges them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::world::process::groups::{self, Note};
 use crate::world::process::{ExitCause, ProcessSpec};
 use crate::world::store::logs;
 
-/// What a try came to.
+/// The result of an attempt.
 #[derive(Debug)]
 pub(super) struct IterationRun {
     pub agent: AgentOutcome,
@@ -38,7 +38,7 @@ impl IterationRun {
 }
 
 impl Runner<'_> {
-    /// Tries once. `None` when the loop ended before the agent was started.
+    /// Makes one attempt. `None` when the loop ended before the agent was started.
     pub(super) fn attempt(&mut self) -> Option<IterationRun> {
         let run = self.run();
         let stood_against = self.react(LoopMoment::IterationStart);
@@ -67,7 +67,7 @@ impl Runner<'_> {
         Some(attempt)
     }
 
-    /// Whether a person asked for something before the agent began: then it does not.
+    /// Whether a person asked for something before the agent was started: then it is not started.
     fn is_called_off(&self) -> bool {
         self.signals.times() > 0 || self.is_asked()
     }
@@ -85,7 +85,7 @@ impl Runner<'_> {
         Ok((asked.text, launch))
     }
 
-    /// Starts the agent and stays with it to its end.
+    /// Starts the agent and watches it to its end.
     fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> IterationRun {
         let record = &self.ledger.record;
         let mut variables = vec![
@@ -129,10 +129,10 @@ impl Runner<'_> {
         attempt
     }
 
-    /// Tells what a person should know of how the agent ended, and what no judgement rests on.
+    /// Reports how the agent ended, where a person should know and no judgement depends on it.
     fn tell_of_the_end(&self, ended: &FinishedAgent) {
         let mut notes = Vec::new();
-        // Without a record there is no log: that has been said.
+        // Without a record there is no log, which was already reported.
         if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
             notes.push(format!("the log of this iteration is not whole: {error}"));
         }
@@ -176,7 +176,7 @@ impl Runner<'_> {
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
         let told = agents::limit_told(&run.agent, &process, &errors, clock::local());
-        // A claim stands against it: whoever says that all is done was not kept from its work.
+        // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
         let mut agent =
             AgentOutcome { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };

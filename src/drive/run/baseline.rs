@@ -1,5 +1,5 @@
-//! The look at the checks before the first iteration: what they prove at the end can only be told from what they
-//! said before. It judges nothing and ends nothing.
+//! Runs the checks before the first iteration: what they prove at the end depends on their result
+//! before it. It judges nothing and ends nothing.
 
 use anyhow::Result;
 
@@ -19,8 +19,8 @@ use crate::world::process::signals::Signals;
 use crate::world::store::home::Home;
 use crate::world::{clock, store};
 
-/// Runs every check but the gates once before the first iteration: at a resume only those of which nothing is known yet. What
-/// others changed in the record meanwhile stays.
+/// Runs every check except the gates once before the first iteration; at a resume only those
+/// without a known result. Changes that others made to the record meanwhile are kept.
 pub fn baseline(
     home: &Home,
     record: Loop,
@@ -50,7 +50,7 @@ pub fn baseline(
         return Ok(found);
     }
     remember(&mut found, &results);
-    // Whoever paused it meanwhile has counted its time.
+    // A pause that came meanwhile has already counted its time.
     if found.state.status == Status::Running {
         found.state.awake_ms += end::spent_ms(&found);
         found.state.began = clock::now();

@@ -1,5 +1,6 @@
-//! Hands a loop to a crew of its own, which outlives the terminal it was started from. The loop has an owner at
-//! every moment: the new one is recorded by the old one, and begins only when it finds itself there.
+//! Hands a loop to a separate crew process, which outlives the terminal it was started from. The
+//! loop has an owner at every moment: the old one records the new one, which begins only when it
+//! finds itself in the record.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,12 +20,12 @@ use crate::world::store::home::Home;
 /// How long the new crew waits for the loop.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// A loop in the hands of a crew of its own.
+/// A loop owned by a separate crew process.
 #[derive(Debug)]
 pub struct Detached {
     pub record: Loop,
     pub pid: i32,
-    /// What that crew prints.
+    /// The file with that crew's output.
     pub output: PathBuf,
 }
 

@@ -1,5 +1,5 @@
-//! Where a run keeps its record: on disk, and from the first write that fails in memory, which is said once. Whoever
-//! takes a step does not know which. It judges nothing.
+//! Where a run keeps its record: on disk, and in memory from the first failed write, which is
+//! reported once. Callers need not know which. It judges nothing.
 
 use std::cell::RefCell;
 
@@ -20,12 +20,12 @@ use crate::world::store::{self, StoreError};
 /// The record of a run.
 pub(super) struct Ledger<'a> {
     home: &'a Home,
-    /// As it was last recorded, or, while nothing can be recorded, as it is.
+    /// As it was last recorded, or the current one while nothing can be recorded.
     pub record: Loop,
     listener: &'a RefCell<&'a mut dyn EventSink>,
     /// The record as it was last known on disk, while the one in memory is ahead of it.
     behind: Option<Box<Loop>>,
-    /// Whether it was said that nothing can be recorded.
+    /// Whether the failure to record was reported.
     was_said: bool,
     /// Why the record must never be written by this crew.
     pub refused: Option<Error>,
@@ -53,7 +53,7 @@ impl<'a> Ledger<'a> {
         self.is_behind() || !self.record.is_live() || is_ours(&self.record)
     }
 
-    /// Changes the record as it is by now; not one that another owner has taken.
+    /// Changes the record as it is now, unless another owner has taken it.
     pub fn change(&mut self, what: &str, change: impl Fn(&mut Loop)) {
         let on_disk = |home: &Home, id: &LoopId| {
             let held = store::hold(home, id, store::LOCK_WAIT)?;
@@ -68,7 +68,7 @@ impl<'a> Ledger<'a> {
         self.step(on_disk, |_, record| change(record));
     }
 
-    /// An iteration begins after a rest, whose time is the loop's and no iteration's.
+    /// Starts an iteration after a rest, whose time counts as the loop's and not the iteration's.
     pub fn begin(&mut self, what: &str) {
         let on_disk = |home: &Home, id: &LoopId| control::begin_again(home, id, what).map(drop);
         self.step(on_disk, |_, record| control::begun(record));
@@ -89,7 +89,7 @@ impl<'a> Ledger<'a> {
         self.step(on_disk, |home, record| end::ended(home, record, ending.clone()));
     }
 
-    /// Takes a step on disk, or, from the first one that fails there, in memory.
+    /// Takes a step on disk, or in memory after the first one that fails there.
     fn step(
         &mut self,
         on_disk: impl FnOnce(&Home, &LoopId) -> Result<()>,
@@ -101,7 +101,7 @@ impl<'a> Ledger<'a> {
             let is_over = found.as_ref().is_ok_and(|found| !found.is_live());
             match (taken, found) {
                 (Ok(()), Ok(found)) => return self.record = found,
-                // Somebody has ended the loop meanwhile: there was nothing to record.
+                // Somebody ended the loop meanwhile: there was nothing to record.
                 (Err(_), _) if is_over && self.record.is_live() => return,
                 (Ok(()), Err(error)) => self.remember(error.into()),
                 (Err(error), _) => self.remember(error),
@@ -128,7 +128,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records a boundary. `None` when the record is another's to write by now.
+    /// Records a boundary. `None` when another process owns the record by now.
     pub fn boundary(
         &mut self,
         open: Open,
@@ -142,8 +142,8 @@ impl<'a> Ledger<'a> {
         Some(boundary)
     }
 
-    /// From now on the memory of this process is what counts; said once. A newer crew's record ends the run
-    /// instead: what it means is not known here.
+    /// From now on this process's memory is what counts; reported once. A newer crew's record ends
+    /// the run instead, because this version cannot know what it means.
     fn remember(&mut self, why: Error) {
         if self.behind.is_none() {
             self.behind = Some(Box::new(self.record.clone()));
@@ -155,8 +155,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Records what only memory has, if the disk takes it by now: the last chance before this process goes. True
-    /// when the record is another than it was.
+    /// Records what only memory has, if the disk accepts it now: the last chance before this
+    /// process exits. True when the record has changed.
     pub fn save(&mut self) -> bool {
         let Some(known) = &self.behind else { return false };
         match boundary::recover(self.home, known, &self.record) {
@@ -166,7 +166,7 @@ impl<'a> Ledger<'a> {
                 end::complete(self.home, &self.record);
                 true
             }
-            // What is given up may be what the last word needs.
+            // The space that is given up may be enough for the last record.
             Err(_) if room::give_up(self.home, &self.record.id) => self.save(),
             Err(error) => {
                 self.remember(error);

@@ -1,5 +1,5 @@
-//! Checks whose program is not there: what the start says of them, and what a check's own end says. Looks at
-//! files and runs nothing.
+//! Checks whose program is missing: what the start says about them, and what a check's own failure
+//! says. It looks at files and runs nothing.
 
 use anyhow::{Result, bail};
 
@@ -10,7 +10,7 @@ use crate::parse::program::{ProgramNames, named};
 use crate::world::files::disk;
 use crate::world::{client, env};
 
-/// Refuses a check that names a program which is nowhere on `PATH`; says which files are not there yet.
+/// Refuses a check that names a program not on `PATH`; reports files that do not exist yet.
 pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
     let mut absent: Vec<&str> = Vec::new();
     for check in checks {
@@ -35,14 +35,15 @@ pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
     }))
 }
 
-/// Whether a folder of `PATH` lies in the checkout: then the agent can bring a program there.
+/// Whether a folder of `PATH` is in the checkout: then the agent can put a program there.
 fn may_come_to_be(place: &Place) -> bool {
     let folders = env::search_path();
     folders.iter().any(|folder| folder.is_relative() || folder.starts_with(&place.checkout))
 }
 
-/// Why no agent can make a check pass that found no program: what is missing lies outside the checkout. A
-/// path in it may come to be, and so may what a package of the project or a folder of `PATH` in it brings.
+/// Why no agent can make a check pass that found no program: what is missing is outside the
+/// checkout. A path in the checkout may be made later, and so may a program of the project's
+/// package or of a `PATH` folder in the checkout.
 pub fn at_its_end(subject: &Loop, check: &Check, output: &str) -> Option<String> {
     let Place { checkout, folder, .. } = &subject.place;
     let run = &check.run;

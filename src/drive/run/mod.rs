@@ -1,6 +1,6 @@
-//! The process driver: every iteration is a fresh process of the agent's command line, so its context is
-//! always clean, and crew is what lasts. It goes round and round until the record says that the loop is over
-//! or paused; what a round came to is the boundary's to say, as in a session.
+//! The process driver: every iteration is a fresh process of the agent's command line, so its
+//! context is always clean, and crew is what lasts. It repeats until the record says that the loop
+//! is over or paused. It judges no iteration: the boundary does, as in a session.
 
 pub mod adapt;
 mod attempt;
@@ -43,14 +43,14 @@ pub enum RunEnd {
     Paused,
     /// Another owner has it.
     Taken(LoopId),
-    /// A newer crew has written its record, which is left as it is.
+    /// A newer crew has written its record, which is left unchanged.
     Refused(Error),
 }
 
-/// Drives a loop that this process owns until it is over or paused. Nothing that fails on the way loses it: what
-/// cannot be recorded is remembered.
+/// Drives a loop that this process owns until it is over or paused. A failure on the way does not
+/// lose it: what cannot be recorded is remembered.
 pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn EventSink) -> RunEnd {
-    // Before orphans are adopted: what keeps the machine awake is to be none of theirs.
+    // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(awake::keep).flatten();
     if let Some(awake) = &awake {
@@ -58,7 +58,8 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Ev
         let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
         listener.hear(&RunEvent::Noted(&told));
     }
-    // Without it an agent's orphans outlive their iteration; only a system without the call has none.
+    // Without this an agent's orphans outlive their iteration; it fails only on a system without
+    // the call.
     let _ = descendants::adopt();
     let trusted = record.trusted.clone();
     let listener = RefCell::new(&mut *listener as &mut dyn EventSink);
@@ -88,17 +89,17 @@ struct Runner<'a> {
     ledger: Ledger<'a>,
     signals: &'a Signals,
     listener: &'a RefCell<&'a mut dyn EventSink>,
-    /// As it was recorded when this process took the loop: an agent can write the record too.
+    /// As recorded when this process took the loop, because an agent can write the record too.
     trusted: Option<GitBaseline>,
-    /// The page of whoever had the loop before, for the first iteration here. A loop that begins has none.
+    /// The former owner's page, for the first iteration here; `None` for a loop that begins.
     handoff: Option<PathBuf>,
-    /// Whether the next iteration waits for no delay: the first here, and one that a wait stood before.
+    /// Whether the next iteration skips the delay: the first one here, and one right after a wait.
     is_rested: bool,
-    /// The repositories in the working tree that were told of.
+    /// The repositories in the working tree that were reported.
     nested: BTreeSet<PathBuf>,
-    /// What the user had not committed and was told to be gone, or to be ignored no more.
+    /// The user's uncommitted files that were reported as gone, or as no longer ignored.
     missed: BTreeSet<PathBuf>,
-    /// The branch, not the loop's, that was told of; empty for none.
+    /// The other branch that was reported; empty for a detached head.
     elsewhere: Option<String>,
 }
 
@@ -137,13 +138,14 @@ impl Runner<'_> {
         self.listener.borrow_mut().hear(news);
     }
 
-    /// Time goes by; whether a person asked for the end.
+    /// One tick of time. Returns whether a person asked for the end.
     fn tick(&self) -> bool {
         self.listener.borrow_mut().tick();
         self.signals.times() > 0
     }
 
-    /// The end as it is recorded: a boundary of this run wound it up, or whoever ended it from outside did.
+    /// The end as recorded: a boundary of this run wound the loop up, or the process that ended it
+    /// from outside did.
     fn finished(&self) -> EndedLoop {
         let since = git::since(&self.ledger.record);
         let is_done = self.ledger.record.outcome() == Some(Outcome::Completed);

@@ -1,5 +1,5 @@
-//! The prompt of one iteration: reads what its fragments and variables want, and no more, and has it put
-//! together. Files are read anew each time, so that a person can change them while the loop runs.
+//! The prompt of one iteration: reads only what its fragments and variables need, and has it
+//! assembled. Files are read each time, so that a person can change them while the loop runs.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub struct Prompt {
     pub size: Size,
 }
 
-/// Puts the prompt of the loop's next iteration together. The error names the file and the cause.
+/// Assembles the prompt of the loop's next iteration. The error names the file and the cause.
 pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<Prompt, String> {
     let recipe = subject.contract.run.as_ref().map(|run| run.recipe.clone());
     let files = OnDisk { checkout: &subject.place.checkout };
@@ -38,7 +38,7 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
     let diff = wants(PromptVariable::GitDiff).then(|| git::diff_text(checkout)).flatten();
     let log = wants(PromptVariable::GitLog).then(|| git::log_text(checkout)).flatten();
     let journal = home.loop_file(&subject.id, "journal.jsonl");
-    // Without its story a prompt still has its task and what was seen last.
+    // Without its story a prompt still has its task and the latest evidence.
     let accounts = journal::accounts(&journal).unwrap_or_default();
     let page = handoff.and_then(|path| {
         let text = disk::read_text(path, HANDOFF_BYTES).ok().flatten()?;

@@ -1,5 +1,5 @@
-//! Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the agent
-//! writes adds one. Says how each ended; what that means is for whoever asked.
+//! Runs the user's commands at a moment of a loop. They come from the contract, so nothing that the
+//! agent writes can add one. Reports how each ended; the caller decides what that means.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
 use crate::world::store::home::Home;
 
-/// Runs every reaction to a moment, in the order given, whether or not the ones before failed. `extra` is
-/// told beside what the loop itself says. `stop` ends the running one and leaves the rest out.
+/// Runs every reaction to a moment, in the given order, even if an earlier one failed. `extra` is
+/// passed with the loop's own facts. `stop` ends the running one and skips the rest.
 pub fn react(
     home: &Home,
     subject: &Loop,

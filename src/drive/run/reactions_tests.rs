@@ -1,4 +1,4 @@
-//! Reactions as real commands in a folder of their own.
+//! Reactions as real commands in a separate folder.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::run::{GitSteps, IterationTimes, Recipe, Run};
 use crate::world::files::disk;
 
-/// A loop in a folder, with reactions of a minute.
+/// A loop in a folder, whose reactions may take a minute.
 struct Scene {
     folder: TempDir,
     subject: Loop,
@@ -137,7 +137,7 @@ fn a_reaction_that_takes_too_long_is_ended_with_all_it_started() {
     assert_eq!(verdicts(&ends), [(Verdict::TimedOut, None)]);
     assert!(ends[0].failed());
     assert_eq!(ends[0].tail, "begun");
-    // Its note is gone with it: nothing is left to be ended by a later crew.
+    // Its note is gone too: a later crew finds nothing to end.
     let notes = scene.home().loop_file(&scene.subject.id, "groups");
     assert_eq!(disk::names(&notes, 9), [""; 0]);
 }

@@ -1,4 +1,5 @@
-//! What a run's steps of git ask of the repository before anything is started.
+//! What a run's git steps require of the repository before anything is started. Refuses what git
+//! cannot do there.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::engine::record::run::GitSteps;
 use crate::parse::arguments::RunOptions;
 use crate::world::git::{self, pin};
 
-/// Refuses typed steps of git where there is no git, and notes those of the settings.
+/// Refuses typed git steps where there is no git, and notes those of the settings.
 pub fn without_git(
     options: &RunOptions,
     steps: &GitSteps,
@@ -32,7 +33,7 @@ pub fn without_git(
     Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
 }
 
-/// Refuses steps of git whose settings git cannot list.
+/// Refuses git steps in a repository whose settings git cannot list.
 pub fn some_settings(steps: &GitSteps, checkout: &Path) -> Result<()> {
     let is_asked = steps.commit || steps.push || steps.rebase.is_some();
     if is_asked && git::top(checkout).is_some() && git::steps::trusted(checkout).is_none() {
@@ -44,13 +45,13 @@ pub fn some_settings(steps: &GitSteps, checkout: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Says why what the user has not committed cannot be told from the agent's work.
+/// The error when the user's uncommitted files cannot be told from the agent's work.
 pub fn unlisted(fault: &GitFault) -> Error {
     let GitFault { cause, cure, .. } = fault;
     anyhow!("what you have not committed cannot be listed: {cause}\nhint: {cure}")
 }
 
-/// Refuses to rebase onto what names no commit.
+/// Refuses to rebase onto a name that is not a commit.
 pub fn some_commit(steps: &GitSteps, folder: &Path) -> Result<()> {
     match &steps.rebase {
         Some(onto) if git::top(folder).is_some() && !git::is_a_commit(folder, onto) => {
@@ -62,7 +63,7 @@ pub fn some_commit(steps: &GitSteps, folder: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a checkout whose repository is not the one that the loop began in.
+/// Refuses a checkout whose repository is not the one the loop began in.
 pub fn same_repository(place: &Place) -> Result<()> {
     let lost = place.repository.as_ref().and_then(|_| pin::stand(place, GitStep::Commit).err());
     match lost.filter(|fault| fault.trouble == GitTrouble::Repository) {

@@ -1,5 +1,5 @@
-//! One round: an iteration, then its boundary, then what follows from that. A boundary that cannot be
-//! recorded is remembered, said once, and its limits hold all the same.
+//! One round: an iteration, its boundary, and what follows from it. A boundary that cannot be
+//! recorded is kept in memory and reported once; its limits still hold.
 
 use serde_json::Map;
 
@@ -22,7 +22,7 @@ use crate::world::files::fingerprint::fingerprint;
 use crate::world::store::view;
 
 impl Runner<'_> {
-    /// Tries once, judges, and does what was decided.
+    /// Makes one attempt, judges it, and does what was decided.
     pub(super) fn round(&mut self) {
         if !self.delay() || self.signals.times() > 0 || self.is_asked() {
             return self.obey();
@@ -43,7 +43,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Somebody ended the loop while the agent was at work: what it used was used all the same.
+    /// Somebody ended the loop while the agent was at work: its usage still counts.
     fn count_late(&self, usage: Option<Usage>) {
         let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
         if let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage) {
@@ -52,10 +52,10 @@ impl Runner<'_> {
         }
     }
 
-    /// Judges and records. `None` when the record is another's to write by now.
+    /// Judges and records. `None` when another process owns the record by now.
     fn judge(&mut self, open: Open, mut attempt: IterationRun) -> Option<(Boundary, Facts)> {
         let signalled = self.signals.times() > 0;
-        // A pause for now has said that this iteration is repeated, however it ended since.
+        // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
         }
@@ -73,7 +73,8 @@ impl Runner<'_> {
             open.gather(seen, usage.clone(), stop, &|news| self.tell(news))
         };
         let facts = gather(seen(&attempt), &stop).or_else(|| {
-            // A signal or an order ended a check: nothing is known of the iteration but that it was broken off.
+            // A signal or an order ended a check: all that is known of the iteration is that it was
+            // broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
             gather(seen(&attempt), &|| false)
         })?;
@@ -82,7 +83,7 @@ impl Runner<'_> {
         Some((boundary, facts))
     }
 
-    /// Tells what the boundary came to, and does what stands around it.
+    /// Reports the boundary's result, and does the git steps and reactions that belong to it.
     fn follow(&mut self, boundary: Boundary, facts: &Facts) {
         let Boundary { after, decision, note } = boundary;
         if let Some(note) = note {
@@ -127,14 +128,15 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether this boundary is the first of a row without progress that reaches half of its limit.
+    /// Whether this boundary is the first in a row without progress that reaches half of the limit.
     fn stalls_by_half(&self, before: &Loop) -> bool {
         let stall = self.ledger.record.contract.limits.stall;
         let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
         reaches(self.ledger.record.state.still) && !reaches(before.state.still)
     }
 
-    /// Runs the user's commands for a moment, tells those that failed, and gives the first such.
+    /// Runs the user's commands for a moment, reports those that failed, and returns the first of
+    /// them.
     pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
@@ -148,7 +150,7 @@ impl Runner<'_> {
         first
     }
 
-    /// What crew itself did to the working tree is no progress of the agent's.
+    /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let is_watched = self.ledger.record.watches_the_tree();
         let tree = is_watched.then(|| fingerprint(&self.ledger.record)).flatten().map(|it| it.hash);
@@ -159,7 +161,7 @@ impl Runner<'_> {
         });
     }
 
-    /// The user's words that wait are in the prompt of the iteration that begins.
+    /// The user's queued messages are in the prompt of the iteration that begins.
     pub(super) fn mark_as_told(&mut self) {
         let told = self.ledger.record.state.words.len();
         if told != self.ledger.record.state.told {

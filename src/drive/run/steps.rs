@@ -1,6 +1,6 @@
-//! The steps of git around an iteration: the rebase before it, the commit and the push after it. They are taken in
-//! the repository that the loop began in or not at all. One that does not work is told; only what a person must
-//! settle ends the loop.
+//! The git steps around an iteration: the rebase before it, the commit and the push after it. They
+//! are taken in the repository the loop began in, or not at all. A failed step is reported; only
+//! what a person must settle ends the loop.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ use crate::world::git::steps::{Steps, following};
 use crate::world::store::home::Home;
 
 impl Runner<'_> {
-    /// How a loop ends whose repository is lost: before its end is recorded, so that no page of a finished loop
-    /// passes over it.
+    /// How a loop whose repository is lost ends. It is known before the end is recorded, so that no
+    /// page of a finished loop omits it.
     pub(super) fn loss(&self) -> Option<Ending> {
         let (git, place) = (self.run().git, &self.ledger.record.place);
         let is_unlooked = !git.commit && !git.push && pin::seems_there(place);
@@ -35,7 +35,7 @@ impl Runner<'_> {
         Some(Ending { outcome: Outcome::Blocked, proof: None, why: reason(&fault) })
     }
 
-    /// Commits and pushes what an iteration changed. Gives the fault of a repository that is lost.
+    /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.
     pub(super) fn keep_work(&mut self) -> Option<GitFault> {
         let run = self.run().git;
         let fault = if run.commit { self.commit() } else { None };
@@ -44,7 +44,8 @@ impl Runner<'_> {
         fault.filter(|fault| fault.trouble == GitTrouble::Repository)
     }
 
-    /// Without its repository a loop cannot go on. Where it ends anyway, its last work is in no commit.
+    /// Ends the loop, which cannot continue without its repository. If it ends anyway, its last
+    /// work is in no commit.
     pub(super) fn end_without_a_repository(&mut self, fault: &GitFault) {
         let why = self.ledger.record.state.ending.as_ref().map(|ending| ending.why.clone());
         if self.ledger.record.is_live() {
@@ -55,7 +56,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Commits what the iteration changed. The commit is no progress of the next one.
+    /// Commits what the iteration changed. The commit does not count as progress of the next one.
     fn commit(&mut self) -> Option<GitFault> {
         self.ledger.record.place.repository.as_ref()?;
         let message = commit_message(&self.ledger.record);
@@ -80,7 +81,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Tells of a commit, and of what is not in it.
+    /// Reports a commit, and what is not in it.
     fn committed(&mut self, message: &str, kept: CommitResult, mut drafts: Option<Drafts>) {
         let CommitResult { commit, branch, taken, ignored, left, nested } = kept;
         let ignored: Vec<_> =
@@ -122,8 +123,8 @@ impl Runner<'_> {
         self.look_at_the_tree(&format!("committed {commit}"));
     }
 
-    /// Says once which of the user's files do not stand any more as they left them, though no commit of crew's has
-    /// them.
+    /// Reports once which of the user's files are no longer as they left them, though no commit of
+    /// crew's has them.
     fn tell_of_drafts_that_left(&mut self, drafts: &mut Drafts, left: &Left) {
         let Left { committed, gone } = left;
         let new = |path: &&PathBuf| !self.missed.contains(*path);
@@ -149,7 +150,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Says once that the commits go to another branch than the loop's.
+    /// Reports once that the commits go to a branch other than the loop's.
     fn tell_of_another_branch(&mut self, branch: Option<&str>) {
         let own = self.ledger.record.branch();
         if branch == own {
@@ -170,7 +171,8 @@ impl Runner<'_> {
         Err(GitFault { step: GitStep::Commit, trouble: GitTrouble::Other, cause, cure })
     }
 
-    /// The first Ctrl-C lets a step end, which is said once; a second or a cancel ends it.
+    /// The first Ctrl-C lets a step finish, which is reported once; a second one or a cancel ends
+    /// it.
     fn second_wish(&self, step: &str) -> impl Fn() -> bool {
         let is_told = Cell::new(false);
         let cancels = Cancels::new(self.home, &self.ledger.record.id);
@@ -240,7 +242,7 @@ impl Runner<'_> {
         self.ledger.change("a step of git", |record| change(&mut record.state.git));
     }
 
-    /// Takes steps of git; `None` outside git.
+    /// Takes git steps; `None` outside git.
     fn steps<T>(&self, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
         self.steps_until(&|| self.signals.times() > 1, take)
     }
@@ -253,13 +255,14 @@ impl Runner<'_> {
         Some(take(Steps::new(&self.ledger.record.place, self.trusted.as_ref()?, stop)))
     }
 
-    /// What stands at the protected paths; `None` where nothing is protected.
+    /// The state of the protected paths; `None` where nothing is protected.
     fn protected(&self) -> Option<protect::Marks> {
         self.ledger.record.protected.as_ref()?;
         protected::look(&self.ledger.record).ok()
     }
 
-    /// Moves the branch onto another that moved. False when that needs a person, and ended the loop.
+    /// Rebases the branch onto another that moved. False when that needs a person and has ended the
+    /// loop.
     pub(super) fn rebase(&mut self, onto: &str) -> bool {
         let before = self.protected();
         let checkout = self.ledger.record.place.checkout.clone();
@@ -295,8 +298,8 @@ impl Runner<'_> {
         }
     }
 
-    /// What crew pushed last, or what was pushed before the loop, if it is below what is checked out: a rebase then
-    /// makes another commit of it.
+    /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:
+    /// a rebase then makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
         let seen = || self.steps(|steps| steps.seen()).flatten().filter(|_| self.run().git.push);
         let sent = self.ledger.record.state.git.pushed.clone().or_else(seen)?;
@@ -305,7 +308,7 @@ impl Runner<'_> {
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)
     }
 
-    /// Remembers what a rebase made of it.
+    /// Remembers the commit that a rebase made of it.
     fn carry(&mut self, sent: Option<Sent>) {
         let Some(sent) = sent else { return };
         let head = pin::stand(&self.ledger.record.place, GitStep::Rebase)
@@ -316,12 +319,13 @@ impl Runner<'_> {
     }
 }
 
-/// Cause and way out.
+/// The cause and the way out.
 fn reason(fault: &GitFault) -> String {
     format!("{}; {}", fault.cause, fault.cure)
 }
 
-/// Nothing is done where it cannot be told which programs the user's own settings name.
+/// The fault when git's settings are unknown: crew then cannot tell which programs the user's
+/// settings name.
 fn unlisted(step: GitStep) -> GitFault {
     let cause = "git's settings could not be listed when the loop began".to_owned();
     GitFault { step, trouble: GitTrouble::Other, cause, cure: "crew resume looks again".to_owned() }
@@ -336,7 +340,7 @@ fn without_git() -> GitFault {
     }
 }
 
-/// What is said where another branch than the loop's is checked out.
+/// The message when a branch other than the loop's is checked out.
 pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
     match (own, branch) {
         (Some(own), Some(branch)) => format!(
@@ -353,11 +357,11 @@ pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
     }
 }
 
-/// What is said where commits would be on no branch.
+/// The message when commits would be on no branch.
 pub const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
-/// Lists what is the user's, if nobody has yet; gives what to say of it.
+/// Lists the user's own files, if nobody has yet; returns what to report about them.
 pub fn drafts_of(
     home: &Home,
     record: &Loop,

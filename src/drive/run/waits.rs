@@ -1,5 +1,6 @@
-//! Between two iterations: the delay, and the wait for the model's service or after a crash. They look at the wall clock in
-//! short steps, so that a lid that opens after a reset goes on at once, and end as soon as a person asks.
+//! Waits between two iterations: the delay, and the wait for the model's service or after a crash.
+//! They check the wall clock in short steps, so that a lid that opens after a reset continues at
+//! once, and end as soon as a person asks.
 
 use std::time::Duration;
 
@@ -14,17 +15,18 @@ use crate::engine::record::outcome::{Ending, Outcome};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::{store, terminal};
 
-/// Between two looks at signals and the clock.
+/// The time between two checks of signals and the clock.
 const STEP: Duration = Duration::from_millis(100);
-/// Milliseconds between two looks for an order, which read the record.
+/// Milliseconds between two checks for an order, each of which reads the record.
 const ORDERS_MS: u64 = 500;
 
 impl Runner<'_> {
-    /// Sleeps until the wait is over, or a person cuts it short by Enter, then has the iteration begin.
+    /// Sleeps until the wait is over or a person cuts it short with Enter, then starts the
+    /// iteration.
     pub(super) fn wait(&mut self) {
         self.tell(&RunEvent::Waiting(&self.ledger.record));
         self.is_rested = true;
-        // What was typed before asks for nothing.
+        // A key pressed before the wait does not end it.
         terminal::enter_was_pressed();
         let due = self.ledger.record.state.due.unwrap_or_else(|| clock::now().wall);
         if !self.sleep_until(due, &terminal::enter_was_pressed) {
@@ -33,8 +35,8 @@ impl Runner<'_> {
         self.ledger.begin("the wait is over");
     }
 
-    /// Lets the delay between two iterations pass, as long as the loop has time; false when somebody asked for
-    /// something meanwhile.
+    /// Lets the delay between two iterations pass, as long as the loop has time; false when
+    /// somebody asked for something meanwhile.
     pub(super) fn delay(&mut self) -> bool {
         let delay = self.run().pace.delay_s.saturating_mul(1000);
         if self.is_rested {
@@ -60,8 +62,8 @@ impl Runner<'_> {
         is_over
     }
 
-    /// Sleeps, or until `is_cut_short` says so; false when a signal came, an order was left, or the record was
-    /// changed by another.
+    /// Sleeps until `due`, or until `is_cut_short` says so. False when a signal came, an order was
+    /// left, or another process changed the record.
     fn sleep_until(&self, due: DateTime<Utc>, is_cut_short: &dyn Fn() -> bool) -> bool {
         let mut looked: Option<Stopwatch> = None;
         while clock::now().wall < due && !is_cut_short() {
@@ -85,7 +87,7 @@ impl Runner<'_> {
         self.ledger.end(&Ending { outcome, proof: None, why: why.to_owned() });
     }
 
-    /// Whether an order waits, or the record is another than the one that is known.
+    /// Whether an order is left, or the record differs from the known one.
     pub(super) fn is_asked(&self) -> bool {
         let id = &self.ledger.record.id;
         let ordered = store::order(self.home, id).is_some();
@@ -98,7 +100,8 @@ impl Runner<'_> {
         ordered || (!self.ledger.is_behind() && changed())
     }
 
-    /// Does what was asked for between two iterations: a signal interrupts, a cancel ends, a pause pauses.
+    /// Obeys what was asked for between two iterations: a signal interrupts, a cancel ends, a pause
+    /// pauses.
     pub(super) fn obey(&mut self) {
         if self.signals.times() > 0 {
             self.tell(&RunEvent::Stopping);

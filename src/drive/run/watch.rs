@@ -1,5 +1,5 @@
-//! What crew hears of an agent at work, and when it has it end: a signal of the person at the keyboard, a
-//! cancel, or a pause that is to take hold at once.
+//! Reads an agent at work, and ends it on a signal of the person at the keyboard, a cancel, or a
+//! pause that must take effect at once. It does not judge the agent.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ use crate::world::process::{StopRequest, Watch};
 use crate::world::store;
 use crate::world::store::home::Home;
 
-/// Milliseconds between two looks for an order, which is a look at the disk.
+/// Milliseconds between two checks for an order, each of which reads the disk.
 const ORDERS_MS: u64 = 200;
 
 /// One agent, watched.
@@ -25,7 +25,7 @@ pub struct Watcher<'a, 'runner> {
     was_told: bool,
 }
 
-/// Looks now and then for an order that breaks the iteration off, for whoever asks all the time.
+/// Checks at intervals for an order that breaks off the iteration, for callers that ask constantly.
 pub struct Cancels<'a> {
     home: &'a Home,
     id: &'a LoopId,
@@ -38,7 +38,7 @@ impl<'a> Cancels<'a> {
         Self { home, id, looked: Cell::new(Stopwatch::start()), found: Cell::new(false) }
     }
 
-    /// Whether one was there at the last look.
+    /// Whether one was there at the last check.
     pub fn any(&self) -> bool {
         if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
             self.looked.set(Stopwatch::start());
@@ -53,12 +53,12 @@ impl<'a, 'runner> Watcher<'a, 'runner> {
         Self { runner, reader, looked: Stopwatch::start(), is_ordered: false, was_told: false }
     }
 
-    /// What the agent's output came to.
+    /// The reader of the agent's output, with what it has read.
     pub(super) fn into_reader(self) -> Box<dyn OutputReader> {
         self.reader
     }
 
-    /// Whether an order waits that does not leave the agent its iteration.
+    /// Whether an order is left that breaks off the iteration.
     fn orders(&mut self) -> bool {
         if self.is_ordered || self.looked.elapsed_ms() < ORDERS_MS {
             return self.is_ordered;

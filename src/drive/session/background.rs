@@ -1,7 +1,8 @@
-//! Which background work a boundary waits for, and how long at most. A hold ends with its task; a task that
-//! never ends must not hang a loop, so each hold is bounded, and work that the agent went on beside (a dev
-//! server) is not waited for at all. An agent that works and leaves a new job behind at every stop must not put
-//! off its iterations for ever: after a few such turns the next is one, whatever is pending.
+//! Which background work a boundary waits for, and for how long at most. A hold ends with its task.
+//! Each hold is bounded, so that a task that never ends cannot hang a loop. Work that the agent
+//! continued beside (a dev server) is not waited for at all. An agent that works and leaves a new
+//! job behind at every stop must not postpone its iterations for ever: after a few such turns the
+//! next one counts, whatever is pending.
 
 use std::time::Duration;
 
@@ -9,26 +10,26 @@ use crate::clients::Task;
 use crate::engine::record::owner::SessionMemory;
 use crate::engine::text::start;
 
-/// For agents of the client's own, which end by themselves.
+/// For the client's own agents, which end by themselves.
 const AGENTS_WITHIN: Duration = Duration::from_secs(60 * 60);
-/// For commands: this long, then twice, four times and eight times as long.
+/// For commands: the first hold; the next ones are twice, four times and eight times as long.
 const COMMANDS_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// The turns since the last iteration that may use tools, end in a hold, and be none themselves.
+/// How many turns since the last iteration may use tools, end in a hold and still not count.
 const WORKED_HOLDS_MAX: u32 = 3;
 /// The doublings of `COMMANDS_WITHIN`.
 const DOUBLINGS_MAX: u32 = 3;
 
-/// What is waited for.
+/// The work that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackgroundWait {
-    /// For people.
+    /// The description for people.
     pub work: String,
     pub within: Duration,
     /// Whether the turn that ends now did more than wait.
     pub has_worked: bool,
 }
 
-/// Brings the memory of background tasks up to date, and says what is waited for, if anything.
+/// Updates the memory of background tasks and returns what is waited for, if anything.
 pub fn awaited(
     tasks: &[Task],
     used_a_tool: bool,
@@ -49,7 +50,7 @@ pub fn awaited(
     let left: Vec<&Task> =
         tasks.iter().filter(|task| !memory.unawaited.contains(&task.id)).collect();
     let first = left.first()?;
-    // Only a tool begins a job, also where the transcript does not show it yet.
+    // Only a tool begins a job, even if the transcript does not show it yet.
     let has_worked = used_a_tool || left.iter().any(|task| !before.contains(&task.id));
     if has_worked && memory.worked_holds >= WORKED_HOLDS_MAX {
         return None;
@@ -65,7 +66,7 @@ pub fn awaited(
     Some(BackgroundWait { work, within, has_worked })
 }
 
-/// Remembers a stop that ended in this hold, if it did.
+/// Counts a stop that ended in this hold, if it did.
 pub fn remember(memory: &mut SessionMemory, held: Option<&BackgroundWait>) {
     memory.holds += u32::from(held.is_some());
     memory.worked_holds += u32::from(held.is_some_and(|held| held.has_worked));
@@ -111,7 +112,7 @@ mod tests {
             let row: Vec<bool> = (0..8).map(|id| held(id, used_a_tool)).collect();
             assert_eq!(row, [true, true, true, false, true, true, true, false]);
         }
-        // A turn that only waits for the job before it neither counts nor begins the row anew.
+        // A turn that only waits for the earlier job neither counts nor restarts the row.
         let row: Vec<bool> = (0..8).map(|turn| held(8 + turn / 2, false)).collect();
         assert_eq!(row, [true, true, true, true, true, true, false, true]);
     }

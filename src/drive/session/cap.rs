@@ -1,7 +1,7 @@
-//! The client's cap on hooks in a row that let the agent go on, and the roads round it. Only the
-//! first few continuations of such a row are given in the agent's own turn; the next is a wake by
-//! the companion, which starts a turn of its own and is not counted. A client that cannot be woken
-//! hands over at its cap.
+//! The client's cap on consecutive hooks that let the agent continue, and the ways around it. Only
+//! the first few continuations of such a row are given in the agent's own turn. The next is a wake
+//! by the companion, which starts a separate turn that the client does not count. A client that
+//! cannot be woken hands over at its cap.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::world::files::disk;
 use crate::world::store::home::Home;
 use crate::world::store::wakes;
 
-/// How many continuations are kept in hand below the cap, for when no companion can be had.
+/// How many continuations below the cap are kept in reserve, in case no companion is available.
 const IN_HAND: i64 = 2;
 /// How long a companion is waited for.
 pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
-/// How much of a transcript's end most turns fit in: more is read only where one does not.
+/// How much of a transcript's end holds most turns. More is read only for a turn that does not fit.
 const TURN_BYTES: u64 = 128 << 10;
 /// How much of a transcript's end is read.
 pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
 /// How long the transcript's last lines are waited for.
 pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
 
-/// How a loop that goes on gets its next turn.
+/// How a loop that continues gets its next turn.
 #[derive(Debug)]
 pub enum NextTurn {
     /// In this turn.
     Context,
     /// By this companion.
     Wake { file: PathBuf, pid: i32 },
-    /// The client would override us, and there is no companion.
+    /// The client would override the hook, and there is no companion.
     None,
 }
 
@@ -51,7 +51,7 @@ impl NextTurn {
         }
     }
 
-    /// By a companion; client and hook start it side by side, so it may not be there yet.
+    /// By a companion. The client starts it beside the hook, so it may not be ready yet.
     pub fn wake(home: &Home, hook: &Hook<'_>) -> Option<Self> {
         let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes)?;
         let companion = Deadline::after(COMPANION_WAIT)
@@ -65,13 +65,14 @@ pub fn allows(hook: &Hook<'_>, row: u32) -> bool {
     cap(hook).is_none_or(|cap| i64::from(row) < cap)
 }
 
-/// Whether one more continuation would use up what is kept in hand below the cap.
+/// Whether one more continuation would use the reserve below the cap.
 fn is_near(hook: &Hook<'_>, row: u32) -> bool {
     let usual = hook.abilities().cap.as_ref().map_or(0, |cap| cap.usual);
     cap(hook).is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
-/// The client's cap, if it has one: what is no number is its usual one, 0 or less is none.
+/// The client's cap, if it has one. A value that is not a number means the usual cap; 0 or less
+/// means none.
 fn cap(hook: &Hook<'_>) -> Option<i64> {
     let cap = hook.abilities().cap.as_ref()?;
     let set = cap.variable.and_then(hook.variable);
@@ -79,12 +80,12 @@ fn cap(hook: &Hook<'_>) -> Option<i64> {
     Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)
 }
 
-/// Whether the cap is one that no tool call of the agent's moves.
+/// Whether a tool call of the agent does not reset the cap.
 fn is_hard(hook: &Hook<'_>) -> bool {
     hook.abilities().cap.as_ref().is_some_and(|cap| !cap.tools_reset_it)
 }
 
-/// What the user should know of a hard cap that the loop's own limit is beyond.
+/// What the user should know if the loop's own limit is above a hard cap.
 pub fn at_the_start(hook: &Hook<'_>, record: &Loop) -> Option<String> {
     let cap = cap(hook).filter(|_| is_hard(hook))?;
     let max = i64::from(record.contract.limits.max_iterations);
@@ -94,7 +95,7 @@ pub fn at_the_start(hook: &Hook<'_>, record: &Loop) -> Option<String> {
     })
 }
 
-/// The end of a loop that the client would not let go on.
+/// The end of a loop that the client does not let continue.
 pub fn met(hook: &Hook<'_>) -> Ending {
     let (outcome, why) = if is_hard(hook) {
         (Outcome::Interrupted, "the client lets no hook go on any more")
@@ -106,14 +107,15 @@ pub fn met(hook: &Hook<'_>) -> Ending {
     Ending { outcome, proof: None, why: format!("{why}{lifted}") }
 }
 
-/// Whether a transcript has come as far as the agent's last `words`. A client may trim what it
-/// tells.
+/// Whether a transcript already contains the agent's last `words`. A client may trim what it
+/// reports.
 pub fn ends_with(reader: &Transcript, tail: &str, words: &str) -> bool {
     (reader.final_text)(tail).is_some_and(|text| text.trim() == words.trim())
 }
 
-/// Continuations in a row that used no tool, and whether the turn that ends now used one. The transcript is
-/// written late (up to 200 ms seen), so where the row is about to matter its last lines are waited for.
+/// Continuations in a row without a tool call, and whether the turn that ends now used one. The
+/// transcript is written late (up to 200 ms seen), so its last lines are waited for when the row is
+/// about to matter.
 pub fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
     let memory = &before.state.session;
     let row = if memory.prompt_id == hook.turn { memory.without_tools } else { 0 };

@@ -1,6 +1,6 @@
-//! The companion: a process the client runs beside the session, whose exit status 2 starts a turn that the
-//! client's cap does not count. It never guesses; it waits until the boundary takes its file away or turns
-//! it into a ticket, and only a ticket that is still valid wakes the agent.
+//! The companion: a process the client runs beside the session, whose exit status 2 starts a turn
+//! that the client's cap does not count. It never guesses: it waits until the boundary removes its
+//! file or turns it into a ticket, and only a ticket that is still valid wakes the agent.
 
 use crate::world::process::signals;
 use std::path::Path;
@@ -22,15 +22,16 @@ use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::wakes::{self, WakeFile};
 use crate::world::store::{self, LOCK_WAIT, StoreError, view};
 
-/// The first step of a sleep, and the longest one: a boundary waits for the companion's answer, a reset is
-/// hours away.
+/// The shortest and the longest step of a sleep: a boundary waits for the companion's answer, a
+/// reset is hours away.
 const STEP: Duration = Duration::from_millis(4);
 const STEP_NEAR: Duration = Duration::from_millis(50);
 const STEP_FAR: Duration = Duration::from_secs(1);
-/// How often, in steps, a companion looks whether its loop is still there.
+/// After how many steps a companion checks whether its loop still exists.
 const LOOK_EVERY: u32 = 10;
 
-/// Beside a stop: waits for a ticket. The words to wake the agent with, or `None` to go quietly.
+/// Beside a stop: waits for a ticket. Returns the words to wake the agent with, or `None` to exit
+/// silently.
 pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
     let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
     let Some(me) = identity::myself() else { return Ok(None) };
@@ -38,8 +39,8 @@ pub fn companion(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
     serve(home, &id, hook, &file)
 }
 
-/// The net: the session has been idle for a while. When its loop is due some time and nobody that lives has
-/// the ticket, this process takes it over.
+/// The fallback for a session that has been idle for a while. If its loop is due at some time and
+/// no living process has the ticket, this process takes it over.
 pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
     let Some((session_id, id)) = owned(home, hook)? else { return Ok(None) };
     let Some(me) = identity::myself() else { return Ok(None) };
@@ -55,7 +56,7 @@ pub fn idle_fallback(home: &Home, hook: &Hook<'_>) -> Result<Option<String>> {
     serve(home, &id, hook, &file)
 }
 
-/// The session and its loop, if it owns one that goes on and can be woken.
+/// The session and its loop, if it owns one that continues and can be woken.
 fn owned<'a>(home: &Home, hook: &'a Hook<'_>) -> Result<Option<(&'a str, LoopId)>> {
     let session_id = hook.session_id.as_deref().filter(|_| hook.abilities().wakes);
     let Some(session_id) = session_id else { return Ok(None) };
@@ -71,7 +72,7 @@ fn is_live_here(record: &Loop, hook: &Hook<'_>) -> bool {
     matches!(record.state.status, Status::Running | Status::Waiting) && is_ours(record, hook)
 }
 
-/// Waits on a companion's file until it is taken away, or its ticket is due.
+/// Waits on a companion's file until it is removed or its ticket is due.
 pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
     let ended = signals::end_requested()?;
     let (mut step, mut looks) = (STEP, 0_u32);
@@ -91,7 +92,7 @@ pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<O
                 }
             }
         };
-        // Left as it is, so that the net can take a ticket over.
+        // The file is left, so that the idle fallback can take the ticket over.
         if ended.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -105,22 +106,22 @@ pub fn serve(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<O
     }
 }
 
-/// A lock that somebody keeps a little longer than usual is no reason to lose a wake.
+/// A lock that is held a little longer than usual must not cost a wake.
 fn is_busy(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(StoreError::Busy(_)))
 }
 
-/// Uses the ticket, under the loop's lock, if it is still good.
+/// Uses the ticket, under the loop's lock, if it is still valid.
 fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Option<String>> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let WakeFile::Ticket(ticket) = wakes::read(file)? else { return Ok(None) };
     let mut record = held.load()?;
-    // The ticket is left to the boundary, which sees by it that nobody was woken.
+    // The ticket is left for the boundary, which sees from it that nobody was woken.
     if store::order(home, id).is_some() {
         return Ok(None);
     }
     disk::remove(file)?;
-    // Words to the agent and new limits change the record, but not what is waited for.
+    // Messages to the agent and new limits change the record, but not what is waited for.
     let valid = is_live_here(&record, hook)
         && record.state.boundaries == ticket.boundaries
         && record.state.due.is_none_or(|due| due == ticket.due);
@@ -133,7 +134,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         return Ok(Some(prompt::next(&record)));
     }
     let now = clock::now();
-    // A hold is due, too, while its loop runs.
+    // A hold is also due, while its loop runs.
     let waited = (now.wall - record.state.began.wall).to_std().unwrap_or_default();
     let is_refused = record.state.status == Status::Waiting;
     record.state.status = Status::Running;
@@ -141,7 +142,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
     record.state.began = now;
     undelivered::take_back(home, &mut record)?;
-    // What the user said during the wait goes with this prompt, which stands in for the boundary's.
+    // Messages sent during the wait go with this prompt, which replaces the boundary's.
     if let Some(evidence) = &mut record.state.evidence
         && !record.state.words.is_empty()
     {

@@ -1,6 +1,6 @@
 //! The model's service failed the agent. The client takes no answer to that, but this process may
-//! live on beside the session and wake it: after a wait for an error that passes, at once for a
-//! request that was refused for what it was. Where nobody sits before the client nothing may sleep:
+//! stay alive beside the session and wake it: after a wait for an error that passes, at once for a
+//! request that was refused because of its content. If nobody is at the client, nothing may sleep:
 //! there the loop ends and can be resumed.
 
 use anyhow::Result;
@@ -21,7 +21,8 @@ use crate::world::store::home::Home;
 use crate::world::store::{view, wakes};
 use crate::world::{clock, env};
 
-/// Records the failure and waits where waiting helps. The words to wake the agent with, or `None`.
+/// Records the failure, and waits if waiting helps. Returns the words to wake the agent with, or
+/// `None`.
 pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Result<Option<String>> {
     let Some(open) = open_ours(home, hook)? else { return Ok(None) };
     let error = api_error::classify(kind, message, clock::local());

@@ -1,6 +1,7 @@
-//! What a session used since it was last looked at, from the transcripts the client writes: the session's
-//! own and those of its agents. Each is read on from where the last look ended, a few megabytes at a time
-//! and a line at a time; what is left over is read at the next look, and till then the sum says so.
+//! What a session used since the last look, from the transcripts the client writes: the session's
+//! own and those of its agents. Each is read from where the last look ended, a few megabytes at a
+//! time and a line at a time. The rest is read at the next look; until then the sum says that it is
+//! incomplete.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,22 +18,22 @@ use crate::world::files::disk;
 
 /// The most that is read between two iterations.
 const BYTES: u64 = 4 << 20;
-/// The most where the sum decides something, or is the last.
+/// The most that is read when the sum decides something, or is the last one.
 const BYTES_WHEN_IT_COUNTS: u64 = 32 << 20;
 /// How many messages of a transcript are remembered, and how many transcripts of agents.
 const MESSAGES: usize = 3;
 const AGENTS: usize = 64;
-/// The most agents' transcripts of one session that are looked through.
+/// The most transcripts of agents that are looked through in one session.
 const AGENTS_LISTED: usize = 2000;
-/// An agent that has written nothing for so long has told its last message whole.
+/// An agent that has written nothing for this long has written its last message completely.
 const QUIET: TimeDelta = TimeDelta::seconds(60);
-/// The client writes a line this much later than it dates it, at most.
+/// The client writes a line at most this much later than the line's own time.
 const LATE: TimeDelta = TimeDelta::seconds(1);
 
-/// What a look found, and how far it came.
+/// The result of a look, and how far it read.
 #[derive(Debug, Clone)]
 pub struct MeterReading {
-    /// `None` where there is no transcript to tell.
+    /// `None` if there is no transcript to read.
     pub usage: Option<Usage>,
     pub metered: Metered,
 }
@@ -50,8 +51,8 @@ pub fn begin(hook: &Hook<'_>) -> SessionMemory {
     }
 }
 
-/// Looks. `it_counts` says that the sum decides something or is the last: then the final message, which the
-/// client writes up to 200 ms after it has told of it, is waited for.
+/// Reads the usage. `it_counts` says that the sum decides something or is the last: then the final
+/// message is waited for, which the client writes up to 200 ms after it has reported it.
 pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool) -> MeterReading {
     let memory = &before.state.session;
     let file = hook.transcript.as_deref().or(memory.transcript.as_deref());
@@ -62,7 +63,8 @@ pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool
     let budget = if it_counts {
         BYTES_WHEN_IT_COUNTS
     } else if unread > BYTES_WHEN_IT_COUNTS {
-        // More than even the end would read stays a lower bound, and no stop waits for a part of it.
+        // More than even the last look would read stays a lower bound, and no stop waits for a part
+        // of it.
         0
     } else {
         BYTES
@@ -70,8 +72,8 @@ pub fn read(before: &Loop, hook: &Hook<'_>, words: Option<&str>, it_counts: bool
     look(hook.reader(), file, &memory.metered, budget)
 }
 
-/// Counts into a record what its session used since the last boundary, when something else than a boundary
-/// stops the loop.
+/// Counts into a record what its session used since the last boundary, when something other than a
+/// boundary stops the loop.
 pub fn catch_up(record: &mut Loop) {
     let state = &mut record.state;
     let reader = clients::of(&state.owner).abilities().transcript.as_ref();
@@ -101,7 +103,7 @@ fn look(
     budget: u64,
 ) -> MeterReading {
     let mut metered = before.clone();
-    // A session that began before usage was measured has no beginning to count from.
+    // A session that began before usage was measured has no start to count from.
     let told = file.filter(|_| before.since.is_some()).zip(reader).and_then(|(file, reader)| {
         let now = clock::now().wall;
         let mut look = Look { reader, usage: Usage::default(), left: budget };
@@ -121,8 +123,8 @@ struct Look {
 }
 
 impl Look {
-    /// Reads on in one transcript, past lines from before `since`. One that was written anew is read from
-    /// its beginning, past what was counted at the time of the `last` look.
+    /// Continues to read one transcript, and skips lines from before `since`. A transcript that was
+    /// rewritten is read from its beginning, without what the `last` look had already counted.
     fn file(
         &mut self,
         file: &Path,
@@ -151,9 +153,9 @@ impl Look {
         Some(())
     }
 
-    /// The transcripts of the session's agents. Only of those written to lately a mark is kept: a record that
-    /// remembered every agent would grow without end. One without a mark began, or began again, after the
-    /// last look.
+    /// The transcripts of the session's agents. A mark is kept only for those written to recently:
+    /// a record that remembered every agent would grow without end. One without a mark began, or
+    /// began again, after the last look.
     fn agents(&mut self, folder: &Path, metered: &mut Metered, now: DateTime<Utc>) {
         let is_an_agents = self.reader.is_an_agents;
         let names = disk::names(folder, AGENTS_LISTED);

@@ -1,5 +1,5 @@
-//! The session driver's door: one event of the client in, one answer out. Events that are not ours are
-//! answered with nothing at all.
+//! The session driver's entry: one event of the client in, one answer out. An event that does not
+//! concern a loop of ours gets an empty answer.
 
 pub mod background;
 pub mod cap;
@@ -42,17 +42,17 @@ use crate::world::store::{self, LOCK_WAIT};
 
 /// The longest wait for a lock at a session's end.
 const END_WAIT: Duration = Duration::from_millis(300);
-/// How far from the transcript's end the mark of an interruption is looked for, in bytes.
+/// How far from the transcript's end the mark of an interruption is searched for, in bytes.
 const MARK_WITHIN: u64 = 64 << 10;
 
-/// What crew has to say to an event.
+/// The result of an event.
 #[derive(Debug)]
 pub enum EventResult {
     Silent,
-    /// With what is said of commands that the user had queued.
+    /// With what is said about commands that the user had queued.
     Stopped(StopResult, Vec<Aside>),
     Started(Box<Started>),
-    /// The command was understood and could not be obeyed; it costs no model turn.
+    /// The command was understood and refused; it costs no model turn.
     Refused(String),
     Help,
     /// The loop of this session or working tree.
@@ -61,15 +61,15 @@ pub enum EventResult {
     Paused(Paused),
     Resumed(Box<Resumed>),
     HandedOff(PathBuf),
-    /// The client delivers a queued command that a boundary has obeyed.
+    /// The client delivers a queued command that a boundary has already obeyed.
     Already(Obeyed, Box<Loop>),
-    /// An order typed as a message, obeyed and not sent on; whether the loop was over before.
+    /// An order typed as a message, obeyed and not passed on; whether the loop was already over.
     Typed(Typed, Box<Loop>, bool),
-    /// The user broke the agent off and says something else: the loop is paused.
+    /// The user interrupted the agent and typed something else: the loop is paused.
     BrokenOff(Box<Loop>),
-    /// The context was compacted: the task, the rules and the evidence again.
+    /// The context was compacted: the agent gets the task, the rules and the evidence again.
     Reminded(Box<Loop>),
-    /// A loop of this working tree was interrupted; told once.
+    /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
     /// The loop waits for the model's service: a notice for the terminal.
     Waits(Box<Loop>),
@@ -78,7 +78,7 @@ pub enum EventResult {
 }
 
 impl EventResult {
-    /// Whether it carries a prompt, and so what the user wants the agent to be told.
+    /// Whether it carries a prompt, and so the user's messages to the agent.
     pub fn prompts_the_agent(&self) -> bool {
         matches!(
             self,
@@ -90,14 +90,14 @@ impl EventResult {
     }
 }
 
-/// The prompt of an answer is out.
+/// Notes that the prompt of an answer was written out.
 pub fn delivered(home: &Home, hook: &Hook<'_>) -> Result<()> {
     let Some(session_id) = &hook.session_id else { return Ok(()) };
     let id = read_pointer(&home.session_pointer(session_id))?;
     Ok(id.map_or(Ok(()), |id| undelivered::clear(home, &id))?)
 }
 
-/// A prompt that reaches the agent whole: one that is too long for the client stands in a file.
+/// A prompt that reaches the agent whole: one that is too long for the client is put in a file.
 pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> String {
     let file = home.loop_file(&record.id, "prompt.md");
     let is_too_long = hook.abilities().prompt_bytes.is_some_and(|most| prompt.len() > most);
@@ -132,7 +132,7 @@ pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     }
 }
 
-/// Journals what went wrong with an event, if the loop of its session can be told and written.
+/// Journals what went wrong with an event, if its session's loop can be found and written.
 pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
     let Some(session_id) = &hook.session_id else { return };
     if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id))
@@ -143,7 +143,7 @@ pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
     }
 }
 
-/// A slash command. Whatever goes wrong is told to the user, who has just typed it.
+/// A slash command. Every error is reported to the user, who has just typed it.
 fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
     let already = had(home, hook).and_then(|record| {
         let Some(record) = record else { return Ok(None) };
@@ -212,7 +212,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
 }
 
-/// A procedure is a recipe for the prompts of fresh processes: a session could not be told what to do.
+/// A procedure is a recipe for the prompts of fresh processes: a session has no task from it.
 fn has_a_task(record: &mut Loop) -> Result<()> {
     if record.contract.task.is_empty() {
         let id = &record.id;
@@ -230,8 +230,8 @@ fn hand_off(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     Ok(EventResult::HandedOff(handoff::write(home, &record, kind, told, Actor::User)?))
 }
 
-/// A message that is neither a command nor an order. Words typed while the agent works are steering
-/// and left alone.
+/// A message that is neither a command nor an order. A message typed while the agent works steers
+/// it and is left alone.
 fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     let Some(session_id) = &hook.session_id else { return Ok(EventResult::Silent) };
     let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };
@@ -240,7 +240,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     }
     let id = record.id.clone();
     if hook.event == HookEvent::Notified {
-        // A wake has used its ticket up, so this is the end of a task: the hold is over with it.
+        // A wake has used up its ticket, so this is the end of a task, and the hold ends with it.
         if record.state.due.is_some() {
             control::take_up(home, &id, "taken up by the end of a task")?;
         }
@@ -263,7 +263,8 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     Ok(EventResult::Silent)
 }
 
-/// Obeys an order that was typed as a message. In a session that never had a loop it is the user's own text.
+/// Obeys an order that was typed as a message. In a session that never had a loop it is the user's
+/// own text.
 fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
     let Some(record) = had(home, hook)? else { return Ok(EventResult::Silent) };
     let id = &record.id;
@@ -277,7 +278,8 @@ fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
     Ok(EventResult::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
 }
 
-/// The loop of a session. A start that was cut off leaves a pointer to nothing, which means nothing.
+/// The loop of a session. A start that was cut off leaves a pointer to a missing loop, which is
+/// ignored.
 fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
     let id = read_pointer(&home.session_pointer(session_id))?;
     let id = id.filter(|id| store::is_there(home, id));
@@ -308,8 +310,8 @@ fn of_session(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     }
 }
 
-/// After a compaction reminds the agent; otherwise tells of a loop that lost its owner, and never goes on
-/// with it unasked.
+/// After a compaction reminds the agent. Otherwise reports a loop that lost its owner, and never
+/// resumes it unasked.
 fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventResult> {
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Silent) };
     end::complete(home, &record);
@@ -339,8 +341,8 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
     Ok(EventResult::Interrupted(Box::new(record)))
 }
 
-/// The session is over, and so is its loop's turn to run; a lock that cannot be had in time is answered
-/// with a mark that the next reader honours.
+/// Interrupts the loop of a session that ends. If the lock cannot be taken in time, it leaves a
+/// mark that the next reader obeys.
 fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
     let Some(session_id) = &hook.session_id else { return Ok(EventResult::Silent) };
     let Some(record) = owned(home, session_id)? else { return Ok(EventResult::Silent) };

@@ -1,6 +1,7 @@
-//! A word to the user's terminal that the loop waits for the model's service. The client shows nothing of what a hook
-//! says to a failed request, and lets only one that it waits for send a notice to the terminal (tried on 2.1.197
-//! and 2.1.330); so the handler beside the waiting one does that. It records nothing.
+//! A notice on the user's terminal that the loop waits for the model's service. The client shows
+//! nothing of a hook's answer to a failed request, and lets only a hook that it waits for send a
+//! notice to the terminal (tried on 2.1.197 and 2.1.330). So the handler beside the waiting one
+//! does that. It records nothing.
 
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use crate::world::store::home::{Home, read_pointer};
 /// How long the other handler may take to record the wait.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// The loop of this session, once it waits; `None` where nobody looks, or it does not.
+/// The loop of this session, once it waits; `None` if nobody watches, or the loop does not wait.
 pub fn notice(home: &Home, hook: &Hook<'_>) -> Result<Option<Box<Loop>>> {
     let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
-    // The client waits for this process: one that has no say in the loop keeps it no longer.
+    // The client waits for this process, so one that does not own the loop exits at once.
     if !hook.may_wake() || !is_ours(&store::load(home, &id)?, hook) {
         return Ok(None);
     }

@@ -1,6 +1,7 @@
-//! Commands that the user typed while the agent worked. The client keeps them until its turn ends, which a loop
-//! puts off to its own end; so the boundary obeys them, as its transcript tells of them, and what the client
-//! delivers later is answered in one line. What was typed before the loop, or is not crew's, is left alone.
+//! Commands that the user typed while the agent worked. The client keeps them until its turn ends,
+//! which a loop postpones to its own end. So the boundary obeys them as it finds them in its
+//! transcript, and what the client delivers later is answered in one line. Commands from before the
+//! loop, and those that are not crew's, are left alone.
 
 use std::path::PathBuf;
 
@@ -19,10 +20,10 @@ use crate::world::files::disk;
 use crate::world::store;
 use crate::world::store::home::Home;
 
-/// The most that is read of the transcript at one look.
+/// The most that is read of the transcript at once.
 const BYTES: u64 = 32 << 20;
 
-/// What a boundary has to say of a queued command, besides its own line.
+/// What a boundary says about a queued command, besides its own line.
 #[derive(Debug)]
 pub enum Aside {
     Status(Box<Loop>),
@@ -30,8 +31,8 @@ pub enum Aside {
     Refused(String),
 }
 
-/// Reads on in the transcript, and leaves the orders that wait there where every order is found.
-/// Where nobody sits before the client prompts come from a program, in the order it wants them in.
+/// Continues to read the transcript, and leaves the queued orders where every order is found. If
+/// nobody is at the client, prompts come from a program, in the order it wants.
 pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> Result<()> {
     if !read_on(before, hook, queue) {
         return Ok(());
@@ -49,7 +50,7 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
     Ok(())
 }
 
-/// Brings the queue up to date with the transcript, if a person types there and it can be told.
+/// Updates the queue from the transcript, if a person types there and the queue can be known.
 fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
     let (Some(file), Some(session_id)) = (&hook.transcript, &hook.session_id) else {
         return false;
@@ -60,7 +61,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
         bytes => bytes,
     };
     if disk::size(file) < from {
-        // It was written anew: what waits cannot be told.
+        // The transcript was rewritten: the queue cannot be known.
         *queue = Queue { bytes: disk::size(file), ..Queue::default() };
         return false;
     }
@@ -75,7 +76,7 @@ fn read_on(before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> bool {
     true
 }
 
-/// Takes the commands that wait, for the boundary after `iteration` to remember.
+/// Takes the queued commands, for the boundary after `iteration` to remember.
 pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
     let is_ours = |text: &&mut String| hook.queued(text).is_some();
     let waiting = queue.waiting.iter_mut().filter(is_ours);
@@ -85,7 +86,7 @@ pub fn take(hook: &Hook<'_>, queue: &mut Queue, iteration: u32) -> Vec<String> {
     taken
 }
 
-/// Does what is left to do of the commands that were taken, after the boundary is recorded.
+/// Does what remains of the commands that were taken, after the boundary is recorded.
 pub fn answer(home: &Home, hook: &Hook<'_>, id: &LoopId, taken: &[String]) -> Vec<Aside> {
     let asides = taken.iter().filter_map(|text| match hook.queued(text)? {
         Queued::Pause | Queued::Cancel(_) => None,
@@ -103,15 +104,15 @@ fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
     written.map_or_else(|error| Aside::Refused(told(&error)), Aside::HandedOff)
 }
 
-/// What `/crew:cancel-loop` was given as its reason.
+/// The reason given to `/crew:cancel-loop`.
 pub fn reason(raw: &str) -> Option<&str> {
     let raw = raw.trim();
     let quoted = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     Some(quoted.unwrap_or(raw).trim()).filter(|reason| !reason.is_empty())
 }
 
-/// Whether a command that the client delivers now was obeyed before, and not taken back since; then it is no
-/// longer expected.
+/// Whether a command that the client delivers now was obeyed before, and not revoked since; then it
+/// is no longer expected.
 pub fn was_obeyed(
     home: &Home,
     record: &Loop,

@@ -1,12 +1,12 @@
-//! An error in words: its causes on one line, and on the next the way out. What the system refuses to do with
-//! a file has no way out of its own, and gets one here.
+//! An error as text: its causes on one line, and the way out on the next. A file operation that the
+//! system refuses carries no way out, and gets one here.
 
 use std::io::{self, ErrorKind};
 
 use crate::world::files::disk::Refused;
 use crate::world::store::StoreError;
 
-/// The words for an error.
+/// The text of an error.
 pub fn told(error: &anyhow::Error) -> String {
     let told = format!("{error:#}");
     match way_out(error).filter(|_| !told.contains("\nhint: ")) {

@@ -1,5 +1,5 @@
-//! Sees, when a session starts, that the plugin's folder and the binary behind its hooks are of different
-//! versions: an update of the one leaves the other as it was.
+//! Detects, when a session starts, that the plugin's folder and the binary behind its hooks have
+//! different versions: updating one does not update the other. It changes neither.
 
 use crate::clients::{Hook, HookEvent};
 use crate::world::files::disk;
@@ -7,16 +7,16 @@ use crate::world::files::disk;
 /// The largest manifest that is read.
 const MANIFEST_BYTES: u64 = 64 << 10;
 
-/// A plugin of another version than this binary.
+/// A plugin whose version differs from this binary's.
 #[derive(Debug)]
 pub struct Skew {
     /// The plugin's version.
     pub plugin: String,
-    /// Whether the plugin finds its binary by the launcher: a checkout, or a copy of one.
+    /// Whether the plugin finds its binary through the launcher: a checkout, or a copy of one.
     pub launched: bool,
 }
 
-/// Looks at the plugin this hook belongs to, once in a session: a compaction starts no new one.
+/// Checks the plugin this hook belongs to, once per session: a compaction does not start a new one.
 pub fn look(hook: &Hook<'_>) -> Option<Skew> {
     if hook.event != (HookEvent::SessionBegan { compacted: false }) {
         return None;

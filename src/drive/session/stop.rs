@@ -1,5 +1,5 @@
-//! The session driver's boundary: the client says that the agent is about to stop. Either the loop goes
-//! on in this very turn, or the stop is let through; when in doubt it is let through.
+//! The session driver's boundary: the client says that the agent is about to stop. Either the loop
+//! continues in this turn, or the stop is let through; when in doubt it is let through.
 
 use crate::world::process::signals;
 use std::borrow::Cow;
@@ -30,25 +30,26 @@ use crate::world::store::home::{Home, hash, read_pointer};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
 use crate::world::store::{self, Held, LOCK_WAIT, view};
 
-/// What a client under load needs, from the end of a companion, to take its wake: where our answer is there at
-/// the same time, 2.1.197 takes the answer first and ends its session (3 of 14 beside a busy machine).
+/// How long a client under load needs, from the end of a companion, to take its wake. If the hook's
+/// answer arrives at the same time, 2.1.197 takes the answer first and ends its session (3 of 14
+/// beside a busy machine).
 const WAKE_TAKEN: Duration = Duration::from_millis(20);
 
-/// What a stop came to.
+/// The result of a stop.
 #[derive(Debug)]
 pub enum StopResult {
-    /// No loop is ours, or this stop is not a boundary of it: nothing is said.
+    /// No loop is ours, or this stop is not a boundary of it: the answer is empty.
     NotOurs,
-    /// The loop goes on in this turn, with its next prompt.
+    /// The loop continues in this turn, with its next prompt.
     Continue(Box<Boundary>),
-    /// The loop goes on in a turn of its own that a companion has started.
+    /// The loop continues in a separate turn that a companion has started.
     Woken(Box<Boundary>),
-    /// The stop is let through and the loop stays where it is.
+    /// The stop is let through, and the loop's state is kept.
     Held(Box<Boundary>),
     Finished(Box<EndedLoop>),
 }
 
-/// Opens the boundary of this event, if it is one of a loop that this session and client own.
+/// Opens the boundary of this event, if it belongs to a loop that this session and client own.
 pub fn open_ours(home: &Home, hook: &Hook<'_>) -> Result<Option<Open>> {
     let Some(session_id) = hook.session_id.as_deref() else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
@@ -85,7 +86,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     memory.metered = if decides || goes_on(&foreseen) {
         reading.metered
     } else {
-        // The last sum for a while: only now the final message is waited for. Nothing is decided by it.
+        // The last sum for a while, so the final message is waited for now. It decides nothing.
         let reading = meter::read(&open.before, hook, words, true);
         facts.usage = reading.usage;
         reading.metered
@@ -121,7 +122,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     Ok((stop, queued::answer(home, hook, &id, &taken)))
 }
 
-/// Hands out the ticket of what was recorded, lets the other companions go, and speaks.
+/// Hands out the ticket of what was recorded, releases the other companions, and answers.
 fn answer(
     home: &Home,
     hook: &Hook<'_>,
@@ -147,13 +148,14 @@ fn answer(
         (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
         (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
         (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
-        // A cancel that came after the record has ended the loop; the agent must not begin another turn.
+        // A cancel that came after the record has ended the loop: the agent must not begin another
+        // turn.
         (Decision::Continue, None) if disk::exists(&cancel) => StopResult::NotOurs,
         (Decision::Continue, None) => StopResult::Continue(Box::new(boundary)),
     })
 }
 
-/// Runs what is worth running. `None` when the client has ended this hook: then nothing is known, and
+/// Gathers the facts. `None` when the client has ended this hook: then nothing is known, and
 /// nothing is recorded.
 pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Result<Option<Facts>> {
     let ended = signals::end_requested()?;
@@ -171,8 +173,8 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
     Ok(facts.filter(|_| !ended.load(Ordering::Relaxed)))
 }
 
-/// Whether the loop goes on by itself. Then nothing is held up for the last of what was used: the next boundary
-/// counts it.
+/// Whether the loop continues by itself. Then no stop waits for the last of the usage: the next
+/// boundary counts it.
 fn goes_on(foreseen: &Decision) -> bool {
     matches!(
         foreseen,
@@ -180,7 +182,7 @@ fn goes_on(foreseen: &Decision) -> bool {
     )
 }
 
-/// A stop is ours when it comes from the session and the very client process that own the loop.
+/// A stop is ours when it comes from the session and the client process that own the loop.
 pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
     let owner = &record.state.owner;
     let client = || identity::client(|hooks, above| hook.client.is_owner(hooks, above));
@@ -189,9 +191,10 @@ pub fn is_ours(record: &Loop, hook: &Hook<'_>) -> bool {
         && client().is_some_and(|client| is(owner, &client))
 }
 
-/// The same words under the same prompt, told by a process that was already running when the last boundary
-/// was recorded, are that boundary's own stop: the plugin may be loaded twice, and the client starts all
-/// hooks of a stop together. A later stop comes at least one answer of the model later.
+/// The same words under the same prompt, from a process that was already running when the last
+/// boundary was recorded, belong to that boundary's own stop: the plugin may be loaded twice, and
+/// the client starts all hooks of a stop together. A later stop comes at least one model answer
+/// later.
 fn is_same_stop(record: &Loop, digest: &str) -> bool {
     let Some(mark) = &record.state.session.last_stop else { return false };
     mark.digest == digest
@@ -204,9 +207,9 @@ fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
     hash(format!("{prompt}\0{words}").as_bytes())
 }
 
-/// What is new of a stop. Where a client's message grows from stop to stop, what was judged before
-/// is no claim; one that has not grown is of no turn of the model's, and a hook that let it go on
-/// would run hot.
+/// The new part of a stop. Some clients' messages grow from stop to stop: the part that was already
+/// judged is not a claim. A message that has not grown comes from no model turn, and a hook that
+/// let it continue would loop without a pause.
 fn unheard<'a>(
     hook: &Hook<'_>,
     stopped: &'a Stopped,
@@ -224,7 +227,7 @@ fn unheard<'a>(
     Some(Cow::Owned(Stopped { last_message: Some(new), ..stopped.clone() }))
 }
 
-/// The cheap look.
+/// Looks at what costs little: the order, the claim and the background work.
 fn look(open: &Open, hook: &Hook<'_>, words: Option<&str>, background: Option<String>) -> Seen {
     let words = match (words, hook.transcript.as_deref().zip(hook.reader())) {
         (Some(words), _) => Some(words.to_owned()),
@@ -261,9 +264,9 @@ fn paused(after: Loop) -> Boundary {
     Boundary { after, decision: Decision::Hold(Hold::Paused), note: None }
 }
 
-/// Waits until the client has seen the end of the companion that has the ticket, because its wake counts only
-/// when it comes before our answer. A ticket it did not use is taken back; an order that came since is obeyed,
-/// because nobody else will look at it before the next turn.
+/// Waits until the client has seen the end of the companion that has the ticket, because its wake
+/// counts only if it comes before our answer. An unused ticket is taken back. An order that came
+/// since is obeyed, because nobody else will see it before the next turn.
 fn await_wake(
     home: &Home,
     hook: &Hook<'_>,

@@ -1,5 +1,5 @@
-//! Words to the agent whose prompt may be lost: the record says that they were told, but the process was
-//! ended before its answer was out. They are told again rather than never.
+//! Messages to the agent whose prompt may be lost: the record says that they were delivered, but
+//! the process was ended before its answer was out. They are repeated rather than lost.
 
 use std::io;
 
@@ -11,18 +11,18 @@ use crate::world::store::home::Home;
 /// The largest mark that is read.
 const MARK_BYTES: u64 = 64;
 
-/// Marks, before they are recorded, that the words of a session's next prompt are not out yet.
+/// Marks, before they are recorded, that the messages in a session's next prompt are not out yet.
 pub fn mark(home: &Home, next: &Loop) -> io::Result<()> {
     let words = next.state.evidence.as_ref().map_or(&[][..], |evidence| &evidence.words);
     if words.is_empty() || next.driver() != Driver::Session {
         return Ok(());
     }
-    // The mark is of one boundary's prompt: what an earlier one told is not told again.
+    // The mark belongs to one boundary's prompt: messages of an earlier one are not repeated.
     let boundaries = next.state.boundaries.to_string();
     disk::write(&file(home, &next.id), boundaries.as_bytes(), Durability::Process)
 }
 
-/// Gives a record the words back that its last prompt did not bring out.
+/// Returns to a record the messages that its last prompt did not deliver.
 pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if record.driver() != Driver::Session {
         return Ok(());
@@ -38,7 +38,7 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     Ok(())
 }
 
-/// The prompt is out.
+/// Removes the mark, because the prompt is out.
 pub fn clear(home: &Home, id: &LoopId) -> io::Result<()> {
     disk::remove(&file(home, id))
 }

@@ -1,5 +1,6 @@
-//! From the name of an agent to what is started: one that crew knows, one of the settings', or one that is like
-//! another. The contract keeps the result.
+//! From the name of an agent to the command that is started: an agent that crew knows, one from the
+//! settings, or one that is like another. The contract keeps the result. Refuses a name that nobody
+//! has, and a program that is missing.
 
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
 use crate::world::client;
 use crate::world::files::disk;
 
-/// The agent in force; a typed `--agent-cmd` goes before every name.
+/// The agent in force; a typed `--agent-cmd` overrides every name.
 pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
     if let Some(text) = typed_command {
         return command(text).map_err(Error::msg);
@@ -28,7 +29,7 @@ pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent
     Ok(agent)
 }
 
-/// Refuses an agent whose program is not there, seen from `folder`.
+/// Refuses an agent whose program does not exist, as seen from `folder`.
 pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     let program = agent.command.first().map_or("", String::as_str);
     let is_path = program.contains('/');
@@ -52,7 +53,8 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `above` are the entries that led here, so that entries that are like each other come to an end.
+/// `above` lists the entries that led here, so that entries that refer to each other do not recurse
+/// for ever.
 fn by_name(
     settings: &Settings,
     name: &str,
@@ -115,7 +117,7 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
     }
 }
 
-/// What is wrong, after the line of the file that says so.
+/// The error, prefixed with the line of the file it is about.
 fn at(origin: &ValueOrigin, what: &str) -> String {
     match origin {
         ValueOrigin::BuiltIn | ValueOrigin::Typed => what.to_owned(),

@@ -7,10 +7,10 @@ use std::path::Path;
 use crate::parse::project::{Detection, LOOKED_FOR, READ, detect};
 use crate::world::files::disk;
 
-/// The largest file that is looked into; what is larger is not there.
+/// The largest file that is read; a larger one is ignored.
 const FILE_BYTES: u64 = 1 << 20;
 
-/// Finds the checks that fit what lies in the folder.
+/// Finds the checks that fit the files in the folder.
 pub fn checks(folder: &Path) -> Detection {
     let mut files = BTreeMap::new();
     for name in READ {

@@ -1,5 +1,6 @@
-//! Makes a loop, whoever drives it: one loop per working tree, and the files in an order that a crash cannot
-//! turn into half a loop (the record comes last; pointers to nothing mean nothing).
+//! Makes a loop, whoever drives it: one loop per working tree, and the files in an order that a
+//! crash cannot turn into half a loop (the record comes last; a pointer to a missing record means
+//! nothing).
 
 use anyhow::{Context, Result, bail};
 
@@ -32,8 +33,9 @@ pub struct Beginning {
     pub replace: bool,
 }
 
-/// Makes the loop and records its start; its lock is still held in what comes back, with a note for each loop
-/// that had to go. `None` when `is_same` knows the loop that is here as this very command's.
+/// Makes the loop and records its start. The result still holds its lock, and has a note for each
+/// loop that had to end. `None` when `is_same` recognises the existing loop as started by this same
+/// command.
 pub fn establish(
     home: &Home,
     beginning: Beginning,
@@ -93,7 +95,8 @@ pub fn establish(
     Ok(Some((held, record, notes)))
 }
 
-/// Looks at what progress and protected paths are held to, and gives what the user should know of it.
+/// Takes the baseline for progress and protected paths, and returns what the user should know of
+/// it.
 fn look(record: &mut Loop) -> Vec<String> {
     let mut notes: Vec<String> = overtime(record).into_iter().collect();
     if record.watches_the_tree() {
@@ -121,7 +124,8 @@ fn look(record: &mut Loop) -> Vec<String> {
     notes
 }
 
-/// How far a check may outlast the time limit; `None` where that is the usual one, or there is no check.
+/// How far a check may outlast the time limit; `None` if that is the usual margin, or there is no
+/// check.
 fn overtime(record: &Loop) -> Option<String> {
     let limits = &record.contract.limits;
     let is_unusual = limits.max_duration_s != Limits::default().max_duration_s;
@@ -132,7 +136,8 @@ fn overtime(record: &Loop) -> Option<String> {
         .then(|| format!("a check may outlast the time limit of {limit} by {over}"))
 }
 
-/// Records the start. When that fails the user is told that nothing was started, so nothing may be there.
+/// Records the start. If that fails the user is told that nothing was started, so the record is
+/// removed.
 fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     let file = home.loop_file(&record.id, "loop.json");
     let started = |next: &Loop| Event::Started { record: Box::new(next.clone()) };
@@ -144,12 +149,13 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
 }
 
 enum Vacancy {
-    /// Nothing stands in the way, or no longer: with a note where a loop had to go, or could be resumed.
+    /// Nothing is in the way, or no longer is: with a note if a loop had to end, or could be
+    /// resumed.
     Free(Vec<String>),
     SameCommand,
 }
 
-/// Sees to it that the loop a pointer names is no obstacle, or says who is in the way.
+/// Clears the way of the loop that a pointer names, or says who is in the way.
 fn vacate(
     home: &Home,
     id: &LoopId,
@@ -195,7 +201,8 @@ fn vacate(
         EndAttempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
         EndAttempt::Over(record) => end::let_end(&record).map(|()| Vacancy::Free(Vec::new())),
         EndAttempt::Ended(ended) => {
-            // The new loop's agent must not begin beside the old one's, whatever grace that one has.
+            // The new loop's agent must not begin beside the old one's, even during the old one's
+            // grace time.
             end::end_groups(home, &record);
             end::let_end(&ended.record)?;
             let ended = ended.record;

@@ -1,5 +1,5 @@
-//! How a loop comes to be: the folder, the settings and terms it starts with, and the record written last.
-//! A start that fails leaves nothing behind.
+//! How a loop starts: the folder, the settings and the terms, and the record, which is written
+//! last. A start that fails leaves nothing behind.
 
 pub mod agent;
 pub mod detect;

@@ -1,4 +1,5 @@
-//! Where a loop will live: the working tree, the folder of its checks, and the folder of its branch.
+//! Where a loop will work: the working tree, the folder of its checks, and the folder of its
+//! branch.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +14,8 @@ use crate::world::store::view::{self, BRANCHES};
 /// The longest name of a branch folder, in bytes.
 const NAME_BYTES: usize = 100;
 
-/// Finds the place. `cwd` is where the agent is now; `project` is where its client was started, which is
-/// where checks belong as long as both are in the same working tree.
+/// Finds the place. `cwd` is where the agent is now; `project` is where its client was started,
+/// which is where checks belong if both are in the same working tree.
 pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     let cwd = disk::real_path(cwd)?;
     let project = project.and_then(|folder| disk::real_path(folder).ok());
@@ -39,8 +40,8 @@ pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     Ok(Place { checkout, folder, branch, branches, branch_dir, repository, head, apart })
 }
 
-/// What of a loop's place is no longer there, with the way out; no agent can work in it then. Nothing is made
-/// again unasked: a person who removed a working tree may have meant it.
+/// What is missing of a loop's place, with the way out; no agent can work in it then. Nothing is
+/// made again unasked: a person who removed a working tree may have meant to.
 pub fn gone(place: &Place) -> Option<String> {
     let Place { checkout, folder, branch, .. } = place;
     if disk::is_folder(folder) {
@@ -59,7 +60,8 @@ pub fn gone(place: &Place) -> Option<String> {
     Some(format!("its folder {folder} is gone\nhint: {way_out}"))
 }
 
-/// The branch with `/` as `-`; with eight digits of its hash where another branch has that name already.
+/// The branch with `/` as `-`, and with eight digits of its hash if another branch already has that
+/// name.
 fn branch_dir(checkout: &Path, branch: &str) -> String {
     let digits = &hash(branch.as_bytes())[..8];
     let name = branch.replace('/', "-");

@@ -1,11 +1,11 @@
-//! The procedures of a working tree: crew's own as the lowest tier of settings, and all of them as they are
-//! listed.
+//! The procedures of a working tree: crew's own as the lowest tier of settings, and the merged ones
+//! for lists.
 
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, ProcedureSettings, Sourced, Value, ValueOrigin};
 use crate::prompts::procedures::{self, find, names};
 
-/// crew's own procedures.
+/// The procedures built into crew.
 pub fn built_in() -> Layer {
     let procedures = names().into_iter().filter_map(find).map(|found| {
         let mut terms = Layer::default();
@@ -21,7 +21,7 @@ pub fn built_in() -> Layer {
     Layer { procedures: procedures.collect(), ..Layer::default() }
 }
 
-/// The procedure of this name, all tiers in one; `None` where no tier has it.
+/// The procedure of this name, merged from all tiers; `None` where no tier has it.
 pub fn of(settings: &Settings, name: &str) -> Option<procedures::Procedure> {
     let procedure = &settings.layer.procedures.get(name)?.value;
     let terms = &procedure.terms;

@@ -1,6 +1,6 @@
-//! Starts a loop of fresh processes: what was typed and what the settings say become its contract, the agent
-//! is looked for before anything is written, and the checks are run once before the first iteration, so that
-//! what they prove at the end can be told from what they said before.
+//! Starts a loop of fresh processes: what was typed and the settings become its contract, and the
+//! agent is looked for before anything is written. The checks run once before the first iteration,
+//! because what they prove at the end depends on their result before it.
 
 use std::path::{Path, PathBuf};
 
@@ -40,10 +40,10 @@ use crate::world::store::home::Home;
 use crate::world::store::{self, view};
 use crate::world::{clock, env, git};
 
-/// The most of a command that a sentence names, in characters.
+/// The most characters of a command that a message names.
 const COMMAND_CHARS: usize = 80;
 
-/// A loop that could begin: nothing is written yet.
+/// A loop that could begin; nothing is written yet.
 #[derive(Debug)]
 pub struct Prepared {
     pub place: Place,
@@ -54,8 +54,8 @@ pub struct Prepared {
     pub replace: bool,
 }
 
-/// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree, unless
-/// nothing may be written.
+/// Makes the terms of a run from what was typed in `folder`. `--worktree` makes the working tree,
+/// unless nothing may be written.
 pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Prepared> {
     let (folder, made) = worktree(&arguments, folder)?;
     let folder = folder.as_path();
@@ -89,7 +89,7 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     })
 }
 
-/// The working tree the loop gets for itself, and what is said of it.
+/// The loop's separate working tree, and a note about it.
 fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
     let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
     if arguments.dry_run {
@@ -103,7 +103,8 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
     Ok((made.path, Some(note)))
 }
 
-/// The procedure that the one typed word names. A word that names none is no task: it is too easily a slip.
+/// The procedure that the single typed word names. A word that names none is not taken as a task,
+/// because it is too often a slip.
 fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Result<Option<String>> {
     let Some(word) = arguments.task.clone() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
@@ -158,20 +159,21 @@ pub fn run(
     })
 }
 
-/// The model in force. That of the settings is none for a typed command, of which they know nothing.
+/// The model in force. A typed command ignores the settings' model, which is meant for another
+/// agent.
 pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
     let model = settings.layer.values.get(&Key::Model)?;
     let is_in_force = options.agent_cmd.is_none() || model.origin == ValueOrigin::Typed;
     model.value.word().filter(|_| is_in_force).map(str::to_owned)
 }
 
-/// What is said of the agent that a contract names.
+/// Notes about the contract's agent.
 pub fn of_the_agent(contract: &Contract) -> Vec<String> {
     let untried = contract.run.as_ref().and_then(|run| untried(&run.agent));
     untried.into_iter().chain(not_allowed(contract)).collect()
 }
 
-/// What is said of checks that the agent may not run though crew does.
+/// The note about checks that the agent may not run though crew does.
 fn not_allowed(contract: &Contract) -> Option<String> {
     let run = contract.run.as_ref()?;
     let commands = agents::not_allowed(&run.agent, run.permissions, &contract.checks);
@@ -185,14 +187,14 @@ fn not_allowed(contract: &Contract) -> Option<String> {
     })
 }
 
-/// Commands, as a sentence names them.
+/// Commands, quoted for a sentence.
 fn listed(commands: &[&str]) -> String {
     let quoted: Vec<String> =
         commands.iter().map(|run| format!("`{}`", clip(run, COMMAND_CHARS))).collect();
     quoted.join(", ")
 }
 
-/// What is said of an agent that crew knows by its documentation only.
+/// The note about an agent that crew knows only from its documentation.
 fn untried(agent: &Agent) -> Option<String> {
     let name = &agent.name;
     (!is_tried(name)).then(|| {
@@ -200,14 +202,14 @@ fn untried(agent: &Agent) -> Option<String> {
     })
 }
 
-/// The agent in force, whose program must be there.
+/// The agent in force, whose program must exist.
 pub fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Result<Agent> {
     let agent = agent::resolve(settings, options.agent_cmd.as_deref())?;
     agent::has_program(&agent, folder)?;
     Ok(agent)
 }
 
-/// What is typed of a phase stands in the place of the procedure's; context is added to it.
+/// A typed phase replaces the procedure's; typed context is added to it.
 fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
     let read = |texts: &[String]| -> Result<Vec<Fragment>> {
         texts.iter().map(|text| fragment(text, folder)).collect()
@@ -226,7 +228,7 @@ fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recip
     Ok(recipe)
 }
 
-/// A typed fragment. A link that a person types is followed, wherever it leads.
+/// A typed fragment. A link that a person types is followed, wherever it points.
 fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
     match read_fragment(text, folder, &disk::is_file) {
         Ok(Fragment::File(path)) => Ok(Fragment::File(disk::real_path(&path)?)),
@@ -235,7 +237,7 @@ fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
     }
 }
 
-/// Refuses a procedure that would ask nothing of its agent.
+/// Refuses a procedure that would ask its agent for nothing.
 fn some_phase(run: &Run) -> Result<()> {
     let Recipe { observe, orient, decide, act, .. } = &run.recipe;
     let is_empty = [observe, orient, decide, act].iter().all(|phase| phase.is_empty());
@@ -248,8 +250,8 @@ fn some_phase(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// The first prompt and the command line that would carry it: what `--dry-run` shows, and what is tried
-/// before anything is written.
+/// The first prompt and the command line that would carry it: `--dry-run` shows it, and every start
+/// tries it before anything is written.
 pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Launch)> {
     let subject = Loop {
         version: VERSION,
@@ -317,8 +319,8 @@ pub fn begin(
     baseline(home, record, signals, listener)
 }
 
-/// Lists what is the user's before the first commit, and gives what to say. Where that cannot be listed the loop
-/// ends: later nobody could tell it from the agent's work.
+/// Lists the user's own files before the first commit, and returns notes about them. If they cannot
+/// be listed the loop ends: later nobody could tell them from the agent's work.
 fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<String>> {
     let git = record.contract.run.as_ref().map(|run| run.git.clone()).unwrap_or_default();
     if !git.commit || record.place.repository.is_none() {

@@ -1,4 +1,5 @@
 //! Starts a loop for a session: the contract from the user's words and the settings in force here.
+//! A refusal starts nothing.
 
 use std::path::Path;
 
@@ -16,11 +17,11 @@ use crate::parse::arguments::LoopArgs;
 use crate::world::store::home::Home;
 use crate::world::store::view;
 
-/// Who wants a loop, and where.
+/// A request for a loop in a session.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub arguments: LoopArgs,
-    /// The event of a session, which it names.
+    /// The event that asks for it.
     pub hook: &'a Hook<'a>,
     /// Where the agent is now.
     pub cwd: &'a Path,
@@ -30,14 +31,14 @@ pub struct Request<'a> {
 #[derive(Debug)]
 pub struct Started {
     pub record: Loop,
-    /// A check that would fit this working tree, when the loop has none.
+    /// A check that would fit this working tree, if the loop has none.
     pub suggestion: Option<String>,
     /// What the user should know: one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Starts a loop for a session. `None` when this very command has started it already: the plugin may be
-/// loaded twice. Any error means that nothing was started, and says why.
+/// Starts a loop for a session. `None` if this same command has started it already: the plugin may
+/// be loaded twice. An error means that nothing was started, and says why.
 pub fn start(home: &Home, request: &Request<'_>) -> Result<Option<Started>> {
     let NewOwner { owner, memory } = NewOwner::session(request.hook)?;
     let abilities = request.hook.abilities();

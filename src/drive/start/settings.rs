@@ -1,5 +1,6 @@
-//! The settings of a working tree: reads every tier, says what of the project's file is not trusted, and
-//! refuses a start that would rest on it. Read once, at the start; the contract holds a copy.
+//! The settings of a working tree: reads every tier, reports what of the project's file is not
+//! trusted, and refuses a start that would rest on it. They are read once, at the start; the
+//! contract holds a copy.
 
 use std::path::{Path, PathBuf};
 
@@ -25,19 +26,19 @@ const TRUST_VARIABLE: &str = "CREW_TRUST";
 /// What the tiers say about one working tree.
 #[derive(Debug)]
 pub struct LoadedSettings {
-    /// Nothing is typed in these.
+    /// Without the typed tier.
     pub layers: Layers,
     /// The working tree.
     pub checkout: PathBuf,
-    /// The user's own file, whether it is there or not; `None` for a user without a home.
+    /// The user's own file, whether or not it exists; `None` for a user without a home.
     pub user_file: Option<PathBuf>,
-    /// The project's file, whether it is there or not.
+    /// The project's file, whether or not it exists.
     pub project_file: PathBuf,
-    /// All in the project's file that needs trust, trusted or not.
+    /// Everything in the project's file that needs trust, trusted or not.
     pub needs: Vec<TrustRequest>,
     /// The part of it that nobody has trusted.
     pub untrusted: Vec<TrustRequest>,
-    /// Keys that were passed over: one sentence each.
+    /// Keys that were ignored: one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -49,7 +50,7 @@ impl LoadedSettings {
     }
 }
 
-/// Reads every tier. Without `with_project` the project's file is not even opened.
+/// Reads every tier. Without `with_project` the project's file is not opened at all.
 pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let user_file = settings::user_file();
     let user = user_file.as_deref().map_or(Ok(None), |file| settings::read(file, Whose::Users));
@@ -86,13 +87,13 @@ fn read_project(file: &Path) -> Result<Read> {
     }
 }
 
-/// Whose the variables are that this process sees, where no client stands between it and its user.
+/// How far the environment is trusted, if no client is between this process and its user.
 pub fn environment() -> VariableTrust {
     if inside_an_agent(&env::raw) { VariableTrust::OnlyNarrows } else { VariableTrust::IsTheUsers }
 }
 
-/// The settings of a session's loop that starts with `typed`, and what its user should know about them. The
-/// project can set variables for its client.
+/// The settings of a session's loop that starts with `typed`, and notes for its user. Variables
+/// only narrow here, because the project can set them for its client.
 pub fn for_start(
     home: &Home,
     known: LoadedSettings,
@@ -104,8 +105,8 @@ pub fn for_start(
     Ok(laid(known, typed, VariableTrust::OnlyNarrows, None))
 }
 
-/// The settings of a run of fresh processes that starts with `typed`, perhaps by a procedure of the files, and
-/// what its user should know about them.
+/// The settings of a run of fresh processes that starts with `typed`, perhaps by a procedure from
+/// the files, and notes for its user.
 pub fn for_run(
     home: &Home,
     known: LoadedSettings,
@@ -144,8 +145,8 @@ fn laid(
     (settings, notes)
 }
 
-/// Every file of a recipe must be there, and one that is named in the checkout must lie in it: a link would
-/// send to the model what the project has no business with.
+/// Every file of a recipe must exist, and one that is named in the checkout must be in it: a link
+/// would send the model files that are not the project's.
 fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     for fragment in recipe.phases().into_iter().flatten() {
         let Fragment::File(file) = fragment else { continue };

@@ -1,4 +1,5 @@
-//! From the words of a command to the terms of a loop: the contract, or one clear reason why not.
+//! From the words of a command to the terms of a loop: the contract, or one clear reason for a
+//! refusal.
 
 use std::path::Path;
 
@@ -15,10 +16,10 @@ use crate::world::files::disk;
 
 /// The largest task, in bytes.
 const TASK_BYTES: u64 = 1 << 20;
-/// In place of a command of `--verify`: what `detect` finds.
+/// In place of a command of `--verify`: use what `detect` finds.
 const AUTO: &str = "auto";
 
-/// What the user typed, as the highest tier of settings. `--verify auto` is looked up in `folder`.
+/// What the user typed, as the highest tier of settings. `--verify auto` is resolved in `folder`.
 pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     let mut layer = Layer::default();
     let promise = arguments.completion_promise.as_deref().map(Promise::new).transpose()?;
@@ -65,7 +66,8 @@ fn verify(arguments: &LoopArgs, folder: &Path) -> Result<Vec<String>> {
     Ok(commands)
 }
 
-/// The contract the user's words ask for, with `settings` in force; a `--prompt-file` is found from `cwd`.
+/// The contract the user's words ask for, with `settings` in force; a relative `--prompt-file`
+/// starts at `cwd`.
 pub fn contract(
     arguments: &LoopArgs,
     settings: &Settings,
@@ -99,8 +101,9 @@ pub fn contract(
     Ok(contract)
 }
 
-/// The typed promise, else the one the task names, else the settings', else the built-in word. The task
-/// goes before the files: an agent that reads one promise and is held to another can never keep it.
+/// The typed promise, else the one the task names, else that of the settings, else the built-in
+/// word. The task overrides the files: an agent that reads one promise and is held to another can
+/// never keep it.
 fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Option<Promise>> {
     if arguments.no_promise {
         return Ok(None);
@@ -111,7 +114,7 @@ fn promise(arguments: &LoopArgs, settings: &Settings, task: &str) -> Result<Opti
     Ok(Promise::in_task(task)?.or(settings.promise()))
 }
 
-/// The task; `start` is the command that has none where it is missing.
+/// The task; `start` is the command that the error names if it is missing.
 fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
     let task = match (&arguments.task, &arguments.prompt_file) {
         (Some(task), _) => task.clone(),

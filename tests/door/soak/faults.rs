@@ -1,4 +1,5 @@
-//! What happens to a loop at a boundary. Each fault finds the loop running and leaves it running or ended.
+//! What happens to a loop at a boundary. Each fault finds the loop running and leaves it running or
+//! ended.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -117,7 +118,7 @@ impl Soak {
         self.stop();
     }
 
-    /// The session is over and its loop interrupted: the next one is told once and may take it.
+    /// The session is over and its loop interrupted: the next session is told once and may take it.
     pub(super) fn go_on_in_another_session(&mut self) {
         let turn = self.turn();
         self.stopping(turn).send().assert_silent();
@@ -238,7 +239,7 @@ impl Soak {
         self.raised();
     }
 
-    /// One iteration more than the limit, or than what is completed where there was none.
+    /// One iteration more than the limit, or than the completed ones if there was none.
     fn raised(&mut self) {
         let max = match self.model().terms.max {
             0 => self.model().completed,
@@ -247,7 +248,7 @@ impl Soak {
         self.model().limit(max + 1);
     }
 
-    /// The new limit is in time for this boundary, or the loop has ended by the old one.
+    /// The new limit is in time for this boundary, or the old one has ended the loop.
     fn raise_beside(&mut self) {
         let turn = self.turn();
         let moment = self.moment();
@@ -256,7 +257,8 @@ impl Soak {
         let set = self.door.sandbox.crew(&["set", &self.id(), "-n", "+1"]);
         let ran = hook.wait(DEADLINE);
         assert!(ran.code() == 0 && ran.stderr.is_empty(), "{ran:#?}");
-        // Where there was no limit, the new one counts from what was completed before this boundary or after it.
+        // Without a limit before, the new one counts from what was completed before this boundary
+        // or after it.
         let record = self.door.record(&self.id());
         let counted_before = self.model().terms.max == 0
             && record["contract"]["limits"]["max_iterations"] == self.model().completed + 2;

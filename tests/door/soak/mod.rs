@@ -1,5 +1,6 @@
-//! Many boundaries in a row, a random fault at each, and beside them a model of what every loop must come to.
-//! The default is a short run; `CREW_SOAK=2000` sets another length, `CREW_SOAK_SEED` repeats a run's dice.
+//! Many boundaries in a row, each with a random fault, and a model of what every loop must become.
+//! The default is a short run; `CREW_SOAK=2000` sets another length, `CREW_SOAK_SEED` repeats a
+//! run's random numbers.
 
 mod faults;
 mod model;
@@ -23,7 +24,7 @@ const BOUNDARIES: u64 = 300;
 /// Worlds side by side, because a hook waits for the disk most of its time. Each has the next seed.
 const LANES: u64 = 4;
 const SEED: u64 = 0x5eed_0004;
-/// No iteration of this test takes so long, whatever happens to the wall clock.
+/// No iteration of this test takes this long, whatever happens to the wall clock.
 const ITERATION: Duration = Duration::from_secs(10 * 60);
 
 #[test]
@@ -49,9 +50,9 @@ struct Soak {
     fault: &'static str,
     session: String,
     sessions: u64,
-    /// The loop that runs or was the last to run.
+    /// The running loop, or the last one.
     model: Option<Model>,
-    /// Those before it.
+    /// The earlier loops.
     past: Vec<Model>,
     tally: BTreeMap<&'static str, u64>,
 }
@@ -72,7 +73,7 @@ impl Soak {
         let mut soak = Self {
             door: Door::of(Sandbox::new().with_faults()),
             seed,
-            // Dice that start at zero stay there.
+            // A generator that starts at zero stays there.
             dice: Dice(seed.max(1)),
             boundary: 0,
             fault: "none",
@@ -130,7 +131,7 @@ impl Soak {
         self.model.as_ref().unwrap().id.clone()
     }
 
-    /// An event of the session that owns the loop, in a client with a person before it.
+    /// An event of the session that owns the loop, in a client with a person at it.
     fn event(&self, name: &str) -> Event<'_> {
         self.door
             .event(name)
@@ -149,7 +150,7 @@ impl Soak {
         self.event("UserPromptSubmit").with("prompt", words).send()
     }
 
-    /// Sees to it that a loop runs.
+    /// Makes sure that a loop is running.
     fn go_on(&mut self) {
         let over = self.model.as_ref().is_none_or(Model::is_over);
         let resumable = self
@@ -190,7 +191,7 @@ impl Soak {
         self.past.extend(self.model.replace(Model::begin(id, terms)));
     }
 
-    /// Takes the loop up in the session there is, now and then after a try that is killed.
+    /// Resumes the loop in the current session, sometimes after an attempt that is killed.
     fn resume(&mut self) {
         let (max, completed) = (self.model().terms.max, self.model().completed);
         let spent = max > 0 && completed >= max;
@@ -259,7 +260,7 @@ impl Soak {
             .with("last_assistant_message", words)
     }
 
-    /// A stop like any other, on a wall clock that may be off.
+    /// A normal stop, on a wall clock that may be wrong.
     fn stop_by(&mut self, clock_ms: i64) {
         let turn = self.turn();
         let event = self.stopping(turn).env("CREW_CLOCK_OFFSET_MS", clock_ms.to_string());
@@ -280,8 +281,8 @@ impl Soak {
         self.stop_by(0);
     }
 
-    /// Takes over what became of a stop whose hook was disturbed: it counts once or not at all, and the agent
-    /// goes on only if it counts.
+    /// Takes over the result of a stop whose hook was disturbed: it counts once or not at all, and
+    /// the agent continues only if it counts.
     fn adopt(&mut self, turn: Turn, ran: &Ran) {
         let goes_on = ran.stdout.contains("additionalContext");
         let record = self.door.record(&self.id());
@@ -292,7 +293,7 @@ impl Soak {
         assert!(!goes_on || (counts && !self.model().is_over()), "{ran:#?}");
         self.model().continued += u64::from(goes_on);
         self.count(if counts { "  and recorded" } else { "  and not recorded" });
-        // The agent was let go; the user may have a word with it.
+        // The agent was let go; the user may send it a message.
         if !goes_on && !self.model().is_over() && self.chance(2) {
             self.prompt("go on").assert_silent();
         }
@@ -340,7 +341,7 @@ impl Soak {
         assert_replays(&self.door, &model.id, &record);
     }
 
-    /// Ends the last loop and looks at all of them once more.
+    /// Ends the last loop and checks all of them once more.
     fn finish(&mut self) {
         let id = self.id();
         self.door.sandbox.crew(&["cancel", &id]).success();
@@ -379,8 +380,8 @@ impl Soak {
     }
 }
 
-/// The journal amounts to the record, of which it may be one line ahead, and ends a loop once, until
-/// somebody resumes it.
+/// The journal adds up to the record, of which it may be one line ahead, and ends a loop once,
+/// until somebody resumes it.
 #[track_caller]
 fn assert_replays(door: &Door, id: &str, record: &Value) {
     let mut journal = door.journal(id);

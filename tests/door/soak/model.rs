@@ -1,13 +1,13 @@
-//! What a loop must come to, as the test keeps it beside the loop: the rules of a boundary once more, in few
-//! words. It knows no file and no process.
+//! What a loop must become, as the test computes it beside the loop: the rules of a boundary once
+//! more, in short form. It uses no file and no process.
 
 /// The transient errors in a row after which a person is asked.
 const TRANSIENT_ERRORS_MAX: u64 = 12;
 
-/// What a loop was started with, and how its limits were moved since.
+/// What a loop was started with, and how its limits were changed since.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
-    /// 0 is none.
+    /// 0 means no limit.
     pub(super) max: u64,
     pub(super) threshold: u64,
     pub(super) stall: u64,
@@ -76,7 +76,7 @@ pub(super) struct Model {
     pub(super) transient: u64,
     /// Whether a file has changed since the last iteration that counted.
     pub(super) changed: bool,
-    /// Words that the agent has not been told yet.
+    /// Messages that the agent has not got yet.
     pub(super) words: Vec<String>,
     /// How often the agent was given another iteration.
     pub(super) continued: u64,
@@ -117,14 +117,14 @@ impl Model {
         };
     }
 
-    /// The service refused the agent's request for what it was: a failed iteration.
+    /// The service refused the agent's request because of its content: a failed iteration.
     pub(super) fn refuse(&mut self) {
         // Its checks run like any iteration's, but it failed already.
         self.count(true);
         self.standing = self.bounded();
     }
 
-    /// The service will not speak to this account: no iteration.
+    /// The service refuses this account: no iteration.
     pub(super) fn shut_out(&mut self) {
         self.obey(Standing::Ended("blocked"));
     }
@@ -153,7 +153,7 @@ impl Model {
         }
     }
 
-    /// The service is not there; `far` where it names a reset beyond what the loop may last.
+    /// The service is unavailable; `far` if it names a reset beyond the loop's time.
     pub(super) fn wait(&mut self, far: bool) {
         self.boundaries += 1;
         self.transient += 1;
@@ -173,7 +173,7 @@ impl Model {
         self.standing = standing;
     }
 
-    /// Somebody takes it up again, with so many iterations more.
+    /// Somebody resumes it, with this many more iterations.
     pub(super) fn resume(&mut self, more: u64) {
         match self.standing {
             Standing::Ended("aborted") => self.failures = 0,

@@ -1,4 +1,5 @@
-//! Faults of the model's service. The process that waits is a child of the test, which is the client.
+//! Faults of the model's service. The process that waits is a child of the test, which is the
+//! client.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,22 +10,22 @@ use super::{Event, Soak};
 use crate::child::{Ran, Running};
 use crate::sandbox::DEADLINE;
 
-/// A lid that was closed for so long, in milliseconds.
+/// How long a lid was closed, in milliseconds.
 const A_NIGHT_MS: &str = "28800000";
 
-/// A wait long enough to give an order in, on a busy machine too.
+/// A wait long enough to give an order in, even on a busy machine.
 const SOON_S: u64 = 4;
 
-/// What becomes of a wait.
+/// How a wait ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     /// Its reset comes.
     Woken,
-    /// The same, after the user has told the agent something or moved a limit.
+    /// The same, after the user has sent the agent a message or changed a limit.
     WokenAfterAnOrder,
-    /// The waiting process is killed, and hours later the net takes its ticket over.
+    /// The waiting process is killed, and hours later the idle fallback takes its ticket over.
     Net,
-    /// The waiting process is killed or ended, and the user goes on.
+    /// The waiting process is killed or ended, and the user continues.
     Orphaned(Signal),
     Prompt,
     Pause,
@@ -153,7 +154,7 @@ impl Soak {
         }
     }
 
-    /// The user goes on by a prompt of their own, which revokes the wake.
+    /// The user continues with their own prompt, which revokes the wake.
     fn take_up(&mut self) {
         self.prompt("the limit is lifted").assert_silent();
         self.model().standing = Standing::Running;
@@ -164,7 +165,7 @@ impl Soak {
         self.model().standing = Standing::Running;
         let wakes = ran.code() == 2 && ran.stderr.starts_with(&self.model().marker());
         assert!(wakes, "no wake: {ran:#?}");
-        // What was said during the wait goes with the wake, once there is a boundary to tell of.
+        // Messages sent during the wait go with the wake, once there is a boundary to report.
         if self.model().completed > 0 {
             let told = std::mem::take(&mut self.model().words);
             assert!(told.iter().all(|words| ran.stderr.contains(words)), "{told:?}: {ran:#?}");
@@ -212,7 +213,7 @@ impl Soak {
 }
 
 impl super::Answer {
-    /// An order typed as a message is not sent on.
+    /// An order typed as a message is not passed on.
     fn assert_lets_go_typed(&self) {
         assert!(self.ran.code() == 0 && self.json["decision"] == "block", "{self:#?}");
     }
