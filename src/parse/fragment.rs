@@ -13,7 +13,6 @@ const ENDINGS: [&str; 3] = [".md", ".hbs", ".txt"];
 /// relative to `folder`, if it has a `/` or an extension and `is_there` says that it exists;
 /// otherwise the text itself. A single word with the ending of a prompt, or `./a name.md`, is
 /// always a file: its reader reports that it is missing.
-/// ending of a prompt, or `./a name.md`, is a file all the same: who reads it says that it is gone.
 ///
 /// # Errors
 /// What should have been written instead of a path that cannot be followed.
