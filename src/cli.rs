@@ -1,4 +1,4 @@
-//! What may be typed. No behaviour.
+//! What may be typed at a terminal: the verbs, their arguments and their help. It has no behaviour.
 
 use std::path::PathBuf;
 

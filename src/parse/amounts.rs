@@ -1,6 +1,7 @@
-//! Amounts as a person types them: dollars, and tokens in thousands and millions.
+//! Amounts as a person types them: dollars, tokens in thousands and millions, sizes. It refuses an
+//! amount it would have to guess.
 
-/// US dollars, perhaps with their sign: `5`, `2.50`, `$2.50`.
+/// US dollars, with or without the sign: `5`, `2.50`, `$2.50`.
 pub fn dollars(text: &str) -> Option<f64> {
     let text = text.strip_prefix('$').unwrap_or(text);
     let is_decimal = text.starts_with(|c: char| c.is_ascii_digit())
@@ -9,7 +10,8 @@ pub fn dollars(text: &str) -> Option<f64> {
     text.parse().ok().filter(|dollars: &f64| is_decimal && dollars.is_finite())
 }
 
-/// In millionths; less than one is one, because 0 would be no limit.
+/// Millionths of a dollar. An amount below one millionth becomes one, because 0 would mean no
+/// limit.
 pub fn micros(dollars: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -20,7 +22,7 @@ pub fn micros(dollars: f64) -> u64 {
     if dollars > 0.0 { micros.max(1) } else { 0 }
 }
 
-/// A number of tokens, in thousands with `k`, in millions with `M`.
+/// A number of tokens; `k` means thousands and `M` millions.
 pub fn tokens(text: &str) -> Option<u64> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
@@ -31,7 +33,7 @@ pub fn tokens(text: &str) -> Option<u64> {
     number.and_then(|number| number.checked_mul(factor))
 }
 
-/// A size with its unit, which may be left out of 0: `500MiB`, `2 GB`, `10B`.
+/// A size with its unit, which only 0 may omit: `500MiB`, `2 GB`, `10B`.
 pub fn bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 10] = [
         ("KiB", 1 << 10),
@@ -53,7 +55,7 @@ pub fn bytes(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// The text if it is digits and nothing else.
+/// The text, if it consists of digits only.
 pub fn digits(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
 }

@@ -1,6 +1,6 @@
-//! The client's word for why the model's service did not answer, sorted by what can be done about it.
-//! Only the client's own error field is read, never the text of a file or an answer: a page that mentions
-//! a rate limit is not one.
+//! Sorts the client's reasons why the model's service did not answer by what can be done about
+//! them. It reads only the client's own error field, never the text of a file or an answer: a page
+//! that mentions a rate limit is not a rate limit.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -11,8 +11,8 @@ use crate::engine::text::{plain, start};
 /// The most characters of the service's message that are kept.
 const MESSAGE_CHARS: usize = 300;
 
-/// Sorts an error. A kind that is not known is taken for one that passes; `now` is on the user's clock, by
-/// which the service's message names a reset.
+/// Sorts an error. An unknown kind counts as temporary. `now` is on the user's clock, because the
+/// service's message names a reset on it.
 pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiError {
     let message = start(plain(message).trim(), MESSAGE_CHARS).to_owned();
     let message = if message.is_empty() { plain(kind) } else { message };

@@ -1,14 +1,14 @@
-//! A span of time as people write it: a number with its unit, or several. A bare number is refused,
+//! A duration as people write it: a number with its unit, or several. A bare number is refused,
 //! because its unit would be a guess.
 
 use std::time::Duration;
 
 /// The longest text that is read as a duration, in bytes.
 const MAX_DURATION_BYTES: usize = 64;
-/// The longest duration; past it an end in years is a slip of the hand.
+/// The longest duration; a longer one is a typing error.
 const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
-/// Reads a span of a second to ten years, or 0. The error says what is wanted instead.
+/// Reads a duration of one second to ten years, or 0. The error says what is expected instead.
 pub(super) fn parse(text: &str) -> Result<Duration, &'static str> {
     let wanted = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
     let text = text.trim();
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, &'static str> {
     if text.ends_with(|c: char| c.is_ascii_digit()) {
         return Err(wanted);
     }
-    // The crate adds up with an overflow that panics; numbers this short cannot reach it.
+    // The crate's addition can overflow and panic; numbers this short cannot cause that.
     let longest = text.split(|c: char| !c.is_ascii_digit()).map(str::len).max().unwrap_or(0);
     if text.len() > MAX_DURATION_BYTES || longest > 9 {
         return Err("a time of at most ten years");
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, &'static str> {
     Ok(duration)
 }
 
-/// Whole seconds, rounded up: a limit of less than a second is a limit all the same, not "none".
+/// Whole seconds, rounded up: a limit of less than a second must not become 0, which means none.
 pub fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }

@@ -1,17 +1,18 @@
-//! A piece of a prompt as a person writes it, in a settings file or behind an option.
+//! A piece of a prompt as a person writes it, in a settings file or as an option. It reads no file.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::engine::record::run::Fragment;
 
-/// What stands before the name of one of crew's own fragments.
+/// The prefix of the names of crew's own fragments.
 const BUILT_IN: &str = "builtin:";
-/// How the names of prompts end; a word that ends so is a file's.
+/// The file endings of prompts; a single word with such an ending is a file.
 const ENDINGS: [&str; 3] = [".md", ".hbs", ".txt"];
 
-/// What a piece of a prompt is by its text: crew's own after `builtin:`; a file, found from `folder`, if it has
-/// a `/` or an extension and `is_there` says that such a file is; else the words themselves. One word with the
-/// ending of a prompt, or `./a name.md`, is a file all the same: who reads it says that it is gone.
+/// What a piece of a prompt is, judged by its text: crew's own fragment after `builtin:`; a file,
+/// relative to `folder`, if it has a `/` or an extension and `is_there` says that it exists;
+/// otherwise the text itself. A single word with the ending of a prompt, or `./a name.md`, is
+/// always a file: its reader reports that it is missing.
 ///
 /// # Errors
 /// What should have been written instead of a path that cannot be followed.
@@ -42,7 +43,7 @@ pub fn fragment(
     }
 }
 
-/// A path without `.` and `..`; `None` where it climbs past its own beginning.
+/// A path without `.` and `..`; `None` if it leads above its start.
 pub fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {

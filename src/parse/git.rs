@@ -1,5 +1,6 @@
-//! What git prints of a repository: its status (the commit, the branch, and the paths that differ, less
-//! what crew itself writes), its settings, its working trees, and its complaints.
+//! Reads what git prints about a repository: its status (the commit, the branch, and the paths that
+//! differ, without what crew itself writes), its settings, its working trees, and its error
+//! messages.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,14 +8,15 @@ use std::path::PathBuf;
 use crate::engine::git::GitSetting;
 use crate::engine::text::start;
 
-/// What a status says.
+/// The content of a status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitStatus {
     /// The commit; `None` before the first one.
     pub head: Option<String>,
     /// The branch; `None` when detached.
     pub branch: Option<String>,
-    /// Each entry as git printed it, with the path whose size and time tell whether it moved again.
+    /// Each entry as git printed it, with the path whose size and time show whether it changed
+    /// again.
     pub entries: Vec<StatusEntry>,
 }
 
@@ -28,7 +30,7 @@ pub struct StatusEntry {
 /// Where crew writes in a checkout; it never counts as the agent's progress.
 const OURS: &str = ".claude/branches/";
 
-/// Reads a status. Records it does not know are kept by their text alone.
+/// Reads a status. Unknown records are kept as text.
 pub fn status(text: &str) -> GitStatus {
     let mut status = GitStatus::default();
     let mut records = text.split('\0').filter(|record| !record.is_empty());
@@ -43,8 +45,8 @@ pub fn status(text: &str) -> GitStatus {
             }
             continue;
         }
-        // Fields before the path: "1 XY sub mH mI mW hH hI path", "2 … Xscore path" with the old path as
-        // a record of its own, "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
+        // Fields before the path: "1 XY sub mH mI mW hH hI path", "2 … Xscore path" with the old
+        // path as a separate record, "u XY sub m1 m2 m3 mW h1 h2 h3 path", "? path".
         let fields = match record.as_bytes().first() {
             Some(b'1') => 8,
             Some(b'2') => {
@@ -62,7 +64,7 @@ pub fn status(text: &str) -> GitStatus {
     status
 }
 
-/// Reads `git config --list --show-scope -z`: the settings that the repository itself makes.
+/// Reads `git config --list --show-scope -z`: the settings made by the repository itself.
 pub fn scoped(text: &str) -> Vec<GitSetting> {
     let mut records = text.split('\0');
     let mut settings = Vec::new();
@@ -75,8 +77,8 @@ pub fn scoped(text: &str) -> Vec<GitSetting> {
     settings
 }
 
-/// Reads `git ls-tree -r -z`: each file and link by its path, as "file", "program" or "link" and the name of its
-/// content. A submodule is neither.
+/// Reads `git ls-tree -r -z`: each file and link by its path, as "file", "program" or "link" and
+/// the object name of its content. Submodules are skipped.
 pub fn files(text: &str) -> BTreeMap<String, String> {
     let record = |record: &str| {
         let (held, path) = record.split_once('\t')?;
@@ -118,7 +120,7 @@ pub struct Tree {
     pub branch: Option<String>,
 }
 
-/// Reads `git worktree list --porcelain`: the main one comes first.
+/// Reads `git worktree list --porcelain`. The main working tree comes first.
 pub fn worktrees(text: &str) -> Vec<Tree> {
     let mut trees: Vec<Tree> = Vec::new();
     for line in text.lines() {
@@ -133,10 +135,10 @@ pub fn worktrees(text: &str) -> Vec<Tree> {
     trees
 }
 
-/// The most of a complaint that is kept, in characters.
+/// The most characters of an error message that are kept.
 const COMPLAINT_CHARS: usize = 300;
 
-/// The line that tells most of what went wrong.
+/// The line that best says what went wrong.
 pub fn complaint(text: &str) -> String {
     let marked = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
     let any = |line: &&str| !line.trim().is_empty();
@@ -144,7 +146,7 @@ pub fn complaint(text: &str) -> String {
     start(plain(line.unwrap_or("git said nothing")), COMPLAINT_CHARS).to_owned()
 }
 
-/// A line without the words for "here comes an error".
+/// A line without a prefix such as `fatal: `.
 pub fn plain(line: &str) -> &str {
     let mut line = line.trim();
     for prefix in ["remote: ", "fatal: ", "error: ", "ERROR: "] {
@@ -153,7 +155,7 @@ pub fn plain(line: &str) -> &str {
     line
 }
 
-/// The untracked files that stood in git's way, as it lists them.
+/// The untracked files that would have been overwritten, as git lists them.
 pub fn in_the_way(text: &str) -> Vec<String> {
     let start = "untracked working tree files would be";
     let mut lines = text.lines().skip_while(|line| !line.contains(start)).skip(1);

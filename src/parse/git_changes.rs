@@ -1,11 +1,12 @@
-//! What `git status` says differs from the commit, path by path: in bytes, because the name of a file need be no
-//! text.
+//! Reads from `git status` what differs from the commit, path by path: in bytes, because a file
+//! name need not be valid text.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// A path that differs from the commit. One may come twice: gone from the index, and there again.
+/// A path that differs from the commit. One path may appear twice: deleted from the index, and
+/// present again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
@@ -17,13 +18,13 @@ pub struct FileChange {
 pub enum FileChangeKind {
     /// It is in the working tree.
     There,
-    /// It was tracked, and is in the working tree no more.
+    /// It was tracked and is no longer in the working tree.
     Gone,
-    /// A repository of its own, which nobody added.
+    /// A separate repository that was not added.
     Repository,
-    /// A repository of its own that was added, and is not in the commit.
+    /// A separate repository that was added and is not in the commit.
     Added,
-    /// Two sides of a merge or the like.
+    /// An unresolved conflict, such as two sides of a merge.
     Unmerged,
 }
 
@@ -34,7 +35,8 @@ pub fn changes(text: &[u8]) -> Vec<FileChange> {
     text.split(|byte| *byte == 0).filter_map(change).collect()
 }
 
-/// Reads what the same with `--ignored=matching` says is ignored: "! path", of a folder with a slash after it.
+/// Reads the ignored paths from the same with `--ignored=matching`: "! path"; a folder ends with a
+/// slash.
 pub fn ignored(text: &[u8]) -> Vec<PathBuf> {
     let records = text.split(|byte| *byte == 0);
     let paths = records.filter_map(|record| record.strip_prefix(b"! "));
@@ -66,23 +68,23 @@ fn change(record: &[u8]) -> Option<FileChange> {
     Some(FileChange { path: OsString::from_vec(path.to_vec()).into(), kind })
 }
 
-/// What one side of a comparison says of a path: the index, or the newer commit.
+/// One side of a comparison, for one path: the index, or the newer commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
     pub path: Vec<u8>,
-    /// "mode id", in zeros where it has none.
+    /// "mode id"; zeros where the path does not exist.
     pub what: Vec<u8>,
 }
 
 impl IndexEntry {
-    /// As `git update-index -z --index-info` reads it.
+    /// The entry in the format of `git update-index -z --index-info`.
     pub fn line(&self) -> Vec<u8> {
         [&*self.what, b"\t", &self.path, b"\0"].concat()
     }
 }
 
-/// Reads `git diff-index` or `git diff-tree` with `--raw -z --no-renames --no-abbrev`: ":mode mode id id status" and
-/// the path, in turn.
+/// Reads `git diff-index` or `git diff-tree` with `--raw -z --no-renames --no-abbrev`: ":mode mode
+/// id id status" and the path, alternating.
 pub fn entries(text: &[u8]) -> Vec<IndexEntry> {
     let mut parts = text.split(|byte| *byte == 0);
     let mut entries = Vec::new();

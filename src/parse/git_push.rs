@@ -1,20 +1,21 @@
-//! What `git push --porcelain` printed, with what the remote and the transport said among it: what became
-//! of the branch, or why it did not get there. Where git gives no code, its words decide (`LC_ALL=C`).
+//! Reads what `git push --porcelain` printed, mixed with messages of the remote and the transport:
+//! the result for the branch, or why the push failed. Where git has no code, its wording decides
+//! (`LC_ALL=C`).
 
 use super::git::{complaint, plain};
 use crate::engine::git::GitTrouble;
 use crate::engine::text::start;
 
-/// The most of a cause that is kept, in characters.
+/// The most characters of a cause that are kept.
 const CAUSE_CHARS: usize = 300;
 
-/// Whether the remote had everything already; `None` where no line tells of a branch.
+/// Whether the remote already had everything; `None` if no line mentions a branch.
 pub fn was_up_to_date(text: &str) -> Option<bool> {
     let line = text.lines().find(|line| line.contains("\trefs/heads/"))?;
     Some(line.starts_with('='))
 }
 
-/// Why a push did not work, and what was said about it.
+/// Why a push failed, and the message about it.
 pub fn trouble(text: &str) -> (GitTrouble, String) {
     let (trouble, cause) = rejection(text).unwrap_or_else(|| transport(text));
     (trouble, start(&without_secrets(&cause), CAUSE_CHARS).to_owned())
@@ -39,14 +40,14 @@ fn rejection(text: &str) -> Option<(GitTrouble, String)> {
     Some((trouble, cause))
 }
 
-/// What the remote's hooks and rules said, less the words for "here comes an error".
+/// A message of the remote's hooks and rules, without its error prefix.
 fn of_the_remote(line: &str) -> Option<&str> {
     let said = plain(line.strip_prefix("remote: ")?);
     let is_counting = said.contains("objects:") || said.contains("deltas:");
     (!said.is_empty() && !is_counting).then_some(said)
 }
 
-/// No branch was told of: the remote was not reached, or did not let anybody in.
+/// No line mentions a branch: the remote was not reached, or refused access.
 fn transport(text: &str) -> (GitTrouble, String) {
     let kinds: [(GitTrouble, &[&str]); 3] = [
         (GitTrouble::Auth, &DENIED),
@@ -61,7 +62,7 @@ fn transport(text: &str) -> (GitTrouble, String) {
     (GitTrouble::Other, complaint(text))
 }
 
-/// In lower case: who asks is not known, or may not.
+/// In lower case: the user is unknown to the remote, or not allowed.
 const DENIED: [&str; 19] = [
     "permission denied",
     "permission to ",
@@ -84,7 +85,7 @@ const DENIED: [&str; 19] = [
     "support for password authentication was removed",
 ];
 
-/// There is nothing at the address.
+/// Nothing exists at the address.
 const ABSENT: [&str; 6] = [
     "does not appear to be a git repository",
     "repository not found",
@@ -94,7 +95,7 @@ const ABSENT: [&str; 6] = [
     "requested url returned error: 404",
 ];
 
-/// The way there is broken, or nobody answers.
+/// The connection failed, or nobody answers.
 const UNREACHED: [&str; 17] = [
     "could not resolve host",
     "failed to connect",
@@ -120,7 +121,7 @@ fn contains_any(line: &str, words: &[&str]) -> bool {
     words.iter().any(|words| line.contains(words))
 }
 
-/// An address may hold a password: who asks is left out of every one.
+/// An address may contain a password: the user part of every address is left out.
 fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -137,7 +138,7 @@ fn without_secrets(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What git 2.47 and OpenSSH 9.2 printed, and the hosts' own pages for their words.
+    /// Output of git 2.47 and OpenSSH 9.2, and the wording of hosts from their own pages.
     const TABLE: &[(&str, GitTrouble, &str)] = &[
         (
             "error: failed to push some refs to 'file:///r.git'\nhint: Updates were rejected because the remote contains work that you do not\nTo file:///r.git\n!\trefs/heads/main:refs/heads/main\t[rejected] (fetch first)\nDone\n",

@@ -1,10 +1,11 @@
-//! The words after `/crew:handoff`: `[type] DESCRIPTION`.
+//! Splits the words after `/crew:handoff`: `[type] DESCRIPTION`. It refuses nothing: without a type
+//! the type is `task`.
 
-/// Types that need no quotes behind them.
+/// The types that are recognized without quotes after them.
 const KINDS: [&str; 5] = ["task", "phase", "review", "session", "blocked"];
 
-/// The type and the description. A known type, or any plain word in front of a quoted description, is the
-/// type; else it is `task`.
+/// The type and the description. A known type, or any plain word before a quoted description, is
+/// the type; otherwise it is `task`.
 pub fn split(raw: &str) -> (&str, &str) {
     let raw = raw.trim();
     let (kind, told) = match raw.split_once(char::is_whitespace) {
@@ -17,7 +18,7 @@ pub fn split(raw: &str) -> (&str, &str) {
     (kind, quoted.unwrap_or(told).trim())
 }
 
-/// A type is a plain short word, because it becomes part of a file's name.
+/// A type is a short plain word, because it becomes part of a file name.
 pub fn is_kind(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     (1..=32).contains(&word.len()) && word.bytes().all(plain)

@@ -1,5 +1,6 @@
-//! Git's ignore rules, read from their texts. The rules of a folder go before those above it, and all of them
-//! before those of no folder; the last that matches decides. A line that is no rule is passed over, as git does.
+//! git's ignore rules, read from their texts. The rules of a folder override those of its parents,
+//! and all of them override those of no folder; the last match decides. A line that is not a rule
+//! is skipped, as in git.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::engine::boundary::protect::IgnoreRules;
 
-/// Rules to be asked.
+/// Parsed rules.
 #[derive(Debug)]
 pub struct Ignore {
     everywhere: Vec<Gitignore>,
@@ -15,7 +16,7 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// Reads rules.
+    /// Parses rules.
     pub fn read(rules: &IgnoreRules) -> Self {
         let folders = rules.folders.iter().map(|(folder, text)| (folder.clone(), file(text)));
         let everywhere = rules.everywhere.iter().map(|text| file(text));
@@ -27,8 +28,8 @@ impl Ignore {
         self.folders.insert(folder.to_owned(), file(text));
     }
 
-    /// Whether a path from the root is ignored. Nothing in an ignored folder can be taken out of it again, so
-    /// whoever walks does not enter one.
+    /// Whether a path from the root is ignored. Nothing inside an ignored folder can be
+    /// re-included, so a walk does not enter one.
     pub fn ignores(&self, path: &str, is_folder: bool) -> bool {
         let above = path.rmatch_indices('/').map(|(at, _)| (&path[..at], &path[at + 1..]));
         let above = above.chain([("", path)]);

@@ -1,6 +1,6 @@
-//! Readers of foreign text: the client's hook payloads and transcripts, git's porcelain, the system's
-//! process tables, the raw words after a command. Text in, values out: no reader here touches a file,
-//! and none panics on junk; what was not understood is absent or an error.
+//! Readers of foreign text: git's porcelain, the system's process tables, settings files, the raw
+//! words after a command. Text in, values out: no reader here touches a file, and none panics on
+//! junk. What was not understood is absent or an error.
 
 pub mod amounts;
 pub mod api_error;

@@ -1,4 +1,5 @@
-//! Which program a shell did not find, from its own words. It is a hint for a person: nothing is believed for it.
+//! Which program a shell did not find, from the shell's message. It is a hint for a person; no
+//! decision depends on it.
 
 /// The name in the last line by which a shell says so, such as `sh: 1: foo: not found`,
 /// `bash: line 1: foo: command not found` or `zsh:1: command not found: foo`.

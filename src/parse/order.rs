@@ -1,10 +1,10 @@
-//! The one line of the `cancel` and `pause` files: `<time> <user|agent> <reason>`. Frozen for ever, so
-//! that any version of crew can write it and every one must honour it.
+//! The one line of the `cancel` and `pause` files: `<time> <user|agent> <reason>`. The format never
+//! changes, so that any version of crew can write it and every version must obey it.
 
 use crate::engine::text::start;
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// An order as its file holds it.
+/// A request as its file holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLine {
     pub by: String,
@@ -19,7 +19,8 @@ pub fn write(at: DateTime<Utc>, by: &str, reason: Option<&str>) -> String {
     format!("{}\n", line.trim_end())
 }
 
-/// Reads the line. The file's being there is the order: junk is an order by the user with no reason.
+/// Reads the line. The file's existence is the request: junk is a request by the user without a
+/// reason.
 pub fn read(text: &str) -> RequestLine {
     let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
     let _time = words.next();

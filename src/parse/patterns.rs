@@ -1,6 +1,7 @@
-//! Every regular expression that foreign text is read with. Classes are those of ASCII (`-u`): the tables of Unicode
-//! would be set up in memory at the start of every hook. One that does not compile is a fault of this list and
-//! ends the program: read as "no match" it would be noticed by nobody. `tests/words.rs` matches each.
+//! Every regular expression for foreign text. Character classes are ASCII (`-u`): the Unicode
+//! tables would be built in memory at the start of every hook. A pattern that does not compile is
+//! an error in this list and ends the program: nobody would notice it as "no match".
+//! `tests/words.rs` matches each.
 
 use std::sync::LazyLock;
 
@@ -11,8 +12,8 @@ type Pattern = LazyLock<Regex>;
 /// Seconds since 1970, as in `…|1795000000`.
 pub static RESET_SECONDS: Pattern = LazyLock::new(|| constant(r"(?-u)\|(\d{10})\b"));
 
-/// "resets 3:45pm", "resets Mon 12:00am", "resets at 15:00": weekday, hour, minute, half of the day. A clock written
-/// for a person's language has a narrow space of its own before that half.
+/// "resets 3:45pm", "resets Mon 12:00am", "resets at 15:00": weekday, hour, minute, half of the
+/// day. A clock written for a person's language has a narrow space before that half.
 pub static RESET_CLOCK: Pattern = LazyLock::new(|| {
     constant(
         r"(?i-u)\b(?:resets?|try again at)\s+(?:at\s+)?(?:(mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?(?:\s|(?u-i:[\x{a0}\x{202f}]))*([ap]m)?\b",
@@ -26,18 +27,20 @@ pub static RESET_WAIT: Pattern = LazyLock::new(|| {
     )
 });
 
-/// What a program that has no event for it says of a limit or an overload of the model's service.
+/// How a program without events reports a limit or an overload of the model's service.
 pub static SERVICE_LIMIT: Pattern = LazyLock::new(|| {
     constant(
         r"(?i-u)\brate[ _-]limit(?:s|ed|ing)?[ _-](?:exceeded|reached|hit|error)|\b(?:hit|reached|exceeded) (?:\w+ ){0,4}rate[ -]limits?\b|\brate[ -]limited\b|\btoo many requests\b|\b(?:http|status|error|code)(?:[ _]?code)?(?u-i:[^A-Za-z0-9_]){0,3}(?:429|529)\b|\busage limit\b|\binsufficient_quota\b|\b(?:api|request|token|daily|your|current|requests|tokens) quota\b|^(?u-i:[^A-Za-z0-9_])*quota exceeded|\bresource[ _]exhausted\b|\boverloaded_error\b|\b(?:api|servers?|services?|models?)(?: \w+){0,3} overloaded\b|\b(?:error|529)(?u-i:[^A-Za-z0-9_]){1,3}overloaded\b",
     )
 });
 
-/// What looks like the client's own element inside a paste, with the backslash it puts there (2.1.330).
+/// Text in a paste that looks like the client's own element, with the backslash that the client
+/// adds (2.1.330).
 pub static PASTED_ELEMENT: Pattern =
     LazyLock::new(|| constant(r"(?i-u)<\\(\s*/?\s*pasted_content)"));
 
-/// A justfile's recipe `test`. One whose parameters have no default cannot be run without arguments.
+/// A justfile's recipe `test`. A recipe whose parameters have no default cannot run without
+/// arguments.
 pub static JUST_TEST: Pattern = LazyLock::new(|| {
     constant(
         r#"(?m-u)^@?test(\s+[*$]*\w+=("(?u:[^"\n])*"|'(?u:[^'\n])*'|\w+)|\s+\*\$?\w+)*\s*:((?u:[^=])|$)"#,
@@ -51,7 +54,7 @@ pub static MAKE_RULE: Pattern =
 /// The table of a Cargo workspace.
 pub static CARGO_WORKSPACE: Pattern = LazyLock::new(|| constant(r"(?m)^\[workspace[\].]"));
 
-/// pytest, named as a word of its own.
+/// `pytest` as a separate word.
 pub static PYTEST: Pattern = LazyLock::new(|| constant(r"(?-u)\bpytest\b"));
 
 fn constant(pattern: &str) -> Regex {

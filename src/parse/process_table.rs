@@ -1,20 +1,22 @@
-//! What the system says about a process: who started it, its session, and when it started.
+//! Reads what the system reports about a process: its parent, its session, and when it started. It
+//! does not interpret a start time.
 
 /// One process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessRow {
     pub parent: i32,
     pub session: i32,
-    /// It is over and only waits to be reaped. Linux alone says so.
+    /// It has ended and only waits to be reaped. Only Linux reports this.
     pub has_ended: bool,
-    /// It has a controlling terminal. Linux alone says so.
+    /// It has a controlling terminal. Only Linux reports this.
     pub has_terminal: bool,
-    /// When it started: on Linux clock ticks since boot, elsewhere a date. Compared, not understood.
+    /// When it started: clock ticks since boot on Linux, elsewhere a date. It is compared, not
+    /// interpreted.
     pub started: String,
 }
 
-/// Linux: the text of `/proc/<pid>/stat`. The name in the second field may hold anything, blanks and
-/// parentheses too, so the fields are counted from its last parenthesis.
+/// Linux: the text of `/proc/<pid>/stat`. The name in the second field may contain anything, also
+/// blanks and parentheses, so the fields are counted from the last closing parenthesis.
 pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     let (_, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -27,7 +29,7 @@ pub fn proc_stat(text: &str) -> Option<ProcessRow> {
     })
 }
 
-/// Elsewhere: the output of `ps -o ppid=,sess=,lstart= -p PID`.
+/// Other systems: the output of `ps -o ppid=,sess=,lstart= -p PID`.
 #[cfg(any(test, not(target_os = "linux")))]
 pub fn ps(text: &str) -> Option<ProcessRow> {
     let mut words = text.split_whitespace();

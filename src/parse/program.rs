@@ -1,16 +1,17 @@
-//! Which program a command of `sh -c` begins with, as far as its first words say so beyond doubt. What is not
-//! understood names nothing: a start that is refused for a guess would be worse than a check that fails.
+//! The program that a command of `sh -c` starts with, if its first words leave no doubt. If they
+//! do, it names nothing: refusing a start because of a guess would be worse than a check that
+//! fails.
 
-/// What a command begins with.
+/// What a command starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgramNames<'run> {
     /// A bare name, looked for on `PATH`.
     pub program: Option<&'run str>,
-    /// A file: the program, or the script that a well-known interpreter is given.
+    /// A file: the program, or the script passed to a well-known interpreter.
     pub file: Option<&'run str>,
 }
 
-/// What a shell does itself, and the words of its language.
+/// Shell builtins and keywords.
 const OF_THE_SHELL: &str = ". : alias bg bind break builtin caller case cd command compgen complete continue \
     coproc declare dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for \
     function getopts hash help history if in jobs kill let local logout mapfile popd printf pushd pwd read \
@@ -20,8 +21,8 @@ const OF_THE_SHELL: &str = ". : alias bg bind break builtin caller case cd comma
 const INTERPRETERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "ruby", "perl"];
 
-/// Reads the beginning of a command. Quotes, variables, lists and pipes can make anything of what they touch,
-/// so one of them anywhere is not understood.
+/// Reads the beginning of a command. Quotes, variables, lists and pipes can change any word, so a
+/// command that contains one is not understood.
 pub fn named(run: &str) -> Option<ProgramNames<'_>> {
     let is_plain = |letter: char| letter.is_alphanumeric() || " \t-_./+:,@=".contains(letter);
     let mut words = run.split([' ', '\t']).filter(|word| !word.is_empty());

@@ -1,6 +1,6 @@
-//! Which command tests a project, from the files in its folder: the project's own recipe named `test`
-//! where it has one, else the usual command of each language found there. It only names commands that
-//! the files say exist; it runs nothing.
+//! Finds the command that tests a project, from the files in its folder: the project's own recipe
+//! named `test` if there is one, else the usual command of each language found there. It only names
+//! commands that the files prove to exist; it runs nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::patterns::{CARGO_WORKSPACE, JUST_TEST, MAKE_RULE, PYTEST};
 
-/// The files whose text is looked at.
+/// The files whose text is read.
 pub const READ: [&str; 14] = [
     "justfile",
     "Justfile",
@@ -25,7 +25,7 @@ pub const READ: [&str; 14] = [
     "requirements.txt",
     "requirements-dev.txt",
 ];
-/// The files that only have to be there.
+/// The files whose existence is enough.
 pub const LOOKED_FOR: [&str; 11] = [
     "pnpm-lock.yaml",
     "bun.lock",
@@ -44,21 +44,21 @@ pub const LOOKED_FOR: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
     pub run: String,
-    /// The file that says so.
+    /// The file it was found in.
     pub because: &'static str,
 }
 
-/// What was found.
+/// The result of the detection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detection {
     /// The checks to use.
     pub checks: Vec<Detected>,
-    /// Those that a recipe of the project's own most likely runs already.
+    /// Commands that a recipe of the project most likely runs already.
     pub others: Vec<Detected>,
 }
 
-/// Names the commands. `files` holds the text of each file of `READ` that is there, and an empty text
-/// for each of `LOOKED_FOR`.
+/// Finds the commands. `files` holds the text of each existing file of `READ`, and an empty text
+/// for each existing file of `LOOKED_FOR`.
 pub fn detect(files: &BTreeMap<&'static str, String>) -> Detection {
     let languages: Vec<Detected> =
         [cargo(files), node(files), python(files), go(files)].into_iter().flatten().collect();
@@ -97,7 +97,7 @@ fn make(files: &BTreeMap<&'static str, String>, target: &str) -> Option<Detected
 
 fn cargo(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     let text = files.get("Cargo.toml")?;
-    // With a package at the root, a plain `cargo test` would test only that one.
+    // If the root is a package, a plain `cargo test` would test only that package.
     let whole = CARGO_WORKSPACE.is_match(text);
     Some(found(if whole { "cargo test --workspace" } else { "cargo test" }, "Cargo.toml"))
 }
@@ -105,7 +105,7 @@ fn cargo(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
 fn node(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
-    // What `npm init` writes.
+    // The placeholder that `npm init` writes.
     if script.trim().is_empty() || script.contains("no test specified") {
         return None;
     }

@@ -1,15 +1,16 @@
-//! When a limit of the model's service is over, from the words the client shows: it names a time of the
-//! user's own clock and no date, or seconds since 1970. A time that cannot be read is no time.
+//! When a limit of the model's service ends, from the words that the client shows: they name a time
+//! on the user's clock without a date, or seconds since 1970. It refuses a time that cannot be
+//! read.
 
 use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveTime, TimeDelta, Utc, Weekday};
 
 use super::patterns::{RESET_CLOCK, RESET_SECONDS, RESET_WAIT};
 
-/// The furthest reset that is believed: a week's limit ends within eight days.
+/// The furthest reset that is believed: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
 
-/// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000"; `now` is on the
-/// user's own clock.
+/// Reads "resets 3:45pm", "try again at 15:00", "retry after 30 s" or "…|1795000000". `now` is on
+/// the user's clock.
 pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     since_1970(message)
         .or_else(|| by_the_clock(message, now))
@@ -17,7 +18,7 @@ pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>>
         .filter(|at| is_believed(*at, now))
 }
 
-/// Whether a limit can be over then.
+/// Whether a limit can plausibly end then.
 pub fn is_believed(at: DateTime<Utc>, now: DateTime<FixedOffset>) -> bool {
     let now = now.with_timezone(&Utc);
     now.checked_add_days(Days::new(DAYS_MAX)).is_some_and(|latest| at <= latest)
@@ -68,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_reset_is_the_next_such_time_on_the_users_clock() {
-        // A Saturday, 22:15 in a zone an hour east of Greenwich.
+        // A Saturday, 22:15, one hour east of Greenwich.
         let now = DateTime::parse_from_rfc3339("2026-11-21T22:15:00+01:00").unwrap();
         let table = [
             ("You've hit your session limit · resets 11:45pm", Some("2026-11-21T22:45:00Z")),

@@ -1,5 +1,6 @@
-//! What a program without events says of the model's service: only the end of its standard error, and only when
-//! it failed. What it prints on standard output is its work, and a package of that name is none.
+//! What a program without events reports about the model's service. Only the end of its standard
+//! error is read, and only when it failed. Standard output is ignored, because it is the program's
+//! work.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -7,20 +8,20 @@ use super::api_error::classify;
 use super::patterns::SERVICE_LIMIT;
 use crate::engine::boundary::facts::ApiError;
 
-/// How many lines at the end of standard error are looked at.
+/// How many lines at the end of standard error are read.
 const LINES: usize = 5;
 
-/// The service's failure that the end of `errors` tells of; `now` is on the user's clock, by which it names a
-/// reset.
+/// The service's failure reported at the end of `errors`. `now` is on the user's clock, because the
+/// report names a reset on it.
 pub fn limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
     let lines: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     let told = last.iter().rposition(|line| SERVICE_LIMIT.is_match(line) && !is_of_code(line))?;
-    // The reset may stand in a line of its own, after the limit.
+    // The reset may be on a separate line after the limit.
     Some(classify("rate_limit", &last[told..].join(" "), now))
 }
 
-/// Whether a compiler or a test names a place or a failure of its own: `src/a.cc:3:7: …`, `FAILED …`.
+/// Whether a line is a message of a compiler or a test: `src/a.cc:3:7: …`, `FAILED …`.
 fn is_of_code(line: &str) -> bool {
     let place = line.split_whitespace().next().and_then(|word| word.split(':').nth(1));
     let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,9 +1,9 @@
-//! What a person wrote, said back to them: shortened and made harmless, or compared with the names that
-//! exist to guess which one was meant.
+//! Repeats what a person wrote in a message, shortened and without control characters, or compares
+//! it with existing names to guess which one was meant.
 
 use crate::engine::text::start;
 
-/// The longest piece of what was written that a message repeats, in characters.
+/// The most characters of what was written that a message repeats.
 const MAX_SHOWN_CHARACTERS: usize = 40;
 
 /// What was written, on one line and short.
@@ -18,11 +18,11 @@ pub fn shown(written: &str) -> String {
     shown
 }
 
-/// The name that was probably meant: one has the other in it, or they are a few letters apart. Case,
-/// leading hyphens and the choice between `-` and `_` make no difference.
+/// The name that was probably meant: one contains the other, or they differ by a few letters. Case,
+/// leading hyphens and the choice between `-` and `_` do not matter.
 pub fn nearest<'name>(written: &str, names: &[&'name str]) -> Option<&'name str> {
     let written = plain(written);
-    // No name is this long, and a distance costs the product of both lengths.
+    // No name is this long, and computing a distance takes the product of both lengths.
     if !(3..=40).contains(&written.len()) {
         return None;
     }

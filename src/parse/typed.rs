@@ -1,6 +1,7 @@
-//! What a person types to crew in the middle of the agent's work, as a message that is nothing else.
+//! Messages that a person types to crew while the agent works. Only a message that consists of
+//! nothing else counts.
 
-/// A message that is crew's to obey.
+/// A message for crew to obey.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
     Pause,
@@ -8,7 +9,7 @@ pub enum Typed {
     Cancel { reason: Option<String> },
 }
 
-/// Reads a message; `None` for everything that is the agent's to read.
+/// Reads a message; `None` for everything that is meant for the agent.
 pub fn typed(message: &str) -> Option<Typed> {
     let message = message.trim();
     if message.lines().count() != 1 {

@@ -1,8 +1,9 @@
-//! A whole prompt of one fresh process: who it is, the phases, what crew saw, how to finish. A prompt goes by
-//! standard input and has no limit of length: what a person wrote is in it byte for byte.
+//! Builds the whole prompt of one fresh process: who it is, the phases, what crew saw, how to
+//! finish. A prompt is passed on standard input and has no length limit: it contains what a person
+//! wrote, byte for byte.
 //!
-//! As in a session, nothing that crew writes satisfies the grammar of a claim, and a sentence of crew's own
-//! comes last.
+//! As in a session, nothing that crew writes satisfies the grammar of a claim, and the last
+//! sentence is crew's own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,15 +17,15 @@ use crate::engine::record::Loop;
 use crate::engine::text::{clean, clip};
 use crate::engine::words::prompt::{PromptReader, ahead, rules, seen};
 
-/// The most UTF-16 units of what crew saw: room for the tails of every check that is shown.
+/// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;
-/// A check's command is shown cut at this many characters.
+/// A check's command is cut after this many characters.
 const COMMAND_CHARS_MAX: usize = 160;
 
-/// Puts the prompt of the loop's next iteration together.
+/// Builds the prompt of the loop's next iteration.
 ///
 /// # Errors
-/// When a template cannot be filled in, with its name: crew's own and checked ones can.
+/// When a template cannot be filled in; the error has its name. crew's own and checked ones can be.
 pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result<String, String> {
     let data = values(subject, known, parts.wanted());
     let mut text = preamble(subject, parts);
@@ -70,7 +71,7 @@ fn fill(piece: &PromptPiece, data: &BTreeMap<&'static str, Value>) -> Result<Str
     })
 }
 
-/// Leaves an empty line after what is there.
+/// Adds an empty line unless the text is empty.
 fn separate(text: &mut String) {
     if !text.is_empty() {
         text.push_str(if text.ends_with('\n') { "\n" } else { "\n\n" });
@@ -101,7 +102,7 @@ fn preamble(subject: &Loop, parts: &Parts) -> String {
     )
 }
 
-/// Where crew commits or pushes, the agent must not move it elsewhere.
+/// Where crew commits or pushes, the agent must not switch branches.
 fn branch(subject: &Loop) -> String {
     let steps = subject.contract.run.as_ref().map(|run| &run.git);
     let Some(steps) = steps.filter(|it| it.commit || it.push || it.rebase.is_some()) else {
@@ -138,7 +139,7 @@ fn evidence(subject: &Loop, known: &PromptInputs<'_>) -> String {
     text
 }
 
-/// What the checks said before the first iteration; empty where none was run.
+/// The results of the checks before the first iteration; empty if none ran.
 fn before_the_first(subject: &Loop) -> String {
     let mut text = String::new();
     for (run, memory) in &subject.state.checks {

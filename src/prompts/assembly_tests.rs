@@ -18,7 +18,7 @@ use crate::prompts::procedures;
 use crate::prompts::source::Files;
 use crate::prompts::values::{HandoffPage, VALUE_BYTES_MAX};
 
-/// One file, whatever it is called.
+/// Every path has the same file.
 struct Only<'text>(&'text str);
 
 impl Files for Only<'_> {

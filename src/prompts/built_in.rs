@@ -1,10 +1,11 @@
-//! crew's own templates, compiled in: `NAME` for a recipe, `{{> crew/NAME.hbs}}` for another template.
+//! crew's own templates, compiled in: a recipe uses `NAME`, another template `{{> crew/NAME.hbs}}`.
+//! It reads no file.
 
 use crate::parse::spelling::nearest;
 
 macro_rules! templates {
     ($($name:literal),+ $(,)?) => {
-        /// Each one's name and text.
+        /// The name and text of each template.
         const TEMPLATES: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("fragments/", $name, ".hbs")))),+];
     };
@@ -37,10 +38,10 @@ templates![
     "tree",
 ];
 
-/// The text of the template of that name.
+/// The text of the template with this name.
 ///
 /// # Errors
-/// When there is none, with the one that was probably meant.
+/// When it does not exist; the error suggests the name that was probably meant.
 pub fn template(name: &str) -> Result<&'static str, String> {
     let found = TEMPLATES.iter().find(|(own, _)| *own == name);
     found.map(|(_, text)| *text).ok_or_else(|| {
@@ -51,7 +52,7 @@ pub fn template(name: &str) -> Result<&'static str, String> {
     })
 }
 
-/// The names of all of them.
+/// The names of all templates.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TEMPLATES.iter().map(|(name, _)| *name)
 }

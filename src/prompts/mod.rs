@@ -1,8 +1,10 @@
-//! The procedures and templates compiled into crew, and their filling in. Pure: a template and its values in,
-//! text out. Nothing a value holds is ever expanded again, and what a person wrote comes through byte for byte.
+//! The procedures and templates compiled into crew, and how they are filled in. Pure: a template
+//! and its values in, text out. A value is never expanded again, and what a person wrote is kept
+//! byte for byte.
 //!
-//! A prompt is made in three steps, so that nothing costly is looked at in vain: [`parts::read`] reads and
-//! checks the fragments, [`parts::Parts::wanted`] names the values they use, [`assembly::prompt`] fills them in.
+//! A prompt is made in three steps, so that nothing costly is computed needlessly: [`parts::read`]
+//! reads and checks the fragments, [`parts::Parts::wanted`] names the values they use,
+//! [`assembly::prompt`] fills them in.
 
 pub mod assembly;
 pub mod built_in;

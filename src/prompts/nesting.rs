@@ -1,17 +1,18 @@
-//! How deep a template is nested, found before it is parsed: a parser that follows a file of a hundred
-//! thousand open blocks would run out of stack.
+//! Measures how deep a template is nested before it is parsed, and refuses one that is too deep: on
+//! a file of a hundred thousand open blocks the parser would overflow its stack.
 
-/// The most blocks in each other, every `else if` counted as one, and the most parentheses in each other.
+/// The deepest nesting of blocks, where every `else if` counts as one, and of parentheses.
 const DEPTH_MAX: usize = 64;
 
-/// Finds what is nested too deep. Counts tags where they stand, so it may count one that is escaped.
+/// Refuses what is nested too deep. It counts tags in the raw text, so it may count an escaped one.
 pub fn check(text: &str) -> Result<(), String> {
     let mut blocks: Vec<usize> = Vec::new();
     let mut depth = 0;
     let mut rest = text;
     while let Some(start) = rest.find("{{") {
         rest = rest[start..].trim_start_matches('{').trim_start_matches('~');
-        // To the next tag: where this one ends is for the parser to say, and text rarely opens more than it closes.
+        // Up to the next tag: only the parser knows where this one ends, and text rarely opens more
+        // than it closes.
         let inner = rest.split("{{").next().unwrap_or_default();
         match rest.as_bytes().first() {
             Some(b'#') => {

@@ -1,4 +1,5 @@
-//! The procedures: named recipes for `crew run`. The built-in ones, and how any of them is listed.
+//! The procedures: named recipes for `crew run`. It holds the built-in ones, and how any of them is
+//! listed; it reads no file.
 
 use std::fmt::Write as _;
 
@@ -11,16 +12,16 @@ use crate::parse::spelling::nearest;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Procedure {
     pub name: String,
-    /// One line: what it does.
+    /// What it does, in one line.
     pub about: String,
     pub recipe: Recipe,
-    /// The limit of iterations unless another is given; `None` for the loop's own.
+    /// The iteration limit unless another is given; `None` for the loop's own.
     pub iterations: Option<u32>,
-    /// Whether a claim can complete it. One that cannot is over, and complete, at its limit.
+    /// Whether a claim can complete it. One without claims ends at its limit and is then complete.
     pub claims: bool,
 }
 
-/// Name, what it does, iterations, and whether a claim can complete it.
+/// Name, description, iterations, and whether a claim can complete it.
 const BUILT_IN: [(&str, &str, u32, bool); 5] = [
     ("build", "take the next task of the plan, build it whole, run the checks", 5, true),
     ("plan", "compare what is wanted with what is there and write PLAN.md; no code", 5, true),
@@ -29,7 +30,7 @@ const BUILT_IN: [(&str, &str, u32, bool); 5] = [
     ("bootstrap", "learn how the project works and write AGENTS.md", 1, false),
 ];
 
-/// The built-in procedure of that name.
+/// The built-in procedure with this name.
 pub fn find(name: &str) -> Option<Procedure> {
     let (name, about, iterations, claims) =
         *BUILT_IN.iter().find(|(built_in, ..)| *built_in == name)?;
@@ -49,19 +50,19 @@ pub fn find(name: &str) -> Option<Procedure> {
     })
 }
 
-/// The names of the built-in procedures, in the order in which they are shown.
+/// The names of the built-in procedures, in display order.
 pub fn names() -> [&'static str; 5] {
     BUILT_IN.map(|(name, ..)| name)
 }
 
-/// The procedure that a word was probably meant for, among the built-in ones and `own`.
+/// The procedure that was probably meant by a word, among the built-in ones and `own`.
 pub fn meant(word: &str, own: &[Procedure]) -> Option<String> {
     let names: Vec<&str> =
         own.iter().map(|procedure| procedure.name.as_str()).chain(names()).collect();
     nearest(word, &names).map(str::to_owned)
 }
 
-/// The page of `crew run --list`. A procedure of `own` takes the place of a built-in one of its name.
+/// The page of `crew run --list`. A procedure of `own` replaces the built-in one with its name.
 pub fn list(own: &[Procedure]) -> String {
     let built_in = names().into_iter().filter_map(find);
     let built_in = built_in.filter(|one| own.iter().all(|other| other.name != one.name));
@@ -82,7 +83,7 @@ fn iterations(procedure: &Procedure) -> String {
     }
 }
 
-/// The page of `crew run --list NAME`: what it is, when it ends, and its phases as they are before they are
+/// The page of `crew run --list NAME`: what it is, when it ends, and its phases before they are
 /// filled in.
 pub fn page(procedure: &Procedure) -> String {
     let end = if procedure.claims {

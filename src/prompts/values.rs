@@ -1,5 +1,5 @@
-//! The values of a template's variables, from the loop and from what was looked at for it. Each text is
-//! bounded and otherwise left as it is; only the task is given whole.
+//! The values of a template's variables, from the loop and from what was read for it. Each text is
+//! bounded and otherwise unchanged; only the task is always whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,24 +13,24 @@ use crate::engine::journal::account::Account;
 use crate::engine::record::Loop;
 use crate::engine::text::{clip, start_bytes};
 
-/// The most of one value, in bytes.
+/// The most bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
-/// A command is shown cut at this many characters where it stands in a line of its own.
+/// A command is cut after this many characters where it has a separate line.
 const COMMAND_CHARS_MAX: usize = 200;
 
-/// What is known beside the loop itself. An absent value was not looked at, or is not there.
+/// The inputs in addition to the loop itself. An absent value was not read, or does not exist.
 #[derive(Debug, Clone, Default)]
 pub struct PromptInputs<'a> {
-    /// What the last iterations came to, the oldest first.
+    /// The results of the last iterations, oldest first.
     pub accounts: &'a [Account],
-    /// The page of whoever had the loop before: only for the first prompt of a new owner.
+    /// The page of the loop's previous owner, only for the first prompt of a new owner.
     pub handoff: Option<HandoffPage<'a>>,
     pub git_status: Option<&'a str>,
     pub git_diff: Option<&'a str>,
     pub git_log: Option<&'a str>,
 }
 
-/// A handoff's page.
+/// The page of a handoff.
 #[derive(Debug, Clone, Copy)]
 pub struct HandoffPage<'a> {
     pub path: &'a Path,
@@ -82,13 +82,14 @@ fn list(items: &[String]) -> Value {
     Value::Array(items.iter().map(|item| bounded(item).into()).collect())
 }
 
-/// At most [`VALUE_BYTES_MAX`] of the beginning of `text`, with a line that says how much was left out.
+/// At most [`VALUE_BYTES_MAX`] from the beginning of `text`, with a line that says how much was
+/// left out.
 pub fn bounded(text: &str) -> String {
     if text.len() <= VALUE_BYTES_MAX {
         return text.to_owned();
     }
     let head = start_bytes(text, VALUE_BYTES_MAX);
-    // Whole lines, unless the last one takes up most of it.
+    // Whole lines, unless that would drop about half of the text.
     let head = match head.rsplit_once('\n') {
         Some((lines, _)) if lines.len() > VALUE_BYTES_MAX / 2 => lines,
         _ => head,
@@ -97,7 +98,7 @@ pub fn bounded(text: &str) -> String {
     format!("{head}\n[crew left out the other {more} bytes of {}]", text.len())
 }
 
-/// What the user said since the last prompt: told at the last boundary, and since.
+/// What the user said since the last prompt: passed at the last boundary, and later.
 pub fn words(subject: &Loop) -> Vec<String> {
     let told = subject.state.evidence.iter().flat_map(|last| &last.words);
     told.chain(&subject.state.words).cloned().collect()
@@ -110,7 +111,7 @@ pub fn progress(accounts: &[Account]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The checks that did not pass when they last ran, each command once.
+/// The checks that did not pass in their last run, each command once.
 pub fn failing(subject: &Loop) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     for check in &subject.contract.checks {
@@ -123,7 +124,7 @@ pub fn failing(subject: &Loop) -> Vec<String> {
     commands
 }
 
-/// Each check with its role and how it last ended, one a line.
+/// Each check with its role and its last result, one per line.
 pub fn checks(subject: &Loop) -> String {
     let mut text = String::new();
     for check in &subject.contract.checks {

@@ -1,10 +1,11 @@
-//! The variables of a template: the one table that is looked names up in, suggested from, and shown.
+//! The variables of a template: the one table for lookups, suggestions and display. A name that is
+//! not in it is refused.
 
 use std::fmt::Write as _;
 
 use crate::parse::spelling::nearest;
 
-/// A value that a template may name.
+/// A value that a template may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PromptVariable {
     Task,
@@ -28,21 +29,21 @@ pub enum PromptVariable {
 /// How a variable can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableKind {
-    /// Inserted as it is; empty is false.
+    /// Inserted unchanged; an empty text is false.
     Text,
     /// 0 is false.
     Number,
     /// For `#if` and `#unless`.
     Truth,
-    /// For `#each`; empty is false.
+    /// For `#each`; an empty list is false.
     List,
 }
 
-/// What there is to say of a variable.
+/// The description of a variable.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning {
     pub variable: PromptVariable,
-    /// As a template writes it.
+    /// The name in a template.
     pub name: &'static str,
     pub kind: VariableKind,
     pub what: &'static str,
@@ -60,7 +61,7 @@ const fn number(variable: PromptVariable, name: &'static str, what: &'static str
     Meaning { variable, name, kind: VariableKind::Number, what }
 }
 
-/// Every variable, in the order in which they are shown.
+/// Every variable, in display order.
 pub const VARIABLES: [Meaning; 16] = [
     text(PromptVariable::Task, "task", "the task, byte for byte and whole"),
     text(PromptVariable::Procedure, "procedure", "the procedure's name; empty for a task"),
@@ -94,17 +95,17 @@ pub const VARIABLES: [Meaning; 16] = [
 ];
 
 impl PromptVariable {
-    /// What there is to say of it.
+    /// The variable's description.
     pub fn meaning(self) -> &'static Meaning {
-        // The table holds every variable: a test sees to it.
+        // A test ensures that the table has every variable.
         VARIABLES.iter().find(|meaning| meaning.variable == self).unwrap_or(&VARIABLES[0])
     }
 }
 
-/// The variable of that name.
+/// The variable with this name.
 ///
 /// # Errors
-/// When there is none, with the one that was probably meant.
+/// When it does not exist; the error suggests the name that was probably meant.
 pub fn named(name: &str) -> Result<&'static Meaning, String> {
     VARIABLES.iter().find(|meaning| meaning.name == name).ok_or_else(|| {
         let names = VARIABLES.map(|meaning| meaning.name);
@@ -115,7 +116,7 @@ pub fn named(name: &str) -> Result<&'static Meaning, String> {
     })
 }
 
-/// All of them with what they hold, one a line, for people.
+/// All variables with their contents, one per line, for people.
 pub fn table() -> String {
     VARIABLES.iter().fold(String::new(), |mut text, meaning| {
         let name = format!("{{{{{}}}}}", meaning.name);

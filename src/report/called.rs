@@ -1,10 +1,12 @@
-//! crew's commands for a terminal, where no `crew` is on `PATH`: called by the path of the program.
+//! Rewrites crew's commands in a text for a terminal where `crew` is not on `PATH`: they are called
+//! by the program's path. Other words are left alone.
 
-/// The commands that are named for a terminal.
+/// The commands that texts name for a terminal.
 const FOR_A_TERMINAL: [&str; 10] =
     ["cancel", "config", "doctor", "init", "pause", "resume", "set", "status", "tell", "trust"];
 
-/// A text with its commands as a terminal finds them. `keeps_quotes` leaves alone what is quoted.
+/// The text with each command as this terminal can call it. `keeps_quotes` leaves quoted commands
+/// unchanged.
 pub fn called(text: &str, program: &str, keeps_quotes: bool) -> String {
     FOR_A_TERMINAL.iter().fold(text.to_owned(), |text, verb| {
         let named = |before: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! The doctor's page, and the same as JSON.
+//! The doctor's page, for people and as JSON. It shows findings and makes none.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::json::SCHEMA;
 use crate::engine::doctor::{ClientCheck, DoctorFacts, Finding, Severity};
 use crate::engine::text::count;
 
-/// What was looked at, every finding with its fix, and the sum.
+/// What was checked, every finding with its fix, and a summary.
 pub fn page(facts: &DoctorFacts, findings: &[Finding]) -> String {
     let mut text = format!("crew {}\n", facts.version);
     for (name, value) in looked_at(facts) {
@@ -47,7 +47,7 @@ fn looked_at(facts: &DoctorFacts) -> [(&'static str, String); 3] {
     [("client", client), ("plugin", plugin), ("loops", facts.home.root.display().to_string())]
 }
 
-/// The same for programs.
+/// The page as JSON for programs.
 pub fn json(facts: &DoctorFacts, findings: &[Finding]) -> Value {
     let version = match &facts.client {
         ClientCheck::Present { version, .. } => Some(version.to_string()),

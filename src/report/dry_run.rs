@@ -1,16 +1,16 @@
-//! What `crew run --dry-run` shows: to whom the prompt would go, how big it is, and the prompt itself, byte
-//! for byte.
+//! The page of `crew run --dry-run`: who would get the prompt, its size, and the prompt itself,
+//! byte for byte.
 
 use super::words::grouped;
 use crate::engine::evidence::size::Size;
 use crate::engine::record::Loop;
 use crate::engine::text::clip;
 
-/// The most of a task that its line shows, in characters.
+/// The most characters of a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
 
-/// The whole page. `arguments` are those the agent would be started with; one that is the prompt itself is
-/// shown as `PROMPT`.
+/// The whole page. `arguments` are those the agent would be started with; an argument that is the
+/// prompt itself is shown as `PROMPT`.
 pub fn page(
     subject: &Loop,
     program: &str,
@@ -36,7 +36,7 @@ pub fn page(
     )
 }
 
-/// The command line, as a shell would take it.
+/// The command line, quoted for a shell.
 fn command(program: &str, arguments: &[String], prompt: &str) -> String {
     let mut words = vec![quoted(program)];
     for argument in arguments {

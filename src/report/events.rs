@@ -1,24 +1,28 @@
-//! A run as a stream of JSON objects, one a line, for programs: `crew run --json`. Every object carries
-//! `schema`, `event`, `at` (UTC), `loop` (its id) and `iteration` (the one that runs, 1-based); new keys and
-//! events may come, a change of meaning raises `schema`.
+//! A run as a stream of JSON objects, one per line, for programs: `crew run --json`. Every object
+//! has `schema`, `event`, `at` (UTC), `loop` (its id) and `iteration` (the running one, from 1).
+//! New keys and events may be added; a change of meaning raises `schema`.
 //!
-//! | `event` | when, and what it carries |
-//! |---|---|
-//! | `start`, `resume` | the loop goes on here: `task`, `procedure`, `agent`, `limits`, `checks`, `checkout`, `completed_iterations`, `awake_ms` |
-//! | `iteration_start` | the agent is started |
-//! | `agent_line` | with `-v`, a line of the agent's: `text` |
-//! | `check_start`, `check_end` | a check: `run`; then `verdict`, `exit`, `elapsed_ms` |
-//! | `iteration_end` | it was judged: `elapsed_ms`, `exit`, `failure`, `claim`, `progress`, `checks`, `usage`, `consecutive_failures`, `ends` |
-//! | `iteration_skipped` | a reaction kept the agent from being started: `why` |
-//! | `wait`, `delay` | nothing happens `until` then; a wait says `why` |
-//! | `pause` | no iteration begins until the loop is resumed |
-//! | `commit`, `push`, `rebase` | git: `commit`, `branch` and `subject`; `branch` and `remote`; `onto` |
-//! | `commit_failed`, `push_failed`, `state_unwritable` | `why`; none of them ends the run |
-//! | `reaction_failed` | a user's command failed: `on`, `run`, `why` |
-//! | `prompt_over_budget` | `tokens` of a `budget`; it is sent all the same |
-//! | `note` | a remark for people: `text` |
-//! | `stopping` | a signal came; the agent is being ended |
-//! | `finish` | the end: `outcome`, `proof`, `why`, `completed_iterations`, `awake_ms`, `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `next`, `saved` |
+//! Each event, when it happens, and what it carries:
+//!
+//! - `start`, `resume`: the loop runs here from now on: `task`, `procedure`, `agent`, `limits`,
+//!   `checks`, `checkout`, `completed_iterations`, `awake_ms`
+//! - `iteration_start`: the agent is being started
+//! - `agent_line`: with `-v`, a line of the agent's output: `text`
+//! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
+//! - `iteration_end`: the iteration was judged: `elapsed_ms`, `exit`, `failure`, `claim`,
+//!   `progress`, `checks`, `usage`, `consecutive_failures`, `ends`
+//! - `iteration_skipped`: a reaction prevented the start of the agent: `why`
+//! - `wait`, `delay`: nothing happens `until` then; a wait has `why`
+//! - `pause`: no iteration starts until the loop is resumed
+//! - `commit`, `push`, `rebase`: git: `commit`, `branch` and `subject`; `branch` and `remote`;
+//!   `onto`
+//! - `commit_failed`, `push_failed`, `state_unwritable`: `why`; none of these ends the run
+//! - `reaction_failed`: a user's command failed: `on`, `run`, `why`
+//! - `prompt_over_budget`: `tokens` of a `budget`; the prompt is sent anyway
+//! - `note`: a remark for people: `text`
+//! - `stopping`: a signal came; the agent is being ended
+//! - `finish`: the end: `outcome`, `proof`, `why`, `completed_iterations`, `awake_ms`,
+//!   `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `next`, `saved`
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
@@ -31,7 +35,7 @@ use crate::engine::evidence::check::CheckResult;
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::Outcome;
 
-/// What every event says of its loop, learned from those that carry the record.
+/// What every event says about its loop, taken from the events that carry the record.
 #[derive(Debug, Default)]
 pub struct Events {
     subject: Option<String>,
@@ -39,7 +43,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The object for a moment.
+    /// The JSON object of an event.
     pub fn event(&mut self, news: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
         if let Some(record) = record(news) {
             self.subject = Some(record.id.to_string());

@@ -1,6 +1,6 @@
 //! The page of `/crew:help`, and of `/crew:loop` without a task.
 
-/// The page; `options` are those of a loop, as lines.
+/// The page; `options` are the options of a loop, one per line.
 pub fn page(options: &str) -> String {
     format!("{HEAD}\n{options}\n{EXAMPLE}")
 }

@@ -1,4 +1,4 @@
-//! Loops that are over, one a line: how each ended, how long it took and what it cost.
+//! Ended loops, one per line: how each ended, how long it took and what it cost.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{line, run};
 use crate::engine::record::Loop;
 use crate::engine::text::clip;
 
-/// The list; `more` are left out after it.
+/// The list; `more` loops are left out after it.
 pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {
     if loops.is_empty() {
         return "no loop has ended here\n".to_owned();

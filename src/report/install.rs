@@ -1,4 +1,4 @@
-//! What an installation did and what to do next.
+//! What an installation changed and what to do next.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
     )
 }
 
-/// The page of an installation for all who work in a repository.
+/// The page of an installation for everybody who works in a repository.
 pub fn shared(address: &str) -> String {
     format!(
         ".claude/settings.json now asks everybody who works here for crew's plugin\n\
@@ -41,11 +41,11 @@ pub fn shared(address: &str) -> String {
     )
 }
 
-/// The line of a repository that asks for crew no longer.
+/// The line for a repository whose settings no longer ask for crew.
 pub const UNSHARED: &str = ".claude/settings.json asks for crew's plugin no longer; commit it";
 
-/// The page of an uninstallation: whether the client had it and the folder was there, who still asks for
-/// it, and where the records are.
+/// The page of an uninstallation: whether the client had the plugin and its folder existed, which
+/// settings still ask for it, and where the records are.
 pub fn uninstalled(
     folder: &Path,
     found: (Option<bool>, bool),
@@ -74,7 +74,7 @@ pub fn uninstalled(
     text
 }
 
-/// The line of a session whose plugin is of another version than this binary.
+/// The line for a session whose plugin has another version than this binary.
 pub fn skew(plugin: &str, launched: bool) -> String {
     let fix = if launched {
         "bring both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"

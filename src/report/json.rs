@@ -1,4 +1,5 @@
-//! Loops as JSON for programs. Every object carries `schema`; a change of meaning raises it.
+//! Loops as JSON for programs. Every object has a `schema`; it is raised when the meaning of a key
+//! changes.
 
 use serde_json::{Value, json};
 
@@ -8,14 +9,14 @@ use crate::engine::usage::Usage;
 /// The version of what `--json` prints.
 pub const SCHEMA: u32 = 1;
 
-/// What `crew status --json` prints.
+/// The output of `crew status --json`.
 pub fn status(loops: &[(Loop, bool)]) -> Value {
     let loops: Vec<Value> =
         loops.iter().map(|(subject, owner_is_gone)| one(subject, *owner_is_gone)).collect();
     json!({ "schema": SCHEMA, "loops": loops })
 }
 
-/// One loop, as it stands.
+/// The current state of one loop.
 pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
     let state = &subject.state;
     let run = subject.contract.run.as_ref();
@@ -55,7 +56,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
     })
 }
 
-/// What was used.
+/// What was used: tokens and cost.
 pub fn usage(usage: &Usage) -> Value {
     json!({
         "tokens": usage.tokens,

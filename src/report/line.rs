@@ -1,4 +1,4 @@
-//! The one-line screens: what a start promises, what a boundary was, how a loop stands.
+//! The one-line screens: the terms of a start, the result of a boundary, the status of a loop.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,12 +12,12 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count};
 use crate::engine::usage::{Money, tokens_text};
 
-/// What a start promises.
+/// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
     format!("loop {}: {} · {} · {}", subject.id, limits(subject), done_when(subject), STOP)
 }
 
-/// What is said of a claim that is not shown with a check.
+/// The words for a claim that is not shown with a check.
 const CLAIM: [&str; 5] = ["", "claim refused", "the agent said FAILURE", "", ""];
 
 const STOP: &str = "stop: Esc, or crew cancel in any terminal";
@@ -54,7 +54,7 @@ pub fn done_when(subject: &Loop) -> String {
     }
 }
 
-/// "`a` passes", "`a` and `b` pass"; empty where there is no check.
+/// "`a` passes", "`a` and `b` pass"; empty without a check.
 fn passing<'a>(checks: impl Iterator<Item = &'a str>) -> String {
     let checks: Vec<&str> = checks.collect();
     let different: BTreeSet<&str> = checks.iter().copied().collect();
@@ -63,7 +63,7 @@ fn passing<'a>(checks: impl Iterator<Item = &'a str>) -> String {
     if named.is_empty() { named } else { format!("{named} {verb}") }
 }
 
-/// The line after a boundary that goes on.
+/// The line after a boundary at which the loop continues.
 pub fn boundary(subject: &Loop) -> String {
     let mut parts = vec![counter(subject)];
     if let Some(evidence) = &subject.state.evidence {
@@ -74,7 +74,7 @@ pub fn boundary(subject: &Loop) -> String {
     parts.join(" · ")
 }
 
-/// The line after a stop that the loop does not go on from at once.
+/// The line after a stop at which the loop does not continue at once.
 pub fn held(subject: &Loop) -> String {
     let standing = standing(subject);
     match subject.state.status {
@@ -85,7 +85,7 @@ pub fn held(subject: &Loop) -> String {
     }
 }
 
-/// The line of a session that takes a loop over.
+/// The line of a session that takes over a loop.
 pub fn resumed(subject: &Loop) -> String {
     format!("resumed {}", start(subject))
 }
@@ -95,7 +95,7 @@ pub fn reminded(subject: &Loop) -> String {
     format!("crew {}: the agent was reminded of its task; {}", subject.id, standing(subject))
 }
 
-/// The line after the user broke the agent off.
+/// The line after the user interrupted the agent.
 pub fn broken_off(subject: &Loop) -> String {
     format!(
         "crew: loop {} is paused at iteration {}, because you interrupted it · {} goes on",
@@ -105,7 +105,7 @@ pub fn broken_off(subject: &Loop) -> String {
     )
 }
 
-/// The line a new session opens with.
+/// The first line of a new session.
 pub fn interrupted(subject: &Loop) -> String {
     format!(
         "crew: loop {} was {} · {} goes on with it",
@@ -121,7 +121,7 @@ fn counter(subject: &Loop) -> String {
     if max > 0 { format!("crew {done}/{max}") } else { format!("crew {done}") }
 }
 
-/// "$1.84", "$1.84 of $5.00": what was used, against what may be.
+/// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
 fn cost(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let usage = &subject.state.usage;
@@ -137,7 +137,7 @@ fn cost(subject: &Loop) -> Option<String> {
     Some(text)
 }
 
-/// What an iteration was, in a few words each.
+/// The results of an iteration, each in a few words.
 pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
     if evidence.mended > 0 {
@@ -159,7 +159,8 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     parts
 }
 
-/// The head of a page that is drawn again and again; `running_ms` is how long the iteration runs.
+/// The head of a page that is redrawn regularly; `running_ms` is how long the iteration has been
+/// running.
 pub fn watched(subject: &Loop, running_ms: u64, at: DateTime<FixedOffset>) -> String {
     let running = match subject.state.status {
         Status::Running => format!(" · this iteration {}", took(running_ms)),
@@ -168,7 +169,7 @@ pub fn watched(subject: &Loop, running_ms: u64, at: DateTime<FixedOffset>) -> St
     format!("crew watch · {}{running} · Ctrl-C leaves the loop alone", at.format("%H:%M:%S"))
 }
 
-/// How a loop stands, and what its last iteration was.
+/// The status of a loop, and the results of its last iteration.
 pub fn changed(subject: &Loop) -> String {
     let mut parts = vec![format!("loop {}: {}", subject.id, standing(subject))];
     if let Some(evidence) = &subject.state.evidence {
@@ -179,7 +180,8 @@ pub fn changed(subject: &Loop) -> String {
     parts.join(" · ")
 }
 
-/// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word where the loop does not run.
+/// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word if the loop is not
+/// running.
 pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> String {
     let max = subject.contract.limits.max_iterations;
     let iteration = subject.iteration();
@@ -197,7 +199,7 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
     parts.join(" · ")
 }
 
-/// "running, iteration 4 of 15": how a loop stands, for a list or a status.
+/// "running, iteration 4 of 15": the status of a loop, for a list or a page.
 pub fn standing(subject: &Loop) -> String {
     let max = subject.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };

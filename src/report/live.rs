@@ -1,5 +1,5 @@
-//! The live line of a run on a terminal: which iteration, what it has cost, what was checked last, what is
-//! waited for.
+//! The live line of a run on a terminal: the iteration, its cost so far, the last check, and what
+//! the run waits for.
 
 use chrono::{DateTime, Utc};
 
@@ -8,7 +8,7 @@ use crate::engine::events::RunEvent;
 use crate::engine::record::Loop;
 use crate::engine::text::clip;
 
-/// What the line is made from: the last of each kind of news.
+/// The contents of the line: the latest event of each kind.
 #[derive(Debug, Default)]
 pub struct Live {
     /// "iteration 3/10".
@@ -19,14 +19,14 @@ pub struct Live {
     doing: Doing,
 }
 
-/// What goes on.
+/// The current activity.
 #[derive(Debug, Default)]
 enum Doing {
-    /// The agent works.
+    /// The agent is working.
     #[default]
     Iterating,
     Checking(String),
-    /// Nothing, until then.
+    /// Nothing happens until then.
     Idle {
         what: String,
         until: Option<DateTime<Utc>>,
@@ -35,7 +35,7 @@ enum Doing {
 }
 
 impl Live {
-    /// Takes a moment; says whether something new begins, whose time counts from zero.
+    /// Takes an event. Returns whether it starts a new activity, whose time counts from zero.
     pub fn hear(&mut self, news: &RunEvent<'_>) -> bool {
         match *news {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
@@ -87,7 +87,7 @@ impl Live {
         self.cost = spent(record);
     }
 
-    /// The line at `now`, the most telling first: a narrow terminal cuts its end.
+    /// The line at `now`, most important part first, because a narrow terminal cuts its end.
     pub fn line(&self, now: DateTime<Utc>) -> String {
         let mut parts = vec![self.iteration.clone()];
         match &self.doing {

@@ -1,5 +1,5 @@
-//! Values to words: lines and pages for people, JSON for programs, the client's hook answers. Pure; what
-//! is printed, and where, is `cmd`'s.
+//! Turns values into words: lines and pages for people, JSON for programs. It is pure; `cmd`
+//! decides what is printed, and where.
 
 pub mod called;
 pub mod doctor;

@@ -1,4 +1,4 @@
-//! The pages: how a loop ended, how one stands, and all of them in a list.
+//! The pages: how a loop ended, the status of one, and a list of all.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count, plain, tail_of};
 use crate::engine::words::handoff::Since;
 
-/// The page of a loop that is over: outcome and proof, why, what it took, what it changed, and one next
-/// command.
+/// The page of an ended loop: its outcome and proof, the reason, what it used, what it changed, and
+/// one next command.
 pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
     if let Some(ending) = &subject.state.ending {
@@ -43,7 +43,7 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     text
 }
 
-/// One row of a page: what it is, and its value.
+/// One row of a page: a name and its value.
 pub fn row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "  {name:<8} {value}");
 }
@@ -59,7 +59,7 @@ fn time(subject: &Loop) -> String {
     }
 }
 
-/// What its iterations' times come to.
+/// The spread of the iterations' times.
 fn each(text: &mut String, subject: &Loop) {
     if let Some(spread) = subject.spread() {
         let [min, mean, max] = [spread.min, spread.mean, spread.max].map(took);
@@ -73,7 +73,7 @@ fn cost(text: &mut String, subject: &Loop) {
     }
 }
 
-/// What steps of git left undone.
+/// The git steps that failed and were not made up for.
 fn undone(text: &mut String, subject: &Loop) {
     if let Some(undone) = subject.state.git.undone() {
         row(text, "git", &clip(&undone, 500));
@@ -102,7 +102,7 @@ fn checks(text: &mut String, subject: &Loop) {
     }
 }
 
-/// What the agent last complained of, where that was the failure the loop ended with.
+/// The last lines of the agent's standard error, if they are the failure with which the loop ended.
 fn errors(text: &mut String, subject: &Loop) {
     let last = subject.state.evidence.as_ref().map_or("", |evidence| &evidence.errors);
     if !last.is_empty() {
@@ -111,14 +111,14 @@ fn errors(text: &mut String, subject: &Loop) {
     }
 }
 
-/// What a check or an agent printed, set apart, without anything that steers a terminal.
+/// Output of a check or an agent, indented and without terminal control codes.
 pub fn tail(text: &mut String, printed: &str) {
     for line in plain(printed).lines() {
         let _ = writeln!(text, "           | {line}");
     }
 }
 
-/// The one command to go on with.
+/// The one command to continue with.
 fn next(subject: &Loop) -> String {
     match (subject.outcome(), &subject.place.head) {
         (Some(Outcome::Completed), Some(head)) => {
@@ -130,19 +130,19 @@ fn next(subject: &Loop) -> String {
     }
 }
 
-/// Whether the agent itself said that it is blocked.
+/// Whether the agent itself reported that it is blocked.
 fn asks_a_person(subject: &Loop) -> bool {
     let last = subject.state.evidence.as_ref();
     subject.driver() == Driver::Process
         && last.is_some_and(|last| matches!(last.claim, ClaimResult::Blocked(_)))
 }
 
-/// The command that answers the agent and goes on.
+/// The command that answers the agent and resumes the loop.
 fn answering(subject: &Loop) -> String {
     format!("{} --tell \"your answer\"", going_on(subject))
 }
 
-/// How one loop stands.
+/// The status of one loop.
 pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     if !subject.is_live() {
         return finish(subject, since, None);
@@ -174,7 +174,7 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     text
 }
 
-/// A list, one loop a line.
+/// A list, one loop per line.
 pub fn list(loops: &[Loop]) -> String {
     if loops.is_empty() {
         return "no loops\n".to_owned();

@@ -1,5 +1,6 @@
-//! The lines of a run, one moment after the other, for a pipe and for above the live line: each with the time of
-//! day, and marked where something went wrong. Their wording is kept: people's scripts look for it.
+//! The lines of a run, one event after the other, for a pipe and for above the live line. Each has
+//! the time of day, and a mark if something went wrong. Their wording must not change: people's
+//! scripts look for it.
 
 use chrono::{DateTime, FixedOffset, Utc};
 
@@ -12,17 +13,17 @@ use crate::engine::record::outcome::{Ending, Outcome, Proof};
 use crate::engine::text::{self, clip, count};
 use crate::engine::usage::tokens_text;
 
-/// The most of a person's or the agent's words in a line.
+/// The most characters of a person's or the agent's words in a line.
 const WORDS_MAX: usize = 120;
-/// The most of why something ended or did not work, with the way out at its end.
+/// The most characters of the reason why something ended or failed, with the hint at its end.
 const WHY_MAX: usize = 500;
-/// The most lines of a check that did not pass.
+/// The most lines shown of a check that did not pass.
 const TAIL_LINES: usize = 2;
 
-/// What is said of a claim.
+/// The words for a claim.
 const CLAIM: [&str; 5] = ["", "Claim refused", "", "", "No claim heard"];
 
-/// How much a line matters: with `-q` only what went wrong is said.
+/// How important a line is: `-q` shows only what went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tone {
     Plain,
@@ -38,8 +39,8 @@ pub struct ProgressLine {
     pub text: String,
 }
 
-/// What is said of a moment at `at`, the time on the user's own wall. The agent's words and the live line's
-/// moments come to no line.
+/// The lines for an event at `at`, the user's local time. The agent's output and events that only
+/// the live line shows have no lines.
 pub fn lines(news: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let said = match *news {
         RunEvent::Started(record) => vec![plain(started(record))],
@@ -112,7 +113,7 @@ fn error(text: String) -> Said {
     (Tone::Error, text)
 }
 
-/// One line of what may be many.
+/// One line of a text that may have many.
 fn short(text: &str) -> String {
     clip(text, WORDS_MAX)
 }
@@ -140,7 +141,7 @@ fn started(record: &Loop) -> String {
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
     let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
-    // The last one that was counted; the line of the next one follows by itself.
+    // The last counted iteration; the line of the next one follows anyway.
     let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };
     let done = count(record.state.completed, "iteration");
@@ -158,7 +159,8 @@ fn numbered(record: &Loop, iteration: u32) -> String {
     }
 }
 
-/// How a check ended, and the last lines of one that did not pass: they tell a red test from a slip.
+/// How a check ended, and the last lines of one that did not pass: they distinguish a failed test
+/// from a typing error.
 fn checked(result: &CheckResult) -> Vec<Said> {
     let (run, time) = (clip(&result.run, 80), took(result.elapsed_ms));
     let said = match (result.verdict, result.exit) {
@@ -188,7 +190,7 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
     let mut said = Vec::new();
     let evidence = after.state.evidence.as_ref();
     if let Some(failure) = evidence.and_then(|evidence| evidence.failure.as_deref()) {
-        // Of a process that only exited badly the client's name for it is the shorter one.
+        // For a process that only exited with an error, the client's name for that is shorter.
         let failure = match exit.filter(|code| exited(*code) == failure) {
             Some(code) => format!("AI CLI failed (exit {code})"),
             None => short(failure),
@@ -201,8 +203,8 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         said.push(plain(text));
     }
     said.extend(evidence.and_then(|last| last.claim.worded(CLAIM, short)).map(plain));
-    // The line of the end says it then: the one that aborts has failed, the one that was interrupted was
-    // broken off.
+    // Otherwise the line about the loop's end says so: an iteration that aborts the loop has
+    // failed, and an interrupted one was not finished.
     if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {
         let time = took(after.elapsed_ms.last().copied().unwrap_or_default());
         let iteration = numbered(after, after.state.completed);
@@ -214,7 +216,7 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
     said
 }
 
-/// "2/3", or "2" where nothing aborts the loop.
+/// "2/3", or "2" if failures cannot abort the loop.
 fn failures(after: &Loop) -> String {
     let failures = after.state.consecutive_failures;
     match after.contract.limits.failure_threshold {
@@ -234,7 +236,7 @@ fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
     format!("Waiting{until}{}, then iteration {iteration}{again}", why.unwrap_or_default())
 }
 
-/// "03:10", and the date where it is another day.
+/// "03:10", with the date if it is another day.
 fn minute(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     let then = then.with_timezone(at.offset());
     let form = if then.date_naive() == at.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
@@ -254,7 +256,7 @@ fn git(news: &RunEvent<'_>) -> Said {
         }
         RunEvent::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
         RunEvent::Rebased { onto } => plain(format!("Rebased onto {onto}")),
-        // Said whole, as far as it is one line: the way out comes last.
+        // Shown whole if it is one line, because the hint comes last.
         RunEvent::CommitFailed { why } | RunEvent::PushFailed { why } => {
             let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
             warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))
@@ -263,7 +265,7 @@ fn git(news: &RunEvent<'_>) -> Said {
     }
 }
 
-/// What resumes a loop from a terminal: a procedure is its loop's name, too.
+/// The command that resumes a loop from a terminal; the name of a procedure also names its loop.
 fn resume(record: &Loop) -> String {
     format!("crew resume {}", record.procedure().unwrap_or(record.id.as_str()))
 }
@@ -304,12 +306,12 @@ fn reached_max(record: &Loop, total: &str) -> Said {
     plain(format!("Reached max iterations: {max} (total: {total})"))
 }
 
-/// Whether a loop that nothing else could end ran all its iterations.
+/// Whether a loop that only its limit could end ran all its iterations.
 fn ran_out(record: &Loop) -> bool {
     at_max(record) && !record.contract.can_complete()
 }
 
-/// Whether the iterations ran out: of all limits that one is looked at first.
+/// Whether the iterations ran out. This limit is checked before all others.
 fn at_max(record: &Loop) -> bool {
     let max = record.contract.limits.max_iterations;
     max > 0 && record.state.completed >= max

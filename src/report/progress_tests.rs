@@ -13,7 +13,7 @@ use crate::engine::record::outcome::Proof;
 use crate::engine::record::run::LoopMoment;
 use crate::engine::words::handoff::Since;
 
-/// A run as a pipe shows it. It begins at ten o'clock on the user's wall.
+/// A run as a pipe shows it. It starts at ten o'clock local time.
 struct Told {
     record: Loop,
     ms: i64,
@@ -43,7 +43,8 @@ impl Told {
         self
     }
 
-    /// An iteration of so many milliseconds whose agent exits so, to the boundary's decision.
+    /// An iteration of `ms` milliseconds whose agent exits with `exit`, up to the boundary's
+    /// decision.
     fn iterate(&mut self, ms: u32, exit: i32, change: impl FnOnce(&mut Facts)) {
         self.hear(&RunEvent::IterationStarted(&self.record.clone()));
         let mut facts = facts(Claim::None);
@@ -73,7 +74,7 @@ impl Told {
         }
     }
 
-    /// Ctrl-C so many milliseconds into an iteration, which counts.
+    /// Ctrl-C after `ms` milliseconds of an iteration, which counts.
     fn interrupt(&mut self, ms: u32) {
         self.hear(&RunEvent::IterationStarted(&self.record.clone()));
         self.hear(&RunEvent::Stopping);

@@ -1,5 +1,5 @@
-//! The terms of a loop of fresh processes in words: who works, by which recipe, what it may do without asking, and
-//! what crew does with git around an iteration.
+//! The terms of a loop of fresh processes in words: who works, by which recipe, what it may do
+//! without asking, and what crew does with git around an iteration.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::engine::record::Loop;
 use crate::engine::record::owner::Driver;
 use crate::engine::record::run::{GitSteps, Run};
 
-/// The task; where a procedure stands in its place, that.
+/// The task, or the procedure that replaces it.
 pub fn task(subject: &Loop) -> Cow<'_, str> {
     let task = subject.contract.task.as_str();
     let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
@@ -17,14 +17,14 @@ pub fn task(subject: &Loop) -> Cow<'_, str> {
     }
 }
 
-/// "claude, accept-edits · process 42": who works on a loop now; `None` in a session.
+/// "claude, accept-edits · process 42": who is working on a loop now; `None` in a session.
 pub fn worker(subject: &Loop) -> Option<String> {
     let run = subject.contract.run.as_ref().filter(|_| subject.driver() == Driver::Process)?;
     let pid = subject.state.owner.process.pid;
     Some(format!("{}, {} · process {pid}", run.agent.name, run.permissions.label()))
 }
 
-/// The rows of a page about everything that was asked for.
+/// The rows of a page about who works, and what crew does with git.
 pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
     let procedure = run.procedure.as_ref().map(|name| format!("procedure {name}"));
     let permissions = format!("permissions {}", run.permissions.label());
@@ -35,7 +35,7 @@ pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
     std::iter::once(("agent", agent.join(", "))).chain(git).collect()
 }
 
-/// "commit, push, rebase onto main"; `None` where crew leaves git alone.
+/// "commit, push, rebase onto main"; `None` if crew does nothing with git.
 fn git(steps: &GitSteps) -> Option<String> {
     let named = |is_on: bool, name: &str| is_on.then(|| name.to_owned());
     let rebase = steps.rebase.as_ref().map(|branch| format!("rebase onto {branch}"));

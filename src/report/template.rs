@@ -1,12 +1,12 @@
-//! The project's settings file as `crew init` writes it: the checks that were found, and every other key
-//! as a comment with its default, so that the file explains itself.
+//! The project's settings file as `crew init` writes it: the checks that were found, and every
+//! other key as a comment with its default, so that the file explains itself.
 
 use std::fmt::Write as _;
 
 use crate::engine::settings::{Key, Part, Value};
 
-/// The words of a new project file. `checks` run; `others` are left as comments. Each is a command and
-/// the file that named it.
+/// The text of a new project file. `checks` are active, `others` are comments. Each is a command
+/// and the file that named it.
 pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     let mut text = HEAD.to_owned();
     keys(&mut text, Part::Bound);
@@ -31,7 +31,8 @@ pub fn project(checks: &[(&str, &str)], others: &[(&str, &str)]) -> String {
     text
 }
 
-/// A comment for each key: a limit with its built-in value, a step with one that changes something.
+/// A comment for each key: a limit with its built-in value, a step with an example that changes
+/// something.
 fn keys(text: &mut String, part: Part) {
     let told = Key::all().filter(|key| key.row().part == part && !key.row().help.is_empty());
     for key in told {

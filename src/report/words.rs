@@ -1,10 +1,10 @@
-//! Small values with a voice: durations, lists.
+//! Small values as people read them: numbers, durations, lists.
 
 use std::time::Duration;
 
 use crate::engine::text::clip;
 
-/// "4,230": a number as people read it.
+/// "4,230": a number with separators.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -27,7 +27,7 @@ pub fn duration(ms: u64) -> String {
     humantime::format_duration(Duration::from_secs(shown)).to_string()
 }
 
-/// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run say it.
+/// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run show it.
 pub fn took(ms: u64) -> String {
     let seconds = ms / 1000;
     let (minutes, seconds) = (seconds / 60, seconds % 60);

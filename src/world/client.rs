@@ -1,5 +1,5 @@
-//! The client's own commands, each with a deadline: how crew asks it about plugins and registers with it.
-//! Nothing here writes the client's files or understands what it says.
+//! Runs the client's own commands, each with a deadline: to ask it about plugins and to register
+//! crew. It never writes the client's files and never interprets what the client prints.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::env;
 use super::files::tree;
 use super::process::{Capture, ExitCause, ProcessSpec, run};
 
-/// How long a question may take.
+/// How long a query may take.
 const QUESTION: Duration = Duration::from_secs(30);
-/// How long a change may take: a marketplace may have to be fetched.
+/// How long a change may take: the client may have to fetch a marketplace.
 const CHANGE: Duration = Duration::from_secs(180);
 
-/// The client: the one that was named, else the first `program` on `PATH`.
+/// The client's program: the named one, else the first `program` on `PATH`.
 pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     match named {
         Some(named) => Some(named.to_owned()),
@@ -23,13 +23,14 @@ pub fn find(named: Option<&Path>, program: &str) -> Option<PathBuf> {
     }
 }
 
-/// Every program of a name on `PATH`, in its order.
+/// Every program with this name on `PATH`, in the order of `PATH`.
 pub fn on_path(name: &str) -> Vec<PathBuf> {
     let folders = env::search_path();
     folders.into_iter().map(|folder| folder.join(name)).filter(|it| tree::is_program(it)).collect()
 }
 
-/// What a terminal calls this very program by where no `name` is on `PATH`: its path, the home as `~`.
+/// How to call this program from a terminal if `name` is not on `PATH`: its path, with the home as
+/// `~`.
 pub fn off_path(name: &str) -> Option<String> {
     if !on_path(name).is_empty() {
         return None;
@@ -43,12 +44,12 @@ pub fn off_path(name: &str) -> Option<String> {
     })
 }
 
-/// What a program prints when it is asked, if it ends well.
+/// What a program prints for these arguments, if it exits with 0.
 pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
     told(program, arguments, folder, QUESTION, false)
 }
 
-/// Has the client change something. The error holds what it said.
+/// Makes the client change something. The error holds what the client printed.
 pub fn change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
     told(client, arguments, folder, CHANGE, true).map(drop)
 }
@@ -60,7 +61,7 @@ fn told(
     within: Duration,
     with_errors: bool,
 ) -> Result<String> {
-    // A question must not be what sets off an update of the client.
+    // A question must not trigger an update of the client.
     let variables = [("DISABLE_AUTOUPDATER", "1".to_owned())];
     let name = program.display().to_string();
     let spec = ProcessSpec {

@@ -1,5 +1,5 @@
-//! The only clock and the only sleep. Two clocks are read: the wall for dates, and the time this machine
-//! was awake for durations, so a laptop's closed lid costs a loop nothing.
+//! The only clock and the only sleep. It reads two clocks: wall time for dates, and the time this
+//! machine was awake for durations, so that a closed laptop uses up none of a loop's time.
 #![expect(clippy::disallowed_methods, reason = "this is the one clock")]
 
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ pub fn now() -> Moment {
     Moment { wall: Utc::now() + fault::clock_jump(), awake_ms: awake_ms() }
 }
 
-/// Now, on the clock of the user's own wall.
+/// Now, in the user's local time zone.
 pub fn local() -> DateTime<FixedOffset> {
     Local::now().fixed_offset() + fault::clock_jump()
 }
 
-/// Milliseconds this machine was awake. A signal's handler may ask.
+/// Milliseconds this machine was awake. A signal handler may call this.
 pub fn awake_ms() -> u64 {
     milliseconds(ClockId::Monotonic)
 }
 
-/// Milliseconds since boot, asleep or awake: the clock that process start times are given in.
+/// Milliseconds since boot, including sleep. Process start times are given on this clock.
 pub fn since_boot_ms() -> u64 {
     #[cfg(target_os = "linux")]
     return milliseconds(ClockId::Boottime);
@@ -39,7 +39,7 @@ fn milliseconds(clock: ClockId) -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
-/// Sleeps; callers pass short steps and look around between them.
+/// Sleeps. Callers pass short steps and check their conditions between them.
 pub fn sleep(step: Duration) {
     std::thread::sleep(step);
 }
@@ -49,22 +49,22 @@ pub fn sleep(step: Duration) {
 pub struct Deadline(Instant);
 
 impl Deadline {
-    /// `within` from now.
+    /// The deadline that is `within` from now.
     pub fn after(within: Duration) -> Self {
         Self(Instant::now() + within)
     }
 
-    /// What is left; zero when it has passed.
+    /// The time left; zero when the deadline has passed.
     pub fn left(self) -> Duration {
         self.0.saturating_duration_since(Instant::now())
     }
 
-    /// Whether it has passed.
+    /// Whether the deadline has passed.
     pub fn passed(self) -> bool {
         self.left().is_zero()
     }
 
-    /// Tries every `step` until `ready` gives something or the time is over.
+    /// Calls `ready` every `step` until it returns something or the deadline has passed.
     pub fn poll<T>(self, step: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         loop {
             if let Some(value) = ready() {
@@ -95,12 +95,12 @@ impl Stopwatch {
     }
 }
 
-/// The most that one look adds to a [`Watched`] time.
+/// The most that one call of [`Watched::look`] adds to the time.
 const LOOK_MOST: Duration = Duration::from_secs(1);
 
-/// Adds up the time between looks that come many times a second. Sleep of the machine is not counted, and of
-/// a longer gap, in which this process itself was stopped or kept waiting, one second is: what it did not
-/// watch it holds against nobody.
+/// Adds up the time between looks, which come many times a second. The machine's sleep is not
+/// counted. Of a longer gap, in which this process was stopped or kept waiting, only one second is
+/// counted: time that crew did not watch must not count against anybody.
 #[derive(Debug)]
 pub struct Watched {
     last: Instant,
@@ -125,7 +125,7 @@ impl Watched {
         self.total
     }
 
-    /// The time that passed and was not watched; the machine's sleep is none of it.
+    /// The time that passed unwatched, without the machine's sleep.
     pub fn missed(&self) -> Duration {
         self.missed
     }

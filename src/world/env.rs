@@ -1,4 +1,4 @@
-//! The only reader of the environment.
+//! The only reader of the environment. It never sets a variable.
 #![expect(clippy::disallowed_methods, reason = "this is the one reader of the environment")]
 
 use std::collections::BTreeMap;
@@ -6,12 +6,12 @@ use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 
-/// A variable's text; absent when unset, empty, or no Unicode.
+/// A variable's text; `None` when it is unset, empty, or not Unicode.
 pub fn text(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A variable's value; absent when unset or empty.
+/// A variable's value; `None` when it is unset or empty.
 pub fn raw(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -21,7 +21,7 @@ pub fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Every variable; of two with one name the last, which is the one a child is given.
+/// Every variable. If two have the same name the last one counts, because a child gets that one.
 pub fn all() -> BTreeMap<OsString, OsString> {
     std::env::vars_os().collect()
 }
@@ -31,23 +31,23 @@ pub fn current_folder() -> std::io::Result<PathBuf> {
     std::env::current_dir()
 }
 
-/// The folder for what need not stay.
+/// The folder for temporary files.
 pub fn temporary_folder() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// This very program's file.
+/// The path of this program's file.
 pub fn program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// The folders programs are looked for in; one that is no absolute path is passed over.
+/// The folders of `PATH`; relative ones are left out.
 pub fn search_path() -> Vec<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders).filter(|folder| folder.is_absolute()).collect()
 }
 
-/// The name this program was called by, and its first two arguments; empty where there are none.
+/// The name this program was called by, and its first two arguments; missing ones are empty.
 pub fn call() -> (String, String, String) {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let program = PathBuf::from(words.next().unwrap_or_default());
@@ -55,12 +55,12 @@ pub fn call() -> (String, String, String) {
     (name, words.next().unwrap_or_default(), words.next().unwrap_or_default())
 }
 
-/// All words this program was called with.
+/// All words this program was called with, its name included.
 pub fn words() -> Vec<OsString> {
     std::env::args_os().collect()
 }
 
-/// A number nobody can guess from the last one; good for names, not for secrets.
+/// A number that cannot be guessed from the last one. Good enough for names, not for secrets.
 pub fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

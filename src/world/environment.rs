@@ -1,5 +1,5 @@
-//! The environment this process was given: taken down when a session begins with a loop, and compared with
-//! that at a boundary. No value leaves this file but those that the engine keeps.
+//! The environment of this process: recorded when a session starts a loop, and compared with that
+//! record at a boundary. Only the values that the engine keeps leave this file.
 
 use super::env;
 use super::files::disk;
@@ -12,8 +12,8 @@ use crate::engine::record::environment::{Environment, Foreign, Plan};
 /// The largest settings file of the client that is read.
 const SETTINGS_BYTES: u64 = 1 << 20;
 
-/// Takes down the environment a session's loop begins with at `place`. `settings` are the files of
-/// a project that its client takes variables from, as `read` understands them.
+/// Records the environment that a session's loop starts with at `place`. `settings` are the project
+/// files from which the client takes variables, as `read` understands them.
 pub fn of_session(
     place: &Place,
     settings: &[&str],
@@ -33,7 +33,8 @@ fn foreign() -> Foreign {
     Foreign { own: variables::own().collect(), shifting: variables::shifting().collect() }
 }
 
-/// How the environment of a loop's checks, and of its looks by git, differs from this process's.
+/// How the environment for a loop's checks and git commands differs from this process's
+/// environment.
 pub fn plan(subject: &Loop) -> Plan {
     let kept = subject.environment.as_ref();
     kept.map(|kept| kept.compare(&env::all(), &foreign(), hash)).unwrap_or_default()

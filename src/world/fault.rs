@@ -1,7 +1,7 @@
-//! Faults made on purpose, for the tests that break the store at each of its write points and move the
-//! wall clock. A release build has none of it.
+//! Deliberate faults for the tests that break the store at each of its write points and move the
+//! wall clock. A release build contains none of them.
 
-/// The points at which a write may be cut off, in the order a boundary passes them.
+/// The points at which a write may be cut off, in the order in which a boundary passes them.
 #[cfg(debug_assertions)]
 pub const POINTS: [&str; 11] = [
     "journal.open",
@@ -17,8 +17,8 @@ pub const POINTS: [&str; 11] = [
     "answer",
 ];
 
-/// Fails or dies here when the variable `CREW_FAULT` says so: `<point>=kill`, `<point>=28` (an error
-/// number), with `#n` after the point for its n-th passing.
+/// Fails or kills the process here if the variable `CREW_FAULT` says so: `<point>=kill`, or
+/// `<point>=28` (an error number). `#n` after the point selects the n-th time it is passed.
 #[cfg(debug_assertions)]
 pub fn point(name: &'static str) -> std::io::Result<()> {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +46,7 @@ fn die() -> ! {
     std::process::abort()
 }
 
-/// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, so that a race shows itself.
+/// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, to provoke races.
 #[cfg(debug_assertions)]
 #[expect(clippy::disallowed_methods, reason = "the clock asks this file for its jump")]
 fn delay() {
@@ -64,7 +64,7 @@ pub fn clock_jump() -> chrono::TimeDelta {
     chrono::TimeDelta::milliseconds(jump.unwrap_or(0))
 }
 
-/// A release build's clock is the machine's.
+/// The clock of a release build is never moved.
 #[cfg(not(debug_assertions))]
 pub fn clock_jump() -> chrono::TimeDelta {
     chrono::TimeDelta::zero()
@@ -77,27 +77,27 @@ pub fn point(_name: &'static str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// How long a child has between TERM and KILL: `usual`, or what a test says in `CREW_GRACE_MS`.
+/// How long a child has between TERM and KILL: `usual`, or a test's `CREW_GRACE_MS`.
 #[cfg(debug_assertions)]
 pub fn grace(usual: std::time::Duration) -> std::time::Duration {
     let said = super::env::text("CREW_GRACE_MS").and_then(|text| text.parse().ok());
     said.map_or(usual, std::time::Duration::from_millis)
 }
 
-/// A release build's grace is the usual one.
+/// A release build always uses the usual grace.
 #[cfg(not(debug_assertions))]
 pub fn grace(usual: std::time::Duration) -> std::time::Duration {
     usual
 }
 
-/// How long a closed agent may stay: `usual`, or what a test says in `CREW_LINGER_MS`.
+/// How long a closed agent may stay: `usual`, or a test's `CREW_LINGER_MS`.
 #[cfg(debug_assertions)]
 pub fn linger(usual: std::time::Duration) -> std::time::Duration {
     let said = super::env::text("CREW_LINGER_MS").and_then(|text| text.parse().ok());
     said.map_or(usual, std::time::Duration::from_millis)
 }
 
-/// A release build's patience is the usual one.
+/// A release build always uses the usual time.
 #[cfg(not(debug_assertions))]
 pub fn linger(usual: std::time::Duration) -> std::time::Duration {
     usual

@@ -1,5 +1,5 @@
-//! Which machine this is, and since which start of it: without both a process id means nothing. Says nothing where
-//! the system does not tell.
+//! Identifies this machine and its last boot: without both, a process id means nothing. Returns
+//! nothing where the system does not say.
 
 #[cfg(target_os = "linux")]
 use std::path::Path;
@@ -15,16 +15,17 @@ use crate::engine::record::owner::Host;
 #[cfg(target_os = "linux")]
 const ID_BYTES: u64 = 256;
 
-/// This machine since its last start.
+/// The identity of this machine and its last boot.
 pub fn host() -> Option<Host> {
     let (machine, boot) = ids()?;
-    // The id itself is not for others to see (machine-id(5)), and programs read what is recorded.
+    // The machine id itself must not be exposed (machine-id(5)), and other programs read the
+    // record.
     let machine =
         if machine.is_empty() { machine } else { hash(format!("crew {machine}").as_bytes()) };
     Some(Host { name: uname().nodename().to_string_lossy().into_owned(), machine, boot })
 }
 
-/// A container may have no machine id: then it is empty.
+/// A container may have no machine id; then it is empty.
 #[cfg(target_os = "linux")]
 fn ids() -> Option<(String, String)> {
     let line = |path| Some(disk::read_text(Path::new(path), ID_BYTES).ok()??.trim().to_owned());

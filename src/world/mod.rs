@@ -1,5 +1,5 @@
-//! The machine: thin, impure, bounded. Each file is the one door to one noun, bounded in time and in
-//! bytes; none of them decides anything or understands foreign text (that is `parse`).
+//! The machine: thin, impure, and bounded in time and bytes. Each file is the only access to one
+//! noun. None of them makes a decision or interprets foreign text (`parse` does that).
 
 pub mod client;
 pub mod clock;

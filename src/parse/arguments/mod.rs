@@ -1,7 +1,8 @@
-//! The arguments of `/crew:loop`, `crew run`, `crew resume` and `crew set`: what was typed becomes words that
-//! clap cannot misread, and clap makes the options of them. The task comes through byte for byte. Whatever
-//! looks like an option outside quotes is one or is an error; it never becomes text of the task, because a
-//! limit that is lost that way is a loop without end. Nothing here knows what a value is good for.
+//! The arguments of `/crew:loop`, `crew run`, `crew resume` and `crew set`: what was typed becomes
+//! words that clap cannot misread, and clap parses the options. The task is passed on byte for
+//! byte. Outside quotes, whatever looks like an option is one or is an error. It never becomes text
+//! of the task, because a limit lost that way means an endless loop. Nothing here interprets a
+//! value.
 
 use std::ffi::OsString;
 
@@ -25,11 +26,11 @@ mod tokens;
 mod usage;
 mod values;
 
-/// What the agent is given stands behind it.
+/// The agent's own arguments follow it.
 const END_OF_OPTIONS: &str = "--";
 
-/// Reads the raw text after `/crew:loop`, which no shell has seen; `None` asks for help. White space around
-/// all of it is no part of the task.
+/// Reads the raw text after `/crew:loop`, which no shell has processed; `None` is a request for
+/// help. White space around the whole text is not part of the task.
 ///
 /// # Errors
 /// When a part of the text is neither an option with its value nor the one task.
@@ -64,7 +65,7 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     }
 }
 
-/// The task as clap is to have it; none where there are only blanks in quotes.
+/// The task as it is passed to clap; `None` if the quotes contain only blanks.
 fn marked(task: &str) -> Option<String> {
     (!task.trim().is_empty()).then(|| format!("{MARK}{task}"))
 }
@@ -79,14 +80,14 @@ pub fn resume(raw: &str) -> Result<SetArgs, UsageError> {
     Ok(read.and_then(|matches| SetArgs::from_arg_matches(&matches))?)
 }
 
-/// The words crew was called with, as clap is to have them.
+/// The words crew was called with, as they are passed to clap.
 ///
 /// # Errors
-/// When a word looks like an option and is none of its verb.
+/// When a word looks like an option and is not an option of its verb.
 pub fn of_shell(given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
     let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
     let Some([program, verb, words @ ..]) = words.as_deref() else {
-        // What is not UTF-8 is clap's to refuse.
+        // clap refuses what is not UTF-8.
         return Ok(given);
     };
     let command: &'static Command = match *verb {
@@ -100,8 +101,8 @@ pub fn of_shell(given: Vec<OsString>) -> Result<Vec<OsString>, UsageError> {
     Ok(verb.chain(words.into_iter().map(OsString::from)).collect())
 }
 
-/// What a shell has split, as clap is to have it: a task is one word or plain words, which go together with a
-/// blank between.
+/// Prepares words that a shell has split for clap: a task is one word, or plain words that are
+/// joined with blanks.
 fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageError> {
     let end = words.iter().position(|word| *word == END_OF_OPTIONS);
     let (typed, agents) = words.split_at(end.unwrap_or(words.len()));
@@ -137,8 +138,8 @@ fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageE
     Ok(texts)
 }
 
-/// Whether a word that begins as an option does is text all the same: its name would have a blank in it, so a
-/// person has quoted it, and it does not begin with an option that exists.
+/// Whether a word that starts like an option is nevertheless text: it contains a blank before any
+/// `=`, so a person has quoted it, and it does not start with an existing option.
 fn is_text(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or(word);
     name.contains(char::is_whitespace) && known::anywhere(known::first_word(word)).is_none()

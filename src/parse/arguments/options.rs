@@ -1,5 +1,6 @@
-//! Every option of a start, a resume and a change of limits, once: clap reads them, for a terminal and for
-//! `/crew:loop`, and writes the pages of help from them. `None` means not typed.
+//! Every option of a start, a resume and a change of limits, defined once: clap parses them, for a
+//! terminal and for `/crew:loop`, and generates the help from them. `None` means that the option
+//! was not typed.
 
 use std::time::Duration;
 
@@ -232,7 +233,7 @@ impl RunOptions {
 }
 
 impl LimitArgs<LimitChange> {
-    /// As the engine has them.
+    /// The changes in the engine's form.
     pub fn changes(&self) -> LimitChanges {
         LimitChanges {
             max_iterations: self.max_iterations,

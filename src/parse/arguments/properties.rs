@@ -1,4 +1,4 @@
-//! What holds for every text a person could type after `/crew:loop`.
+//! Properties that hold for every text a person could type after `/crew:loop`.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn parse(raw: &str) -> Result<LoopArgs, UsageError> {
     super::parse(raw).map(Option::unwrap_or_default)
 }
 
-/// Texts made of the pieces the grammar is made of, in any order.
+/// Texts made of pieces of the grammar, in any order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop::sample::select(vec![
         "\"",
@@ -47,7 +47,7 @@ fn anything() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), scraps(), "(\\PC|[\r\n\t]){0,200}"]
 }
 
-/// Plain words that hold no option and no quote.
+/// Plain words without options and quotes.
 fn words() -> impl Strategy<Value = String> {
     "[a-zA-Z0-9é.,;$(){}-]{1,8}([ \n\t]{1,3}[a-zA-Z0-9é.,;$(){}-]{1,8}){0,6}".prop_filter(
         "words without options",
@@ -122,7 +122,7 @@ proptest! {
 
     #[test]
     fn an_option_in_any_text_is_kept_somewhere_or_refused(raw in scraps()) {
-        // Without quotes and code nothing protects an option.
+        // Without quotes and code marks nothing protects an option.
         let raw = raw.replace(['"', '\'', '`'], "");
         let count = |name: &str| raw.split_whitespace().filter(|word| *word == name).count();
         if let Ok(read) = parse(&raw) {
@@ -136,7 +136,7 @@ proptest! {
 
 #[test]
 fn a_text_of_megabytes_is_read_in_linear_time() {
-    // A reader that is not linear would not come back from these in an hour.
+    // A parser with more than linear time would take hours for these.
     for piece in
         ["\"", "'", "\\\"", "`", " `", "\" ", "-- ", "- ", "a ", " —", "\n", "-", "--verify x "]
     {

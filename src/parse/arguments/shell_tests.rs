@@ -1,4 +1,4 @@
-//! What a shell has split: the arguments of `crew run`, `crew resume` and `crew set`.
+//! Arguments that a shell has split: those of `crew run`, `crew resume` and `crew set`.
 
 use std::time::Duration;
 
@@ -224,7 +224,7 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
     assert!(resumed(&["--no-project"]).unwrap().project.no_project);
 }
 
-/// The limits of a loop after what was typed, all in one order.
+/// The limits of a loop after one command with these arguments.
 fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();

@@ -1,4 +1,4 @@
-//! The grammar as a table: what may be typed after `/crew:loop`, and what becomes of it.
+//! The grammar as a table: what may be typed after `/crew:loop`, and its result.
 
 use super::*;
 

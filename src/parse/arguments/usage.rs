@@ -1,5 +1,5 @@
-//! What is wrong with the arguments of a command, in a line or two: the fault first, then the way out. What
-//! was typed is repeated shortened and without control characters.
+//! Errors in the arguments of a command, in a line or two: first the fault, then the fix. What was
+//! typed is repeated shortened and without control characters.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl UsageError {
         Self(words.into())
     }
 
-    /// One word that names no procedure: too easily a slip to be a task.
+    /// One word that does not name a procedure: too likely a typing error to be a task.
     pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
         let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
         Self(format!(
@@ -27,7 +27,7 @@ impl UsageError {
     }
 }
 
-/// clap's own words, without its repetition of how the command is used.
+/// clap's message, without its summary of the usage.
 impl From<clap::Error> for UsageError {
     fn from(mut error: clap::Error) -> Self {
         for kind in

@@ -1,15 +1,17 @@
-//! The values of options: counts, durations, money, tokens. What is refused says what is wanted instead.
+//! The values of options: counts, durations, money, tokens. A refusal says what is expected
+//! instead.
 
 use crate::engine::boundary::limits::LimitChange;
 use crate::engine::record::outcome::Proof;
 use crate::parse::{amounts, duration as time};
 
-/// Stands before what is no option, so that clap takes it for none. No shell can hand it over.
+/// A prefix for a word that is not an option, so that clap does not read it as one. No shell can
+/// pass this character.
 pub(super) const MARK: &str = "\0";
 
-/// A limit's value: a number, or where there is something to add to also `+` and a number.
+/// A limit's value: a number or, where there is a value to add to, also `+` and a number.
 pub trait Amount: Clone + Send + Sync + 'static {
-    /// The value of a text whose number `read` reads.
+    /// The value of a text; `read` parses its number.
     fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String>;
 }
 
@@ -56,7 +58,7 @@ pub(super) fn tokens<T: Amount>(text: &str) -> Result<T, String> {
     T::of(text, |number| amounts::tokens(number).ok_or_else(|| wanted.to_owned()))
 }
 
-/// A grade of proof that a loop can require.
+/// A grade of proof that a loop may require.
 pub(super) fn proof(text: &str) -> Result<Proof, &'static str> {
     let is_checked = text == Proof::Checked.label();
     is_checked.then_some(Proof::Checked).ok_or("it takes checked (`proven` is not built yet)")
@@ -68,7 +70,7 @@ pub(super) fn text(marked: &str) -> Result<String, String> {
     Ok(marked.strip_prefix(MARK).unwrap_or(marked).to_owned())
 }
 
-/// Words, each behind its mark.
+/// Words, each with its mark removed.
 #[expect(clippy::unnecessary_wraps, reason = "clap's shape of a reader")]
 pub(super) fn words(marked: &str) -> Result<Vec<String>, String> {
     Ok(marked.split(MARK).skip(1).map(str::to_owned).collect())

@@ -1,4 +1,5 @@
-//! `[agents.NAME]`: agents of the user's own.
+//! `[agents.NAME]`: the user's own agents. A value that cannot be used is refused with a working
+//! line.
 
 use toml::de::DeTable;
 
@@ -9,7 +10,7 @@ use crate::engine::settings::{AgentEntry, Layer};
 
 const AGENTS: [&str; 8] =
     ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
-/// The readers of what an agent prints.
+/// The formats of an agent's output that crew can read.
 const OUTPUTS: [&str; 3] = ["text", "claude", "codex"];
 
 impl Reader<'_> {

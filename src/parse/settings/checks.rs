@@ -1,4 +1,5 @@
-//! `[[check]]`: a command crew runs, with its name, role and terms.
+//! `[[check]]`: a command that crew runs, with its name, role and terms. A value that cannot be
+//! used is refused with a working line.
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};

@@ -1,4 +1,5 @@
-//! The tables of a settings file, and the keys of the small ones.
+//! The tables of a settings file, and the keys of the small tables. In a project's file `[keep]` is
+//! ignored with a warning.
 
 use toml::de::{DeTable, DeValue};
 
@@ -9,7 +10,7 @@ use crate::engine::settings::Layer;
 
 const TABLES: [&str; 8] = ["loop", "check", "agent", "agents", "procedures", "on", "wait", "keep"];
 
-/// The table, as a file writes it, that holds a key.
+/// The table that holds a key, as a file writes it.
 pub(super) fn table_of(key: &str) -> Option<&'static str> {
     let is_check = || CHECK.contains(&key).then_some("[[check]]");
     names_in("loop").contains(&key).then_some("[loop]").or_else(is_check)
@@ -53,7 +54,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The logs of every loop of this machine are not a project's to prune.
+    /// A project must not prune the logs of every loop on this machine.
     fn is_not_the_projects(&mut self, table: &DeTable<'_>) {
         if let Some((key, _)) = in_order(table).first() {
             let origin = self.origin(&key.span());

@@ -1,7 +1,7 @@
-//! A settings file, as TOML text, becomes one layer of settings. A key this crew does not know is a
-//! warning, because a later crew may know it; a value that cannot be used is an error, because a limit
-//! that is silently lost is a loop without end. Each message names the file, the line, the key and what
-//! to write instead; all faults of a file are told at once.
+//! Parses a settings file, as TOML text, into one layer of settings. An unknown key is a warning,
+//! because a later crew may know it. A value that cannot be used is an error, because a limit that
+//! is silently lost means an endless loop. Each message names the file, the line, the key and what
+//! to write instead; all faults of a file are reported together.
 
 mod agents;
 mod checks;
@@ -28,11 +28,11 @@ pub use self::variables::variables;
 use super::spelling::{nearest, shown};
 use crate::engine::settings::{Layer, Sourced, ValueOrigin};
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Read {
     pub layer: Layer,
-    /// Keys that were passed over: one sentence each.
+    /// Keys that were ignored: one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -41,12 +41,13 @@ pub struct Read {
 pub enum Whose {
     /// The user's own.
     Users,
-    /// A checkout's: its paths stay in there, and what is kept of all loops is none of its business.
+    /// A checkout's: its paths stay inside the checkout, and it cannot set what is kept of all
+    /// loops.
     Projects,
 }
 
-/// Reads the text of the settings file at `path`; `is_there` says whether a path is a file's. The error is one
-/// line for each fault.
+/// Parses the settings file at `path`; `is_there` says whether a path is an existing file. The
+/// error has one line for each fault.
 pub fn parse(
     text: &str,
     path: &Path,
@@ -78,7 +79,7 @@ pub fn parse(
 type KeyText<'text> = Spanned<Cow<'text, str>>;
 type Value<'text> = Spanned<DeValue<'text>>;
 
-/// The keys of a table in the order of the file; the crate gives them by name.
+/// The keys of a table in the order of the file; the crate returns them sorted by name.
 fn in_order<'table, 'text>(
     table: &'table DeTable<'text>,
 ) -> Vec<(&'table KeyText<'text>, &'table Value<'text>)> {
@@ -106,12 +107,12 @@ impl Reader<'_> {
         ValueOrigin::File { path: self.path.to_owned(), line: self.line(at) }
     }
 
-    /// The folder the file's paths are found from.
+    /// The folder to which the file's paths are relative.
     fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The checkout a project's file is for: it is `.claude/crew.toml` in there.
+    /// The checkout of a project's file, which is its `.claude/crew.toml`.
     fn checkout(&self) -> Option<PathBuf> {
         let is_projects = self.whose == Whose::Projects;
         is_projects.then(|| self.folder().parent().unwrap_or(Path::new("")).to_owned())
@@ -126,7 +127,7 @@ impl Reader<'_> {
         self.faults.push(fault);
     }
 
-    /// Warns of a key that is not one of `known` and says where it may belong.
+    /// Warns of a key that is not one of `known`, and says where it may belong.
     fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
         let key = shown(key);
         let place = if table.is_empty() { String::new() } else { format!(" in {table}") };

@@ -1,4 +1,5 @@
-//! `[procedures.NAME]`: the recipe of a procedure, piece by piece, and terms of its own.
+//! `[procedures.NAME]`: the recipe of a procedure, piece by piece, and its own terms. A value that
+//! cannot be used is refused with a working line.
 
 use super::terms::names_in;
 use super::values::Written;

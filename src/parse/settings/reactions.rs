@@ -1,4 +1,5 @@
-//! `[on]`: the user's commands at the moments of a loop.
+//! `[on]`: the user's commands for the moments of a loop. A value that cannot be used is refused
+//! with a working line.
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
@@ -6,7 +7,7 @@ use crate::engine::record::run::{LoopMoment, Reaction};
 use crate::engine::settings::Layer;
 
 const REACTION: [&str; 2] = ["run", "timeout"];
-/// Seconds a reaction may take unless its table says otherwise.
+/// The timeout of a reaction in seconds, unless its table sets one.
 const TIMEOUT_S: u64 = 60;
 const EXAMPLE: &str = "\"notify-send done\"";
 
@@ -27,7 +28,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A command, or a table of a command and its timeout.
+    /// A command, or a table with a command and its timeout.
     fn reaction(&mut self, layer: &mut Layer, on: LoopMoment, value: &Value<'_>) {
         let at = value.span();
         let Some(table) = value.get_ref().as_table() else {

@@ -1,4 +1,4 @@
-//! What a settings file says of a run of fresh processes: the keys beside limits and checks.
+//! The settings of a file for a run of fresh processes: the keys other than limits and checks.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The keys that hold one value, and the lists of `[loop]`: what a table may hold is the engine's table of keys.
+//! The keys with one value, and the lists of `[loop]`. The engine's table of keys says what a table
+//! may hold.
 
 use super::values::{Written, example};
 use super::{KeyText, Reader, Value};
@@ -12,7 +13,8 @@ pub(super) fn names_in(table: &str) -> Vec<&'static str> {
 }
 
 impl Reader<'_> {
-    /// Reads a key of `table`; `false` when it holds none of this name. A procedure holds what `[loop]` holds.
+    /// Reads a key of `table`; `false` if the table has no key of this name. A procedure holds what
+    /// `[loop]` holds.
     pub(super) fn term(
         &mut self,
         layer: &mut Layer,
@@ -45,7 +47,7 @@ impl Reader<'_> {
             layer.values.insert(key, self.sourced(&value.span(), read));
             return;
         };
-        // Two keys of one setting in one file.
+        // One file sets the same setting with two keys.
         let other = if table == "loop" { key.table() } else { "loop" };
         let what = format!(
             "{} says the same as [{other}] {} ({}): keep one of them",

@@ -11,7 +11,7 @@ fn read(text: &str) -> Result<Read, String> {
     parse(text, Path::new("crew.toml"), Whose::Users, &|_| true)
 }
 
-/// What each text comes to, in the order given: `text` ⇒ error or warnings.
+/// The result of each text, in the given order: `text` ⇒ error or warnings.
 pub(super) fn told(texts: &[&str]) -> String {
     told_of(texts, "crew.toml", Whose::Users)
 }
@@ -27,7 +27,7 @@ pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
     told.collect()
 }
 
-/// No tier but the built-in agent.
+/// No layer except the built-in agent.
 pub(super) fn bare() -> Layers {
     let mut layers = Layers::default();
     layers.built_in.values.insert(Key::Agent, Sourced::built_in(Value::Text("claude".to_owned())));

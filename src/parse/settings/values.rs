@@ -1,5 +1,5 @@
-//! The values of a settings file and of the variables. Each refusal names the key, what stands there, and a
-//! line that works.
+//! The values of a settings file and of the variables. Each refusal names the key, the value found,
+//! and a line that works.
 
 use toml::de::DeValue;
 
@@ -11,19 +11,19 @@ use crate::engine::settings::{self, KeyRow, Kind};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
 
-/// What a refusal suggests for a setting. The engine's rows name no agent.
+/// The value that a refusal suggests for a setting. The engine's rows do not name an agent.
 pub(super) fn example(row: &KeyRow) -> &'static str {
     if row.kind == Kind::Name { "\"claude\"" } else { row.example }
 }
 
-/// A value as it was written, and what a refusal says beside it.
+/// A value as it was written, and what a refusal says about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written<'text> {
     pub(super) name: &'text str,
-    /// A value that makes sense, as a file holds it.
+    /// A sensible value, as a file writes it.
     pub(super) example: &'text str,
     pub(super) text: &'text str,
-    /// What the text is in a file; `None` for a variable.
+    /// The parsed text of a file; `None` for a variable.
     pub(super) value: Option<&'text DeValue<'text>>,
 }
 
@@ -42,7 +42,7 @@ impl<'text> Written<'text> {
         found.ok_or_else(|| self.refusal(wanted, self.example))
     }
 
-    /// What stands in quotes in a file.
+    /// The text inside the quotes of a file.
     fn quoted(self) -> Option<&'text str> {
         self.value.map_or(Some(self.text), DeValue::as_str)
     }
@@ -62,7 +62,7 @@ impl<'text> Written<'text> {
         }
     }
 
-    /// The digits of a number, or what stands in quotes.
+    /// The digits of a number, or the text inside quotes.
     fn amount(self) -> String {
         self.quoted().map_or_else(|| self.text.replace('_', ""), str::to_owned)
     }
@@ -87,7 +87,7 @@ impl<'text> Written<'text> {
         found.map_err(|wanted| self.refusal(wanted, self.example))
     }
 
-    /// A span of time that is not 0.
+    /// A duration other than 0.
     pub(super) fn some_seconds(self) -> Result<u64, String> {
         let seconds = self.seconds()?;
         self.or(Some(seconds).filter(|seconds| *seconds > 0), "a time of at least a second")
@@ -103,7 +103,7 @@ impl<'text> Written<'text> {
         self.or(words, "a list of words, each in quotes")
     }
 
-    /// One of a few words; the example is suggested where none is near.
+    /// One of a few words. If no word is similar, the example is suggested.
     pub(super) fn choice<T: Copy>(
         self,
         all: &[T],
@@ -125,7 +125,7 @@ impl<'text> Written<'text> {
     pub(super) fn command(self) -> Result<String, String> {
         let run = self.quoted().filter(|run| !run.trim().is_empty());
         let run = self.or(run, "a command in quotes")?;
-        // Detection at every start would run what nobody has written down or trusted.
+        // Detection at every start would run commands that nobody has written down or trusted.
         if run == "auto" {
             return Err(format!(
                 "{} cannot be `auto` in a file: write the command, or let `crew init` do it",
@@ -191,8 +191,8 @@ impl<'text> Written<'text> {
     }
 }
 
-/// Whether git could take a text for a branch, and not for an option; whether there is one of this name is seen
-/// at the start.
+/// Whether git could accept a text as a branch, and not as an option. Whether the branch exists is
+/// checked at the start.
 fn is_branch(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
@@ -200,7 +200,7 @@ fn is_branch(text: &str) -> bool {
 }
 
 impl Reader<'_> {
-    /// What `read` makes of a value; it is a fault where that is nothing.
+    /// The result of `read` for a value; an error is recorded as a fault.
     pub(super) fn read<'value, T>(
         &mut self,
         name: &'value str,

@@ -1,13 +1,12 @@
-//! The variables of the environment that stand for settings. Each refusal names the variable and a value that
-//! works.
+//! The environment variables for settings. Each refusal names the variable and a value that works.
 
 use std::collections::BTreeMap;
 
 use super::values::{Written, example};
 use crate::engine::settings::{Key, Layer, Sourced, ValueOrigin};
 
-/// Reads all of them; `get` gives the text of one that is set. The error is one line for each that cannot be
-/// used.
+/// Reads all of them; `get` returns the text of a variable that is set. The error has one line for
+/// each that cannot be used.
 pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> {
     let (mut layer, mut faults) = (Layer::default(), BTreeMap::new());
     for key in Key::all() {

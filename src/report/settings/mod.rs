@@ -1,4 +1,5 @@
-//! `crew config` in words and as JSON: every setting, its value, and where the value came from.
+//! The output of `crew config`, for people and as JSON: every setting, its value, and the origin of
+//! the value.
 
 mod rows;
 
@@ -11,7 +12,7 @@ use crate::engine::settings::trust::TrustRequest;
 use crate::engine::settings::{NamedCheck, Sourced, ValueOrigin};
 use crate::engine::text::Shown;
 
-/// A settings file and whether it is there.
+/// A settings file and whether it exists.
 #[derive(Debug)]
 pub struct File {
     /// Whose it is: "user" or "project".
@@ -20,7 +21,7 @@ pub struct File {
     pub is_there: bool,
 }
 
-/// Everything `crew config` tells.
+/// Everything that `crew config` shows.
 #[derive(Debug)]
 pub struct Told<'a> {
     pub settings: &'a Settings,
@@ -55,9 +56,9 @@ pub fn page(told: &Told<'_>) -> String {
     lines.join("\n")
 }
 
-/// Left-aligned columns; the last is not padded.
+/// Left-aligned columns; the last column is not padded.
 fn columns(rows: &[[String; 3]]) -> Vec<String> {
-    /// A longer command is not worth moving every other row for.
+    /// Other rows are not moved for a command longer than this.
     const WIDTH_MAX: usize = 40;
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());

@@ -1,4 +1,4 @@
-//! Every setting but the checks as one row: its key, what is shown of it, and its value for programs.
+//! Every setting except the checks as one row: its key, the shown text, and its value for programs.
 
 use serde_json::{Value as Json, json};
 
@@ -8,22 +8,22 @@ use crate::engine::settings::{Key, Kind, ProcedureSettings, Sourced, Value, Valu
 use crate::engine::text::Shown;
 use crate::engine::usage::Money;
 
-/// What is shown of a list without an entry, and of a branch that is not given.
+/// What is shown for an empty list, and for a branch that is not set.
 pub(super) const NONE: &str = "none";
 
 /// One setting.
 #[derive(Debug)]
 pub(super) struct ConfigRow {
-    /// The table and the key, with a dot between.
+    /// The table and the key, joined by a dot.
     pub(super) key: String,
     pub(super) shown: String,
     pub(super) value: Json,
-    /// Of a number.
+    /// The unit of a number.
     pub(super) unit: Option<&'static str>,
     pub(super) origin: ValueOrigin,
 }
 
-/// All of them, in the order they are shown.
+/// All rows, in display order.
 pub(super) fn rows(settings: &Settings) -> Vec<ConfigRow> {
     let layer = &settings.layer;
     let name = |key: Key| format!("{}.{}", key.table(), key.row().name);
@@ -39,7 +39,7 @@ pub(super) fn rows(settings: &Settings) -> Vec<ConfigRow> {
     rows.extend(layer.agents.iter().map(|(name, agent)| {
         row(&format!("agents.{name}"), &agent.value.to_string(), &agent.origin)
     }));
-    // crew's own are `crew run --list`'s to show.
+    // crew's own procedures are shown by `crew run --list`.
     let own = layer.procedures.iter().filter(|(_, it)| it.origin != ValueOrigin::BuiltIn);
     for (name, procedure) in own {
         of_procedure(&mut rows, &format!("procedures.{name}"), procedure);
@@ -82,7 +82,7 @@ fn of_value(name: &str, key: Key, sourced: &Sourced<Value>) -> ConfigRow {
     }
 }
 
-/// A procedure's recipe, and those of its terms that it names itself.
+/// A procedure's recipe, and the terms that it sets itself.
 fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
     let ProcedureSettings { description, recipe, terms } = &procedure.value;
     rows.push(row(key, description.as_deref().unwrap_or_default(), &procedure.origin));

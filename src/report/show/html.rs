@@ -1,5 +1,6 @@
-//! The story of a loop as one page of HTML that needs nothing else: no script, no address it would fetch from.
-//! Every text in it is somebody else's and is escaped; a browser is told to run and load nothing all the same.
+//! The story of a loop as one self-contained HTML page: no script, and no address it would fetch
+//! from. Every text in it comes from elsewhere and is escaped. A policy also forbids a browser to
+//! run or load anything.
 
 use std::fmt::Write as _;
 
@@ -118,7 +119,7 @@ fn checks(text: &mut String, known: &StoryPage<'_>) {
     }
 }
 
-/// A loop may have ten thousand: what each looks like stands in the style, and a cell is ended by the next.
+/// There may be ten thousand rows, so the style holds their look, and cells have no end tags.
 fn iterations(text: &mut String, known: &StoryPage<'_>) {
     let story = known.story;
     let longest = story.iterations().map(|it| it.elapsed_ms).max().unwrap_or_default().max(1);
@@ -178,7 +179,8 @@ fn happenings(text: &mut String, known: &StoryPage<'_>) {
     text.push_str("</table>\n");
 }
 
-/// Text as HTML shows it: no letter of it can end or open a tag or an attribute, or turn what stands around it.
+/// Text escaped for HTML: no character of it can end or open a tag or an attribute, or reverse the
+/// direction of the text around it.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in clean(text).chars() {

@@ -1,4 +1,5 @@
-//! The whole story of one loop: the page of `crew show`, one iteration of it, and the same for programs.
+//! The whole story of one loop: the page of `crew show`, one iteration of it, and both as JSON for
+//! programs.
 
 pub mod html;
 
@@ -19,21 +20,21 @@ use crate::engine::record::owner::Driver;
 use crate::engine::text::{clip, count};
 use crate::engine::words::handoff::Since;
 
-/// The most chapters a page for people tells, the newest.
+/// The most chapters on a page for people; the newest are shown.
 const TOLD_MAX: usize = 200;
 
-/// All that is known of a loop.
+/// The contents of the story page.
 #[derive(Debug, Clone, Copy)]
 pub struct StoryPage<'a> {
     pub record: &'a Loop,
     pub owner_is_gone: bool,
     pub story: &'a Story,
     pub since: &'a Since,
-    /// Of the user's own wall, for every time that is shown.
+    /// The user's time zone, for every time that is shown.
     pub offset: FixedOffset,
 }
 
-/// The page: how the loop stands or ended, what it was asked for, and everything that happened.
+/// The page: the loop's status or end, what it was asked for, and everything that happened.
 pub fn page(known: &StoryPage<'_>) -> String {
     let StoryPage { record, owner_is_gone, story, since, .. } = *known;
     let mut text = page::status(record, owner_is_gone, since);
@@ -63,7 +64,7 @@ impl StoryPage<'_> {
     }
 }
 
-/// What was asked for, beside the checks.
+/// What was asked for, except the checks.
 fn contract(record: &Loop) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("task", run::task(record).into_owned()),
@@ -90,7 +91,7 @@ fn who(who: &Who) -> String {
     }
 }
 
-/// One thing that happened, in one line.
+/// One event in one line.
 fn told(chapter: &Chapter) -> String {
     let text = match &chapter.what {
         What::Started { by } => format!("started in {}", who(by)),
@@ -115,7 +116,7 @@ fn iterated(iteration: &Iteration) -> String {
     parts.join(" · ")
 }
 
-/// What an iteration was, its failure included.
+/// The results of an iteration, including its failure.
 fn happened(evidence: &Evidence) -> Vec<String> {
     let mut parts = line::said(evidence);
     if evidence.claim == ClaimResult::Accepted {
@@ -127,7 +128,7 @@ fn happened(evidence: &Evidence) -> Vec<String> {
     parts
 }
 
-/// What was decided, where the loop did not just go on.
+/// The decision, unless the loop simply continued.
 fn after(iteration: &Iteration) -> Option<String> {
     (iteration.decision != "continue")
         .then(|| decided(&iteration.decision, iteration.why.as_deref()))
@@ -143,7 +144,7 @@ fn decided(decision: &str, why: Option<&str>) -> String {
     }
 }
 
-/// What a reader should know of the journal itself.
+/// What a reader should know about the journal itself.
 fn remarks(story: &Story) -> Vec<String> {
     let torn = (story.torn > 0)
         .then(|| format!("{} of the journal cannot be read", count(story.torn, "line")));
@@ -151,7 +152,7 @@ fn remarks(story: &Story) -> Vec<String> {
     torn.into_iter().chain(cut).collect()
 }
 
-/// One iteration with all its evidence, and where its log is.
+/// One iteration with all its evidence, and the path of its log.
 pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> String {
     let evidence = &iteration.evidence;
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
@@ -186,7 +187,8 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     text
 }
 
-/// The story for programs: at most the newest 10,000 lines of the journal, and how many were before.
+/// The story for programs: at most the newest 10,000 lines of the journal, and how many came
+/// before.
 pub fn json(known: &StoryPage<'_>) -> Value {
     let StoryPage { record, owner_is_gone, story, since, .. } = *known;
     json!({

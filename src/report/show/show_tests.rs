@@ -10,7 +10,8 @@ use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
 use crate::engine::record::contract::Role;
 
-/// A loop that began in a session, was moved into fresh processes and completed there, and its story.
+/// A loop that started in a session, was moved into fresh processes and completed there, and its
+/// story.
 fn moved(task: &str) -> (Loop, Story) {
     let mut record = a_loop_with(&[("cargo test", Role::Verify)]);
     record.contract.task = task.to_owned();

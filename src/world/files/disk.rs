@@ -1,6 +1,6 @@
-//! Files, with a size on every read, an atomic replacement on every write, and a bounded wait on every
-//! lock. A crash leaves the old file or the new one, and at worst a temporary file beside it. Every error says
-//! what could not be done, and with which path.
+//! File access: every read has a size limit, every write replaces the file atomically, and every
+//! lock has a bounded wait. A crash leaves the old file or the new one, and at worst a temporary
+//! file beside it. Every error names the path and what could not be done with it.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to files")]
 
 use std::fmt;
@@ -15,10 +15,11 @@ use fs2::FileExt;
 use crate::world::clock::Deadline;
 use crate::world::fault;
 
-/// What a first read has room for: most files of crew in one call.
+/// The buffer of a first read: it holds most of crew's files, so one call is enough.
 const FIRST_READ: usize = 4096;
 
-/// What the system refused to do with a path; it stands in an `io::Error` of the same kind.
+/// An operation that the system refused, with its path. It is wrapped in an `io::Error` of the same
+/// kind.
 #[derive(Debug)]
 pub struct Refused {
     act: &'static str,
@@ -34,12 +35,12 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Names the path of an error, which the system does not.
+/// Adds the path to an error; the system's errors do not have it.
 fn cannot(act: &'static str, path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |why| io::Error::new(why.kind(), Refused { act, path: path.to_owned(), why })
 }
 
-/// Reads a file of at most `limit` bytes. `None` when there is none; a larger one is an error.
+/// Reads a file of at most `limit` bytes. `None` when it does not exist; a larger file is an error.
 pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let Some(file) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::with_capacity(FIRST_READ);
@@ -51,12 +52,12 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Reads a small text file; bytes that are no UTF-8 are replaced.
+/// Reads a small text file; bytes that are not UTF-8 are replaced.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<Option<String>> {
     Ok(read(path, limit)?.map(into_text))
 }
 
-/// Reads all of a stream up to `limit` bytes; more is an error.
+/// Reads a whole stream of at most `limit` bytes; more is an error.
 pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(limit + 1).read_to_end(&mut bytes)?;
@@ -66,7 +67,7 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The end of a file, from `start` on but at most `limit` bytes, and whether something was left out.
+/// The end of a file, after `start` and at most `limit` bytes, and whether something was left out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
     end_of(path, start, limit).map_err(cannot("read", path))
 }
@@ -83,17 +84,18 @@ fn end_of(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
     Ok((into_text(bytes), cut))
 }
 
-/// The bytes themselves where they are UTF-8, which they nearly always are.
+/// Reuses the buffer if it is valid UTF-8, which is nearly always the case.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The most of a line that is kept.
+/// The largest part of a line that is kept.
 const LINE_BYTES: u64 = 1 << 20;
 
-/// Hands the whole lines of a file from `start` on to `each`, with whether a line was cut because it is very
-/// long. No line begins past `limit` bytes. Gives where the next one begins, and whether there is one.
+/// Passes each whole line of a file, from `start` on, to `each`, with whether the line was cut
+/// because it is very long. No line starts after `limit` bytes. Returns where the next line starts,
+/// and whether there is one.
 pub fn read_lines(
     path: &Path,
     start: u64,
@@ -123,7 +125,8 @@ fn lines_of(
         if cut {
             let rest = source.skip_until(b'\n')?;
             length += rest;
-            // At the end of the file nothing tells whether it is whole; another one shows it.
+            // `skip_until` does not say whether it met a break or the end of the file. Data after
+            // the line shows that it was a break.
             is_whole = at + (length as u64) < size;
         }
         if !is_whole {
@@ -135,7 +138,7 @@ fn lines_of(
     Ok((at, at < size))
 }
 
-/// A pipe in a file's place would hold its reader up for ever.
+/// Refuses a pipe in place of a file: reading it could block forever.
 fn open_regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         return File::open(path);
@@ -143,12 +146,13 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"))
 }
 
-/// The size of a file; 0 when there is none.
+/// The size of a file in bytes; 0 when it does not exist.
 pub fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// Size in bytes and modification time in nanoseconds, of the path itself; `None` when it is gone.
+/// Size in bytes and modification time in nanoseconds of the path itself; `None` when it does not
+/// exist.
 pub fn stamp(path: &Path) -> Option<(u64, i128)> {
     use std::os::unix::fs::MetadataExt;
     let file = fs::symlink_metadata(path).ok()?;
@@ -165,7 +169,7 @@ pub fn is_folder(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// Whether nothing is at this path; something may be at one that cannot be looked at.
+/// Whether nothing is at this path. A path that cannot be checked does not count as missing.
 pub fn is_missing(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| is_absent(&error))
 }
@@ -180,29 +184,29 @@ pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path).map_err(cannot("read", path))
 }
 
-/// Makes a folder and the missing ones above it, for this user only.
+/// Creates a folder and its missing parents, for this user only.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(cannot("make", path))
 }
 
-/// Makes a folder and the missing ones above it, with the user's usual mode.
+/// Creates a folder and its missing parents, with the user's usual mode.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path).map_err(cannot("make", path))
 }
 
-/// What every scratch folder's name begins with.
+/// The prefix of every scratch folder's name.
 const SCRATCH: &str = "crew-scratch-";
 
-/// Makes a new folder for this user only, and gives its real path. One that is there already, or a link
-/// in its place, is an error: the folder above it is everybody's.
+/// Creates a new folder for this user only and returns its real path. An existing folder or link of
+/// that name is an error, because the parent folder is writable by everybody.
 pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
     let folder = real_path(parent)?.join(format!("{SCRATCH}{name:016x}"));
     fs::DirBuilder::new().mode(0o700).create(&folder).map_err(cannot("make", &folder))?;
     Ok(folder)
 }
 
-/// Removes a scratch folder with all that is in it, and no other folder. Something that is still writing
-/// in there is given a moment to end.
+/// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
+/// write there get a moment to end.
 pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with(SCRATCH) {
@@ -215,12 +219,12 @@ pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The names in a folder, at most `limit` of them; none when it is not there or cannot be read.
+/// The names in a folder, at most `limit` of them; empty when it does not exist or cannot be read.
 pub fn names(folder: &Path, limit: usize) -> Vec<String> {
     list(folder, limit).unwrap_or_default()
 }
 
-/// The names in a folder, at most `limit` of them; none when it is not there.
+/// The names in a folder, at most `limit` of them; empty when it does not exist.
 pub fn list(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if is_absent(&error) => return Ok(Vec::new()),
@@ -230,7 +234,7 @@ pub fn list(folder: &Path, limit: usize) -> io::Result<Vec<String>> {
     Ok(names.take(limit).collect())
 }
 
-/// Makes an empty file for this user only, to be written to.
+/// Creates an empty file for this user only, open for writing.
 pub fn create_private(path: &Path) -> io::Result<File> {
     create(path).map_err(cannot("write", path))
 }
@@ -239,13 +243,13 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Opens a file for this user only, to be written to at its end; made if it is not there.
+/// Opens a file for this user only, for appending; creates it if it does not exist.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600).open(path).map_err(cannot("write", path))
 }
 
-/// Opens a file to be read; `None` when there is none.
+/// Opens a file for reading; `None` when it does not exist.
 pub fn open(path: &Path) -> io::Result<Option<File>> {
     match open_regular(path) {
         Ok(file) => Ok(Some(file)),
@@ -254,7 +258,7 @@ pub fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether this open file is what the path names now.
+/// Whether the path still names this open file.
 pub fn is_named(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let place = |found: fs::Metadata| (found.dev(), found.ino());
@@ -262,12 +266,12 @@ pub fn is_named(file: &File, path: &Path) -> bool {
     matches!((opened, fs::metadata(path).map(place)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Gives a file another name, in the place of what has that name.
+/// Renames a file and replaces a file that has the new name.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to).map_err(cannot("write", to))
 }
 
-/// Removes a file; one that is gone already is as good.
+/// Removes a file; a missing file is not an error.
 pub fn remove(path: &Path) -> io::Result<()> {
     unlink(path).map_err(cannot("remove", path))
 }
@@ -279,27 +283,27 @@ fn unlink(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves a file aside, to a name beside it.
+/// Renames a file to another name in the same folder.
 pub fn move_aside(path: &Path, name: &str) -> io::Result<PathBuf> {
     let aside = path.with_file_name(name);
     rename(path, &aside).map(|()| aside)
 }
 
-/// Copies a file to a name beside it.
+/// Copies a file to another name in the same folder.
 pub fn copy_aside(path: &Path, name: &str) -> io::Result<()> {
     fs::copy(path, path.with_file_name(name)).map(drop).map_err(cannot("copy", path))
 }
 
-/// How much of a crash a write must survive.
+/// Which kind of crash a write must survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Of the machine: synced, and its folder too.
+    /// A crash of the machine: the file and its folder are synced.
     Machine,
-    /// Of the process: for what can be written again from the record.
+    /// A crash of the process: enough for what can be written again from the record.
     Process,
 }
 
-/// Replaces a file whole: a temporary file beside it, then a rename.
+/// Replaces a whole file: a temporary file beside it, then a rename.
 pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -320,18 +324,18 @@ pub fn write(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()
 
 fn write_beside(temporary: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
     fault::point("write.open")?;
-    // A crash may have left one, and in a folder of the agent's it may be a link put in our way.
+    // A crash may have left one, and in a folder of the agent it may be a link planted there.
     unlink(temporary)?;
     let mut file = create(temporary)?;
     fault::point("write.data")?;
     file.write_all(bytes)?;
     fault::point("write.sync")?;
-    // Without this a crash after the rename may leave the new name with no data in it.
+    // Without this, a crash after the rename may leave the new name with no data.
     if durability == Durability::Machine { file.sync_all() } else { Ok(()) }
 }
 
-/// Appends one line and syncs it. A torn last line, left by a crash, is ended first so that it spoils
-/// only itself.
+/// Appends one line and syncs it. If a crash left an incomplete last line, that line is ended
+/// first, so that only it is lost.
 pub fn append_line(path: &Path, line: &str) -> io::Result<()> {
     append(path, line).map_err(cannot("write", path))
 }
@@ -357,13 +361,13 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     file.sync_data()
 }
 
-/// An exclusive lock, let go when dropped. The lock file is never the data (a rename changes the inode)
-/// and never deleted (two holders could hold two files of one name).
+/// An exclusive lock, released when dropped. The lock file is never the data file (a rename changes
+/// the inode) and is never deleted (two holders could then hold two files of one name).
 #[derive(Debug)]
 #[must_use]
 pub struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Takes a lock, waiting at most `wait`. `None` when somebody else keeps it.
+/// Takes a lock, waiting at most `wait`. `None` when somebody else holds it.
 pub fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path);

@@ -1,5 +1,5 @@
-//! One hash for the state of a loop's working tree. git tells it; where git cannot, a walk over the files does,
-//! within bounds. What `.gitignore` files name is passed over then too.
+//! One hash for the state of a loop's working tree. git computes it; where git cannot, a bounded
+//! walk over the files does. The walk also skips what `.gitignore` files name.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use crate::world::clock::Deadline;
 use crate::world::git;
 use crate::world::store::home::hash;
 
-/// The most entries of folders that a walk passes.
+/// The most folder entries that a walk visits.
 const ENTRIES_MAX: usize = 100_000;
 /// The longest a walk may take.
 const WITHIN: Duration = Duration::from_secs(2);
 
-/// What is said where neither git nor a walk can tell.
+/// The warning where neither git nor a walk can compute a state.
 pub const NO_STALL_RULE: &str =
     "no stall rule here: git cannot tell, and there is more than crew looks through";
 
@@ -26,11 +26,11 @@ pub const NO_STALL_RULE: &str =
 #[derive(Debug)]
 pub struct Fingerprint {
     pub hash: String,
-    /// How many files were walked over, where git did not tell.
+    /// How many files were walked, if git gave no answer.
     pub watched: Option<usize>,
 }
 
-/// Looks at a loop's working tree. `None` when neither git nor a walk can tell.
+/// Computes the state of a loop's working tree. `None` when neither git nor a walk can.
 pub fn fingerprint(subject: &Loop) -> Option<Fingerprint> {
     git::fingerprint(subject)
         .map_or_else(|| walked(subject), |hash| Some(Fingerprint { hash, watched: None }))

@@ -1,5 +1,6 @@
-//! What stands at the protected paths of a loop, by crew's own look at the files. git says what the commit held
-//! that the loop began at, and nothing else: which files it takes for unchanged or ignored is the agent's to set.
+//! The protected paths of a loop, from crew's own look at the files. git is only asked what was in
+//! the commit at which the loop started: which files git treats as unchanged or ignored is under
+//! the agent's control.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,18 +17,19 @@ use crate::world::clock::Deadline;
 use crate::world::git;
 use crate::world::store::home::{git_hash, hash};
 
-/// The longest a look may take, what git takes aside.
+/// The longest a look may take, without the time that git takes.
 const LOOK: Duration = Duration::from_secs(20);
-/// The most entries of folders that a look passes.
+/// The most folder entries that a look visits.
 const ENTRIES_MAX: usize = 500_000;
-/// The same for a look at what is left out.
+/// The same limit for a look at ignored files.
 const LEFT_OUT_MAX: usize = 20_000;
-/// The most marks a loop begins with: the record holds them.
+/// The most marks a loop may start with: they are stored in the record.
 const MARKS_MAX: usize = 50_000;
-/// The largest file whose content is compared; of a larger one, size and time are.
+/// The largest file whose content is compared. For a larger one size and time are compared.
 const MARKED_BYTES: u64 = 16 << 20;
 
-/// What the protected paths are held to from now on, and which paths a glob covers and git ignores.
+/// The state that the protected paths are compared with from now on, and the paths that a glob
+/// covers and git ignores.
 pub fn begin(subject: &Loop) -> Result<(Protected, Vec<String>), Unseen> {
     let look = Look::at(subject)?;
     let everywhere = everywhere(subject)?;
@@ -44,7 +46,7 @@ pub fn begin(subject: &Loop) -> Result<(Protected, Vec<String>), Unseen> {
     Ok((Protected { ignored, marks }, left_out))
 }
 
-/// The marks as they are now.
+/// The current marks.
 pub fn look(subject: &Loop) -> Result<Marks, Unseen> {
     let look = Look::at(subject)?;
     let kept = subject.protected.as_ref().and_then(|began| began.ignored.as_ref());
@@ -57,7 +59,7 @@ pub fn look(subject: &Loop) -> Result<Marks, Unseen> {
     look.marks(&walked.files)
 }
 
-/// The ignore rules of no folder.
+/// The ignore rules that belong to no folder.
 fn everywhere(subject: &Loop) -> Result<Vec<String>, Unseen> {
     let mut left = RULES_BYTES;
     let files = git::exclude_files(subject);
@@ -68,11 +70,11 @@ fn everywhere(subject: &Loop) -> Result<Vec<String>, Unseen> {
 struct Look<'a> {
     top: &'a Path,
     cover: Cover,
-    /// The covered files of the commit the loop began at, each as it would be marked.
+    /// The covered files of the commit at which the loop started, each with the mark it would get.
     committed: BTreeMap<String, String>,
-    /// `None` while the loop begins.
+    /// `None` while the loop is starting.
     began: Option<&'a Protected>,
-    /// The hexadecimal digits of the repository's hashes.
+    /// The number of hexadecimal digits in the repository's hashes.
     digits: usize,
     deadline: Deadline,
 }
@@ -111,8 +113,8 @@ impl<'a> Look<'a> {
         walk.walk().ok_or(Unseen::TooMuch)
     }
 
-    /// Whether an ignored path is, or holds, what a glob covers and the commit does not have. Where that is
-    /// more than a short look, nothing is said of it.
+    /// Whether an ignored path is or contains a file that a glob covers and the commit does not
+    /// have. If answering takes more than a short look, the answer is no.
     fn is_missed(&self, path: &str) -> bool {
         let plain = path.trim_end_matches('/');
         if self.cover.covers(plain) {
@@ -132,8 +134,9 @@ impl<'a> Look<'a> {
         path.ends_with('/') && holds_one()
     }
 
-    /// Marks what differs from the commit among the files of a walk, those of the commit, and those that were
-    /// marked when the loop began: what git then tracked or saw is looked at, ignored or not.
+    /// Marks what differs from the commit. It looks at the walked files, the files of the commit,
+    /// and the files that were marked when the loop started: what git tracked or saw then is
+    /// checked even if it is ignored now.
     fn marks(&self, walked: &[PathBuf]) -> Result<Marks, Unseen> {
         let no_marks = Marks::new();
         let began = self.began.map_or(&no_marks, |began| &began.marks);
@@ -163,7 +166,8 @@ impl<'a> Look<'a> {
         path.ancestors().skip(1).any(|above| self.top.join(above).is_symlink())
     }
 
-    /// Its first word is what stands there; then follows the content's hash, as git would make it.
+    /// The first word is the kind of what is there; the rest is the hash of its content, as git
+    /// computes it.
     fn mark(&self, path: &Path) -> String {
         let file = self.top.join(path);
         let Ok(found) = fs::symlink_metadata(&file) else { return "gone".to_owned() };
@@ -188,8 +192,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether a path is as the commit has it. In a loop that a crew began which left the looking to git, modes
-    /// and line ends are none of it, as they may have been none to git.
+    /// Whether a path is as in the commit. If an older crew, which left this comparison to git,
+    /// started the loop, file modes and line endings do not count, because git may have ignored
+    /// them.
     fn is_as_committed(&self, text: &str, path: &Path, mark: &str) -> bool {
         let Some(committed) = self.committed.get(text) else { return false };
         let left_to_git = self.began.is_some_and(|began| began.ignored.is_none());
@@ -205,7 +210,8 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether a mark is of a crew that left the looking to git: a hash of the content alone.
+/// Whether an older crew, which left the comparison to git, wrote a mark: it is only a content
+/// hash.
 fn is_old(mark: &str) -> bool {
     let kinds = ["file", "program", "link", "folder", "other", "gone"];
     mark.split(' ').next().is_none_or(|kind| !kinds.contains(&kind))

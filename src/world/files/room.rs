@@ -1,6 +1,6 @@
-//! Room on the disk that a live loop keeps, so that on a full one it can still be ordered about, and still be
-//! recorded as over: what is written over in place needs no new block, and what is given up leaves some. Where
-//! a file system copies what it writes over, it may help and promises nothing.
+//! Disk space reserved by a live loop, so that on a full disk it can still take a request and be
+//! recorded as ended: overwriting a file in place needs no new block, and releasing the file frees
+//! some. On a copy-on-write file system this may help but is not guaranteed.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -10,14 +10,15 @@ use super::disk;
 use crate::engine::record::LoopId;
 use crate::world::store::home::Home;
 
-/// Enough for an order, a record of ten thousand iterations, its line in the journal, and a page.
+/// Enough for a control request, a record of ten thousand iterations, its line in the journal, and
+/// a page.
 const ROOM_BYTES: usize = 256 << 10;
 
 fn file(home: &Home, id: &LoopId) -> PathBuf {
     home.loop_file(id, "room")
 }
 
-/// Keeps room for a loop that begins or is resumed; one that finds none goes on without.
+/// Reserves space for a loop that starts or resumes. If there is none, the loop continues without.
 pub fn keep(home: &Home, id: &LoopId) {
     let file = file(home, id);
     if disk::size(&file) < ROOM_BYTES as u64 {
@@ -29,15 +30,15 @@ pub fn keep(home: &Home, id: &LoopId) {
     }
 }
 
-/// Leaves the room to whoever writes next; `false` where there was none.
+/// Releases the space to the next writer; `false` if none was reserved.
 pub fn give_up(home: &Home, id: &LoopId) -> bool {
     let file = file(home, id);
     disk::exists(&file) && disk::remove(&file).is_ok()
 }
 
-/// Makes the room the file `to`, which then holds only `text`.
+/// Turns the reserved file into the file `to`, which then holds only `text`.
 pub fn spend(home: &Home, id: &LoopId, to: &Path, text: &str) -> io::Result<()> {
-    // Under a name of this process's own nobody else can spend it too.
+    // The name contains this process's id, so that no other process can use the space too.
     let mine = home.loop_file(id, &format!(".room.{}.tmp", std::process::id()));
     disk::rename(&file(home, id), &mine)?;
     let mut file = OpenOptions::new().write(true).open(&mine)?;

@@ -1,5 +1,6 @@
-//! Folders as wholes, and links: listed without following links, exchanged in one step, and removed; and whether
-//! a checkout leads out of itself. It removes what it is told to; whether that is crew's own is asked before, by the caller.
+//! Whole folders and links: listing without following links, exchanging in one step, removing; and
+//! whether a path leads out of a checkout. It does not check whether a folder is crew's own:
+//! callers check that before they remove one.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to folders as wholes")]
 
 use std::fs;
@@ -11,9 +12,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::disk;
 
-/// Where `path` really lies, if that is outside the checkout and the checkout led there: because the path, or the
-/// file that named it, is the checkout's. A text there would be sent or kept on the word of whoever wrote the
-/// project.
+/// Where `path` really is, if that is outside the checkout and the checkout led there, because the
+/// path, or the file that named it, belongs to the checkout. Such a text would be sent or kept only
+/// because the author of the project says so.
 pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBuf> {
     let top = disk::real_path(checkout).ok()?;
     let real = disk::real_path(path).ok()?;
@@ -24,7 +25,7 @@ pub fn leads_out(checkout: &Path, path: &Path, named_by: &Path) -> Option<PathBu
     (leads && !real.starts_with(&top)).then_some(real)
 }
 
-/// Every file below a folder, as paths from there; links are files. At most `limit` of them.
+/// Every file below a folder, as relative paths, at most `limit` of them. Links count as files.
 pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::new()];
@@ -43,22 +44,22 @@ pub fn files(folder: &Path, limit: usize) -> Vec<PathBuf> {
     found
 }
 
-/// Whether this path itself, no link, is a folder.
+/// Whether this path itself is a folder, not a link to one.
 pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
 }
 
-/// The permission bits of what a path leads to; `None` when that is missing.
+/// The permission bits of what a path leads to; `None` when it does not exist.
 pub fn mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|it| it.permissions().mode() & 0o777)
 }
 
-/// Whether a path leads to a file that may be run.
+/// Whether a path leads to an executable file.
 pub fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
-/// Makes `link` lead to `program`; where the disk knows no links, a copy of it.
+/// Makes `link` lead to `program`; copies it where the disk does not support links.
 pub fn link_or_copy(program: &Path, link: &Path) -> io::Result<()> {
     symlink(program, link).or_else(|_| copy_program(program, link))
 }
@@ -68,8 +69,9 @@ fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     fs::set_permissions(copy, fs::Permissions::from_mode(0o755))
 }
 
-/// Puts `new` in the place of `current`. What was there is then at `new`, if anything was. On Linux and
-/// macOS there is no moment without a folder at `current`; a disk that cannot exchange has a short one.
+/// Puts `new` in the place of `current`. What was at `current` is then at `new`. On Linux and macOS
+/// there is a folder at `current` at all times; on a disk that cannot exchange there is a short
+/// gap.
 pub fn exchange(new: &Path, current: &Path) -> io::Result<()> {
     if !disk::exists(current) {
         return fs::rename(new, current);
@@ -85,7 +87,7 @@ pub fn exchange(new: &Path, current: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder and all in it; one that is gone already is as good.
+/// Removes a folder and its contents; a missing folder is not an error.
 pub fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -93,7 +95,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder if nothing is in it.
+/// Removes a folder if it is empty.
 pub fn remove_if_empty(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
@@ -127,7 +129,7 @@ mod tests {
         symlink(&outside, checkout.join("link.md")).unwrap();
         let [own, link] = ["own.md", "link.md"].map(|name| checkout.join(name));
         let led = |path: &Path, named_by: &Path| leads_out(&checkout, path, named_by).is_some();
-        // The path, what names it, and whether the checkout leads out by it.
+        // The path, the file that names it, and whether the checkout leads out through it.
         let table = [
             (&own, &own, false),
             (&link, &link, true),

@@ -1,5 +1,6 @@
-//! A walk over the files of a working tree that asks git nothing. No link is followed, and what git keeps for
-//! itself and what crew writes is passed over. A walk that would pass one of its bounds gives nothing.
+//! A walk over the files of a working tree that does not use git. It does not follow links, and
+//! skips git's own files and what crew writes. A walk that would exceed one of its bounds returns
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
@@ -12,22 +13,22 @@ use crate::world::clock::Deadline;
 
 /// Where crew writes in a checkout.
 const OURS: &str = ".claude/branches";
-/// The most bytes that all ignore rules of a working tree may hold.
+/// The most bytes of all ignore rules of a working tree together.
 pub const RULES_BYTES: u64 = 256 << 10;
 
-/// What is walked, and how far.
+/// What is walked, and with which bounds.
 #[derive(Debug)]
 pub struct Walk<'a> {
     pub top: &'a Path,
-    /// Where it begins, from the top.
+    /// The folder where it starts, relative to the top.
     pub from: PathBuf,
-    /// The files that are wanted.
+    /// The wanted files.
     pub cover: &'a Cover,
-    /// What is left out.
+    /// The rules for what is left out.
     pub rules: &'a IgnoreRules,
-    /// Whether each `.gitignore` on the way counts too.
+    /// Whether each `.gitignore` found on the way counts too.
     pub reads_rules: bool,
-    /// Whether a repository below the top is a folder like any other.
+    /// Whether a repository below the top is treated like any other folder.
     pub enters_repositories: bool,
     pub entries_max: usize,
     pub deadline: Deadline,
@@ -36,16 +37,16 @@ pub struct Walk<'a> {
 /// What was found, as paths from the top.
 #[derive(Debug, Default)]
 pub struct Walked {
-    /// All that is no folder, and folders that cannot be read.
+    /// Everything that is not a folder, and folders that cannot be read.
     pub files: Vec<PathBuf>,
-    /// What was ignored where a wanted file may be; a folder ends in a slash.
+    /// Ignored paths that may hold a wanted file; a folder ends with a slash.
     pub left_out: Vec<String>,
     /// Each `.gitignore` that was read, by its folder.
     pub rules: BTreeMap<String, String>,
 }
 
 impl Walk<'_> {
-    /// Walks; `None` past a bound.
+    /// Walks; `None` if a bound is exceeded.
     pub fn walk(&self) -> Option<Walked> {
         let mut ignore = Ignore::read(self.rules);
         let mut walked = Walked::default();
@@ -83,7 +84,7 @@ impl Walk<'_> {
         Some(walked)
     }
 
-    /// Takes an entry for a file, for a folder to be walked, or for nothing.
+    /// Treats an entry as a file, as a folder to walk, or as nothing.
     fn sort(
         &self,
         entry: &DirEntry,
@@ -114,8 +115,8 @@ impl Walk<'_> {
     }
 }
 
-/// The text of a file of ignore rules, empty where there is none; git follows no link to one either. `None` when
-/// there is no room for it.
+/// The text of a file of ignore rules, empty if it does not exist. Links are not followed, as in
+/// git. `None` when it exceeds the bytes left.
 pub fn rules(path: &Path, left: &mut u64) -> Option<String> {
     if !fs::symlink_metadata(path).is_ok_and(|file| file.is_file()) {
         return Some(String::new());
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_walk_that_would_pass_a_bound_gives_nothing() {
-        // Of the root 5, of .claude 2, of a 3, of b 1 and of own 2.
+        // 5 entries of the root, 2 of .claude, 3 of a, 1 of b and 2 of own.
         assert!(found(&["**"], |walk| walk.entries_max = 13).is_some());
         assert_eq!(found(&["**"], |walk| walk.entries_max = 12), None);
         assert_eq!(found(&["z"], |walk| walk.entries_max = 5).unwrap(), "z");

@@ -1,5 +1,5 @@
-//! The one way git is started: with the settings that would make it run a program of the repository's,
-//! or wait for a person, switched off.
+//! The only place where git is started. Settings that would make it run a program of the
+//! repository, or wait for a person, are switched off.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,10 +9,11 @@ use std::time::Duration;
 use crate::world::env;
 use crate::world::process::{Capture, ExitCause, FinishedProcess, ProcessSpec, run};
 
-/// A setting of git for one command: name and value.
+/// A git setting for one command: name and value.
 pub type Setting = (String, String);
 
-/// What points git at a repository whatever the folder: git sets it for its hooks, and crew may be started by one.
+/// Variables that point git at a repository whatever the folder. git sets them for its hooks, and a
+/// hook may start crew.
 pub const OF_ANOTHER: [&str; 7] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -28,24 +29,24 @@ pub const OF_ANOTHER: [&str; 7] = [
 pub struct Command<'a> {
     pub folder: &'a Path,
     pub arguments: &'a [&'a str],
-    /// They go by variables, because a name that holds a `=` cannot go by `-c`.
+    /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
     pub settings: &'a [Setting],
-    /// Variables of this process's that git is not given.
+    /// Variables of this process that git does not get.
     pub without: &'a [OsString],
     pub variables: &'a [(&'a str, String)],
-    /// Whether a repository above the folder will do where there is none.
+    /// Whether a repository in a parent folder is accepted.
     pub climbs: bool,
-    /// What it reads.
+    /// The standard input.
     pub input: &'a [u8],
     /// Whether it may reach a remote.
     pub online: bool,
-    /// Whether its words to a person are kept, among the rest.
+    /// Whether its standard error is kept, mixed with the rest.
     pub with_errors: bool,
     pub within: Duration,
 }
 
 impl Command<'_> {
-    /// Runs it to its end.
+    /// Runs the command to its end.
     pub fn run(&self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
         let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
         let arguments: Vec<&str> = fixed.iter().chain(self.arguments).copied().collect();
@@ -66,7 +67,8 @@ impl Command<'_> {
             variables.push(("GIT_CEILING_DIRECTORIES", above.display().to_string()));
         }
         if !self.online {
-            // An object that is missing would be asked for by a program that the configuration names.
+            // Otherwise a missing object would be fetched by a program that the configuration
+            // names.
             variables.push(("GIT_NO_LAZY_FETCH", "1".to_owned()));
             variables.push(("GIT_ALLOW_PROTOCOL", "none".to_owned()));
         }
@@ -86,7 +88,7 @@ impl Command<'_> {
         run(&spec, capture, None, stop)
     }
 
-    /// How many settings the environment that git gets names already.
+    /// How many settings the environment that git gets already contains.
     fn settings_before(&self) -> u16 {
         const COUNT: &str = "GIT_CONFIG_COUNT";
         let given = self.variables.iter().find(|(name, _)| *name == COUNT);
@@ -96,7 +98,7 @@ impl Command<'_> {
     }
 }
 
-/// What it printed, if it ended well and all of it was kept.
+/// The output, if the command exited with 0 and all of its output was kept.
 pub fn whole(ended: &FinishedProcess) -> Option<String> {
     let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
     whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())

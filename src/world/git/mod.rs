@@ -1,6 +1,6 @@
-//! Runs git and gives its text. An agent that can write the checkout can write its configuration too, so
-//! nothing that configuration names as a program is run: no file-system monitor, no hooks, no filters. What
-//! changes a repository is in `steps`.
+//! Runs git and returns its output. An agent that can write to the checkout can also write its
+//! configuration, so programs that the configuration names are never run: no file-system monitor,
+//! no hooks, no filters. What changes a repository is in `steps`.
 
 mod changes;
 mod command;
@@ -32,19 +32,19 @@ const LOOK: Duration = Duration::from_secs(20);
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
 
-/// Whether there is a git that runs.
+/// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
     git(folder, &["--version"]).is_some()
 }
 
-/// The working tree's root, with every link resolved; `None` outside git.
+/// The root of the working tree, with every link resolved; `None` outside a repository.
 pub fn top(folder: &Path) -> Option<PathBuf> {
     let text = Git { climbs: true, ..Git::here(folder) }.run(&["rev-parse", "--show-toplevel"])?;
     disk::real_path(Path::new(text.trim_end_matches('\n'))).ok()
 }
 
-/// The branch, `None` when detached, and the commit, `None` before the first one. No file of the working
-/// tree is looked at, so a large or slow one takes no longer.
+/// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
+/// the working tree, so a large or slow tree does not slow it down.
 pub fn head(top: &Path) -> (Option<String>, Option<String>) {
     let line = |arguments: &[&str]| Some(git(top, arguments)?.trim_end().to_owned());
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
@@ -52,24 +52,25 @@ pub fn head(top: &Path) -> (Option<String>, Option<String>) {
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
 }
 
-/// Whether a name is a commit's: a branch, a tag, an id.
+/// Whether a name denotes a commit: a branch, a tag, an id.
 pub fn is_a_commit(folder: &Path, name: &str) -> bool {
     let name = format!("{name}^{{commit}}");
     let look = Git { climbs: true, ..Git::here(folder) };
     !name.starts_with('-') && look.run(&["rev-parse", "--verify", "--quiet", &name]).is_some()
 }
 
-/// What differs from the commit, every untracked file named; `None` outside git, or when it took too
-/// long or printed too much.
+/// What differs from the commit, with every untracked file; `None` outside a repository, or when
+/// git took too long or printed too much.
 pub fn look(top: &Path) -> Option<GitStatus> {
     Git::here(top).look()
 }
 
-/// A submodule's own configuration would be obeyed inside it; its commit is seen all the same.
+/// Inside a submodule git would obey the submodule's own configuration. A change of its commit is
+/// still seen.
 const NO_SUBMODULES: &str = "--ignore-submodules=dirty";
 
-/// One hash for the state of a loop's working tree: the commit, each path that differs, its size and time.
-/// `None` outside git, or when it took too long or printed too much.
+/// One hash for the state of a loop's working tree: the commit, and each path that differs with its
+/// size and time. `None` outside a repository, or when git took too long or printed too much.
 pub fn fingerprint(subject: &Loop) -> Option<String> {
     use std::fmt::Write as _;
     let git = Git::of(subject);
@@ -82,7 +83,7 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
     Some(hash(text.as_bytes()))
 }
 
-/// Commits and changes since a loop began; empty where it began without a commit.
+/// Commits and changes since a loop started; empty if it started without a commit.
 pub fn since(subject: &Loop) -> Since {
     let Some(start) = &subject.place.head else { return Since::default() };
     let git = Git::of(subject);
@@ -102,23 +103,24 @@ pub fn since(subject: &Loop) -> Since {
 
 const OURS: &str = ":(exclude,top).claude/branches";
 
-/// The files of the commit a loop began at, below these paths or anywhere: none where it began without one. `None`
-/// outside git, in another repository, or when it took too long or printed too much.
+/// The files of the commit at which a loop started, below these paths or everywhere; empty if it
+/// started without a commit. `None` outside a repository, in another repository, or when git took
+/// too long or printed too much.
 pub fn files(subject: &Loop, below: &[String]) -> Option<BTreeMap<String, String>> {
     let git = Git::of(subject);
-    // A configuration that names another working tree shows that the repository is not as it was.
+    // If the configuration names another working tree, the repository was changed.
     let top = git.run(&["rev-parse", "--show-toplevel"])?;
     if disk::real_path(Path::new(top.trim_end_matches('\n'))).ok()? != git.folder {
         return None;
     }
     let Some(start) = &subject.place.head else { return Some(BTreeMap::new()) };
-    // Another commit could be made to stand in for this one.
+    // Otherwise a replacement ref could substitute another commit for this one.
     let mut arguments = vec!["--no-replace-objects", "ls-tree", "-r", "-z", start, "--"];
     arguments.extend(below.iter().map(String::as_str));
     Some(files_of(&git.run(&arguments)?))
 }
 
-/// The files of ignore rules that belong to no folder: the user's, then the repository's own.
+/// The files of ignore rules that belong to no folder: the user's, then the repository's.
 pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
     let git = Git::of(subject);
     let place = |arguments: &[&str]| {
@@ -150,12 +152,13 @@ pub fn log_text(top: &Path) -> Option<String> {
     git(top, &["log", "--no-show-signature", "--oneline", "-10"])
 }
 
-/// Which git runs, and where: with a working tree's root it never takes a repository above for that tree's.
+/// In which folder and environment git runs. At the root of a working tree it never accepts a
+/// repository above it.
 #[derive(Debug, Clone, Copy)]
 struct Git<'a> {
     folder: &'a Path,
     climbs: bool,
-    /// Whose environment it gets; `None` is this process's own.
+    /// The loop whose environment git gets; `None` for this process's environment.
     subject: Option<&'a Loop>,
 }
 
@@ -164,7 +167,7 @@ impl<'a> Git<'a> {
         Self { folder, climbs: false, subject: None }
     }
 
-    /// In the environment the loop began with, as its checks: a hook's may have been set by the agent.
+    /// In the environment the loop started with, like its checks: the agent may have set a hook's.
     fn of(subject: &'a Loop) -> Self {
         Self { folder: &subject.place.checkout, climbs: false, subject: Some(subject) }
     }
@@ -179,8 +182,8 @@ impl<'a> Git<'a> {
         Some(status(&self.run_on_files(&arguments)?))
     }
 
-    /// Runs a command that reads the files of the working tree: every content filter that the
-    /// configuration names is emptied.
+    /// Runs a command that reads the files of the working tree, with every content filter of the
+    /// configuration emptied.
     fn run_on_files(self, arguments: &[&str]) -> Option<String> {
         let pattern = r"^filter\..*\.(clean|process|required)$";
         let names = self.run(&["config", "-z", "--name-only", "--get-regexp", pattern]);
@@ -189,7 +192,7 @@ impl<'a> Git<'a> {
         self.run_with(arguments, &names.collect::<Vec<_>>())
     }
 
-    /// Runs git with some of its settings emptied.
+    /// Runs git with these settings emptied.
     fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
         let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
         let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
@@ -214,7 +217,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Runs git as this process finds it.
+/// Runs git with this process's environment.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     Git::here(folder).run(arguments)
 }

@@ -1,5 +1,5 @@
-//! Whether git still finds in a checkout the repository that the loop began in, and what is checked out there.
-//! What cannot be told for sure is refused, never guessed: a step in the wrong repository is not undone.
+//! Checks that git still finds the repository in which the loop started, and what is checked out
+//! there. If that is uncertain it refuses: a step in the wrong repository cannot be undone.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,20 @@ use crate::parse::git::{Stand, complaint, stand as read};
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess};
 
-/// git's own folder of a working tree, as git names it.
+/// git's own folder of a working tree, with the path that git prints.
 pub fn repository(top: &Path) -> Option<PathBuf> {
     let named = git(top, &["rev-parse", "--absolute-git-dir"])?;
     Some(named.trim_end_matches('\n').into())
 }
 
-/// Whether the repository seems to be there, without starting git: for rounds in which it changes nothing.
+/// Whether the repository seems to be there, without starting git: for iterations in which crew
+/// changes nothing.
 pub fn seems_there(place: &Place) -> bool {
     let Some(repository) = &place.repository else { return true };
     disk::exists(&place.checkout.join(".git")) && disk::size(&repository.join("HEAD")) > 0
 }
 
-/// What is checked out, if the repository is the one that the loop began in.
+/// What is checked out, if the repository is the one in which the loop started.
 pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     let start = place.head.as_ref().map(|head| format!("{head}^{{commit}}"));
     let mut arguments = vec!["rev-parse", "--show-toplevel"];
@@ -77,10 +78,10 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     Err(lost(format!("{branch} has no commit any more")))
 }
 
-/// The way out where a repository is lost.
+/// The hint when a repository cannot be found.
 const BACK: &str = "put it back as it was, then crew resume";
 
-/// What git says first of the repository that the loop began in.
+/// What git's answer must start with in the repository where the loop started.
 fn pinned(place: &Place) -> String {
     let mut text = format!("{}\n", place.checkout.display());
     if let Some(repository) = &place.repository {
@@ -94,7 +95,7 @@ fn named(place: &Place) -> String {
     place.repository.as_ref().unwrap_or(&usual).display().to_string()
 }
 
-/// Why git does not find it.
+/// The reason why git does not find it.
 fn other(place: &Place, found: &str) -> String {
     let link = place.checkout.join(".git");
     if disk::is_missing(&link) {

@@ -1,5 +1,5 @@
-//! The push: where to, and what it came to. One branch to one branch, always named, whatever
-//! `push.default` would have made of it.
+//! The push: its target and its result. It always names one local and one remote branch, whatever
+//! `push.default` says.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::parse::git::Stand;
 use crate::parse::git_push::{trouble, was_up_to_date};
 use crate::world::env;
 
-/// The longest a push may take: what it did not bring, the next one brings.
+/// The longest a push may take. What is missing is sent by the next push.
 const WITHIN: Duration = Duration::from_secs(120);
 
-/// Where a branch goes.
+/// The target of a push.
 struct Way {
     remote: String,
     branch: String,
@@ -93,6 +93,7 @@ fn push(
     })
 }
 
+/// The commit that its remote was last seen to have, if it is an ancestor of what is checked out.
 fn seen(steps: &Steps<'_>, stand: &Stand) -> Option<Sent> {
     let Way { remote, target: branch, .. } = way(steps, stand).ok()?;
     let name = format!("refs/remotes/{remote}/{branch}^{{commit}}");
@@ -111,7 +112,7 @@ fn another(branch: &str, own: Option<&str>) -> GitFault {
     fault(GitTrouble::Branch, cause, format!("{back}crew resume --push goes on with {branch}"))
 }
 
-/// Replaces what crew itself pushed and has rebased since, and nothing that anybody else did.
+/// Allows a push to replace only commits that crew itself pushed and has rebased since.
 fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Option<String> {
     let sent = sent.filter(|sent| (&sent.remote, &sent.branch) == (&way.remote, &way.target))?;
     let is_ours = steps.holds(sent.rebased.as_ref()?, commit);
@@ -119,7 +120,7 @@ fn lease(steps: &Steps<'_>, way: &Way, commit: &str, sent: Option<&Sent>) -> Opt
     is_new.then(|| format!("--force-with-lease={}:{}", way.target, sent.commit))
 }
 
-/// An ssh that asks nothing, where the user has not said which to take.
+/// An ssh command that never prompts, unless the user has chosen one.
 fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
     let theirs = env::text("GIT_SSH_COMMAND").or_else(|| env::text("GIT_SSH"));
     match theirs.or_else(|| setting(steps, "core.sshCommand")) {
@@ -128,8 +129,8 @@ fn ssh(steps: &Steps<'_>) -> Vec<(&'static str, String)> {
     }
 }
 
-/// The branch of the same name at the remote, because a branch that was made from `origin/main` has that for
-/// an upstream and must not end up in it.
+/// The branch of the same name at the remote. A branch made from `origin/main` has that as its
+/// upstream and must not be pushed there.
 fn way(steps: &Steps<'_>, stand: &Stand) -> Result<Way, GitFault> {
     let Some(branch) = stand.branch.clone() else {
         let cure = "git switch BRANCH, or git switch -c NEW".to_owned();
@@ -151,7 +152,7 @@ fn way(steps: &Steps<'_>, stand: &Stand) -> Result<Way, GitFault> {
     Ok(Way { remote, branch, target, has_upstream })
 }
 
-/// Where no setting names one: the only remote, else `origin`.
+/// The remote if no setting names one: the only remote, else `origin`.
 fn only_remote(steps: &Steps<'_>, branch: &str) -> Result<String, GitFault> {
     let remotes = git(steps.checkout(), &["remote"]).unwrap_or_default();
     let remotes: Vec<&str> = remotes.lines().collect();

@@ -1,5 +1,5 @@
-//! The rebase: onto another branch that moved, or not at all. What cannot be settled without a person is
-//! undone, so that the working tree is as it was.
+//! The rebase onto another branch that moved. A conflict that needs a person is undone, so that the
+//! working tree is as it was.
 
 use super::staged::Staged;
 use super::steps::{Said, Steps, Terms, unmerged};
@@ -7,7 +7,7 @@ use super::{git, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
 
-/// What git says, with exit status 0, of changes that no longer fit.
+/// What git prints, with exit status 0, when uncommitted changes do not apply again.
 const UNFIT: &str = "Applying autostash resulted in conflicts";
 
 impl Steps<'_> {
@@ -51,7 +51,7 @@ fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
     rebased.map(|()| Rebased::Onto(lacking))
 }
 
-/// Rebases onto the commit `tip`, or brings everything but the index back.
+/// Rebases onto the commit `tip`, or restores everything except the index.
 fn apply(steps: &Steps<'_>, onto: &str, tip: &str, head: &str) -> Result<(), GitFault> {
     let arguments = [
         "rebase",
@@ -73,7 +73,7 @@ fn apply(steps: &Steps<'_>, onto: &str, tip: &str, head: &str) -> Result<(), Git
     Err(fault)
 }
 
-/// Another branch than the loop's, `own`, is checked out: it is not crew's to rewrite.
+/// The error when a branch other than the loop's, `own`, is checked out: crew must not rewrite it.
 pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
     let branch = branch.map_or_else(
         || "no branch is checked out".to_owned(),
@@ -94,7 +94,7 @@ fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
     Some(id??.trim_end().to_owned())
 }
 
-/// Told from the working tree as git left it.
+/// Finds the cause in the working tree as git left it.
 fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
         return said.fault(GitStep::Rebase);
@@ -128,12 +128,12 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     said.fault(GitStep::Rebase)
 }
 
-/// Brings branch, files and what was not committed back.
+/// Restores the branch, the files and the uncommitted changes.
 fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault> {
-    // Not to be ended early: this is what puts things right.
+    // This must run to its end, because it restores the user's state.
     let steps = &steps.to_the_end();
     if !is_finished {
-        // None is in progress where it never began.
+        // This fails harmlessly if the rebase never started.
         steps.run(&["rebase", "--abort"]);
     } else if let Some((place, stash)) = set_aside(steps, head) {
         steps.well(GitStep::Rebase, &["reset", "-q", "--hard", head])?;
@@ -151,8 +151,8 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
     })
 }
 
-/// What git kept of the uncommitted changes on top of `head`: its place in the list, and the commit. The
-/// list is shared by all working trees of a repository, so another's may lie above.
+/// git's stash of the uncommitted changes on top of `head`: its place in the list, and the commit.
+/// All working trees of a repository share the list, so stashes of others may be above it.
 fn set_aside(steps: &Steps<'_>, head: &str) -> Option<(usize, String)> {
     let list = git(steps.checkout(), &["stash", "list", "--format=%H %P"])?;
     list.lines().enumerate().find_map(|(place, line)| {

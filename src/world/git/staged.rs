@@ -1,5 +1,5 @@
-//! What the user staged: remembered before a rebase, because git sets it aside together with what is not staged, and
-//! puts both back unstaged.
+//! What the user had staged, remembered before a rebase: git stashes it together with the unstaged
+//! changes and restores both unstaged.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::steps::{Steps, Terms};
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git_changes::{IndexEntry, entries};
 
-/// Where the index differs from a commit.
+/// The entries in which the index differs from a commit.
 pub(super) struct Staged(Vec<IndexEntry>);
 
 impl Staged {
@@ -17,13 +17,13 @@ impl Staged {
         Ok(Self(entries(&steps.printed(GitStep::Rebase, &arguments)?)))
     }
 
-    /// Stages it again, but for what differs between `before` and the commit that is checked out now: there it
-    /// would take the other branch's change back.
+    /// Stages it again, except paths that differ between `before` and the commit that is checked
+    /// out now: there it would revert the other branch's change.
     pub fn put_back(mut self, steps: &Steps<'_>, before: &str) -> Result<(), GitFault> {
         if self.0.is_empty() {
             return Ok(());
         }
-        // Not to be ended early: nothing else remembers it.
+        // This must run to its end: nothing else remembers what was staged.
         let steps = &steps.to_the_end();
         let arguments =
             ["diff-tree", "-r", "--raw", "--no-renames", "--no-abbrev", "-z", before, "HEAD"];

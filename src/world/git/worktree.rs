@@ -1,5 +1,5 @@
-//! A working tree of its own for a loop: `<repository>.worktrees/NAME`, on the branch NAME. What is there
-//! already is taken again, and nothing is ever removed.
+//! A separate working tree for a loop: `<repository>.worktrees/NAME`, on the branch NAME. An
+//! existing one is used again, and nothing is ever removed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
 use crate::world::files::disk;
 
-/// The working tree of that name of the repository that `checkout` belongs to; made from its `HEAD` if need
-/// be, on the branch of that name if there is one.
+/// The working tree of that name of the repository that `checkout` belongs to. It is created from
+/// `HEAD` if necessary, on the branch of that name if it exists.
 pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
     let checked = git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
@@ -37,7 +37,8 @@ pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
     Ok(Worktree { path, is_new: true })
 }
 
-/// The working trees of the repository that holds `folder`, also those whose folder is gone; none without git.
+/// The working trees of the repository that holds `folder`, also those whose folder is gone; empty
+/// without git.
 pub fn roots(folder: &Path) -> Vec<PathBuf> {
     let look = Git { climbs: true, ..Git::here(folder) };
     let trees = look.run(&["worktree", "list", "--porcelain"]).unwrap_or_default();
@@ -60,7 +61,7 @@ fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> 
     Err(fault(cause, &format!("git -C {there} switch {name}, or take another name")))
 }
 
-/// `registered`: git knows a working tree there, whose folder is gone.
+/// `registered`: git knows a working tree there whose folder is gone.
 fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<(), GitFault> {
     let there = path.display().to_string();
     let branch = format!("refs/heads/{name}");
@@ -90,7 +91,7 @@ fn beside(main: &Path, name: &str) -> PathBuf {
     Path::new(&folder).join(name)
 }
 
-/// git writes the real path; ours may go through a link.
+/// git prints the real path; ours may contain a link.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| disk::real_path(path).ok();
     one == other || (real(one).is_some() && real(one) == real(other))

@@ -1,5 +1,5 @@
-//! Runs one agent to its end: hands it its prompt, its output on, watches its silence, and leaves no process
-//! of it behind. Says how it ended, never what to think of that.
+//! Runs one agent to its end: passes it its prompt and its output on, watches for silence, and
+//! leaves none of its processes behind. It reports how the agent ended and never judges that.
 
 use std::fs::File;
 use std::io;
@@ -11,38 +11,39 @@ use super::runner::{Running, Streams};
 use super::{ExitCause, ProcessSpec, descendants, in_a_session};
 use crate::world::fault;
 
-/// How long what an agent left behind may keep its pipes open after its exit.
+/// How long processes that an agent left behind may keep its pipes open after its exit.
 const LINGER: Duration = Duration::from_millis(500);
-/// How long an agent that has said that it is over may stay, silent.
+/// How long an agent that has reported its end may stay silent before it is ended.
 pub const CLOSED: Duration = Duration::from_secs(30);
 
-/// What is asked of an agent's process beside its start.
+/// The terms for an agent's process, in addition to its `ProcessSpec`.
 #[derive(Debug)]
 pub struct AgentTerms<'a> {
-    /// The longest it may print nothing while no tool call is open, on both streams.
+    /// The longest silence on both streams while no tool call is open.
     pub idle: Option<Duration>,
-    /// Gets all it prints, bounded (see `world/logs`). One that is there is added to.
+    /// Where all its output goes, bounded (see `world/store/logs`). An existing log is appended to.
     pub log: &'a Path,
 }
 
-/// An agent that is over.
+/// An agent that has ended.
 #[derive(Debug)]
 pub struct FinishedAgent {
     pub cause: ExitCause,
-    /// Milliseconds in which crew itself was stopped or kept waiting: what it did not watch counts for nobody.
+    /// Milliseconds in which crew itself was stopped or kept waiting: unwatched time counts against
+    /// nobody.
     pub missed_ms: u64,
     /// The last 64 KiB of standard error.
     pub errors: String,
-    /// Whether it closed its standard output and ran on: its last words may be missing.
+    /// Whether it closed its standard output and kept running: its last output may be missing.
     pub closed_early: bool,
-    /// Why the log is not whole. The agent was not stopped for that.
+    /// Why the log is incomplete. The agent was not stopped because of it.
     pub log_error: Option<io::Error>,
-    /// Processes it started that could not be ended, by id.
+    /// The ids of processes it started that could not be ended.
     pub left_behind: Vec<i32>,
 }
 
-/// Runs an agent to its end. `note` is told who leads its group. An error means that it could not be started,
-/// or, very unlikely, not be ended.
+/// Runs an agent to its end. The id of its process group's leader is written to `note`. An error
+/// means that it could not be started or, very rarely, could not be ended.
 pub fn run(
     spec: &ProcessSpec<'_>,
     terms: &AgentTerms<'_>,

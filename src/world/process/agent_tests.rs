@@ -1,5 +1,5 @@
-//! Bad children, each in a process of its own that adopts what they leave behind: the other tests of this
-//! program have children too, which must not be ended with them.
+//! Misbehaving children. Each test has a separate process that adopts what they leave behind,
+//! because the other tests of this program have children too, which must not be ended.
 
 use crate::world::process::children;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::world::files::disk;
 use crate::world::process::alone::alone;
 use crate::world::process::{StopRequest, identity};
 
-/// What was seen of an agent.
+/// What was observed of an agent.
 #[derive(Debug, Default)]
 struct Seen {
     lines: usize,
@@ -17,7 +17,7 @@ struct Seen {
     last: String,
     errors: Vec<String>,
     tool_is_open: bool,
-    /// What `stop` says once a line was seen.
+    /// What `stop` returns after the first line was seen.
     stop: Option<StopRequest>,
 }
 
@@ -60,8 +60,8 @@ struct Terms {
     input: usize,
 }
 
-/// Runs a script of `tests/children` and asserts that none of its processes is left. Gives how it ended, what
-/// was seen of it, and its log.
+/// Runs a script of `tests/children` and asserts that none of its processes is left. Returns how it
+/// ended, what was observed, and its log.
 fn child(script: &str, asked: Terms) -> (FinishedAgent, Seen, String) {
     let folder = tempfile::tempdir().unwrap();
     let ids = folder.path().join("ids");
@@ -185,7 +185,7 @@ fn a_gigabyte_without_a_line_costs_no_memory() {
     });
 }
 
-/// The most memory this process has had.
+/// The peak memory of this process.
 #[cfg(target_os = "linux")]
 fn assert_peak_below_mib(most: u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

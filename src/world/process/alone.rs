@@ -1,5 +1,5 @@
-//! Runs a test in a process of its own, for what changes a whole process: handlers of signals, the adoption
-//! of orphans, the most memory it has had. The other tests of this program have children too.
+//! Runs a test in a separate process, for what affects a whole process: signal handlers, the
+//! adoption of orphans, peak memory. The other tests of this program have children too.
 
 use std::any::type_name_of_val;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::{Capture, ExitCause, ProcessSpec, descendants, run};
 use crate::world::env;
 
-/// Runs `test`, a closure that is a whole test. In the process it gets, orphans are adopted and the grace of a
-/// child is short.
+/// Runs `test`, a closure that is a whole test. In its process orphans are adopted and the grace of
+/// a child is short.
 pub fn alone<T: FnOnce()>(test: T) {
     if env::text("CREW_TEST_ALONE").is_some() {
         assert_eq!(descendants::adopt().is_ok(), cfg!(target_os = "linux"));

@@ -1,6 +1,7 @@
-//! Keeps the machine from sleeping while a run works, by the system's own program for that. It runs for as long
-//! as this process holds one end of a pipe, so no death of crew can leave it; and it promises nothing that the
-//! program did not: only once it runs what it was given has it the machine's word.
+//! Keeps the machine from sleeping while a run works, with the system's own program for that. The
+//! program runs as long as this process holds one end of a pipe, so it cannot outlive crew. It
+//! promises no more than that program: crew counts on it only once it has started the command it
+//! was given.
 #![expect(
     clippy::disallowed_methods,
     reason = "a child that is no descendant, so that none of them is"
@@ -16,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::world::client;
 use crate::world::clock::Deadline;
 
-/// The programs, with what each wants before the command that it runs.
+/// The programs, with the arguments each needs before the command that it runs.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     (
         "systemd-inhibit",
@@ -24,22 +25,23 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
     ),
     ("caffeinate", &["-i"]),
 ];
-/// Its parent ends at once, so that it is nobody's descendant: whatever descends from crew is ended with an
-/// iteration. Descriptor 3, because a shell takes the standard input of what it runs beside itself.
+/// Its parent exits at once, so that it does not descend from crew: all descendants are ended with
+/// an iteration. It uses descriptor 3, because a shell replaces the standard input of a background
+/// command.
 const APART: &str = r#"exec 3<&0; "$@" sh -c 'echo; exec cat > /dev/null' <&3 3<&- &"#;
-/// The longest wait for the machine's word.
+/// The longest wait for the program to start its command.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Holds the machine awake until it is dropped.
+/// Keeps the machine awake until it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Awake {
-    /// The program that does it.
+    /// The name of the program that does it.
     pub by: &'static str,
     _held: PipeWriter,
 }
 
-/// Keeps the machine awake; `None` where no program does.
+/// Keeps the machine awake; `None` where no program can.
 pub fn keep() -> Option<Awake> {
     PROGRAMS.into_iter().filter(|(program, _)| !client::on_path(program).is_empty()).find_map(
         |(program, arguments)| {
@@ -63,7 +65,7 @@ fn start(program: &str, arguments: &[&str]) -> io::Result<Option<PipeWriter>> {
     Ok((is_apart.is_some() && says_a_word(&word, deadline)?).then_some(held))
 }
 
-/// Whether something comes before the end of the output, or of the time.
+/// Whether any output comes before the end of the output and before the deadline.
 fn says_a_word(output: &PipeReader, deadline: Deadline) -> io::Result<bool> {
     let left = deadline.left();
     let wait =

@@ -1,6 +1,7 @@
-//! What the processes crew starts leave behind. On Linux crew adopts every orphan among its descendants, the
-//! ones in sessions of their own too, and so can end them. Elsewhere the system has no such thing: there only
-//! what stays in a child's group is ended with it, and the functions here find nothing.
+//! Ends what crew's child processes leave behind. On Linux crew adopts every orphan among its
+//! descendants, also those in other sessions, and can therefore end them. Other systems have no
+//! such feature: there only what stays in a child's group is ended with it, and these functions
+//! find nothing.
 
 use super::children;
 use super::signals;
@@ -20,30 +21,30 @@ use crate::world::clock::{self, Deadline};
 /// From TERM to KILL.
 #[cfg(target_os = "linux")]
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
-/// From the first KILL until they are given up.
+/// From the first KILL until crew gives up.
 #[cfg(target_os = "linux")]
 const KILLED: std::time::Duration = std::time::Duration::from_secs(2);
-/// Between two looks at those that were signalled.
+/// Between two looks at the signalled processes.
 #[cfg(target_os = "linux")]
 const STEP: std::time::Duration = std::time::Duration::from_millis(10);
 
 static ADOPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on an orphan among the descendants becomes a child of this process. For a process that starts
-/// its children one after the other: what is left between two of them belongs to none. An error where the
-/// system has no such thing; then only groups are ended.
+/// From now on an orphan among the descendants becomes a child of this process. It is for a process
+/// that starts its children one after the other, so that what is left between two of them belongs
+/// to neither. An error where the system lacks this; then only groups are ended.
 pub fn adopt() -> io::Result<()> {
     children::become_subreaper()?;
     ADOPTED.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// Whether this process adopts.
+/// Whether this process adopts orphans.
 pub fn are_adopted() -> bool {
     ADOPTED.load(Ordering::Relaxed)
 }
 
-/// Reaps orphans that have ended, while the child `at_work` runs; it alone is left to its starter.
+/// Reaps orphans that have ended while the child `at_work` runs. That child is left to its starter.
 pub fn reap(at_work: i32) {
     #[cfg(target_os = "linux")]
     if are_adopted() && children::has_ended_child() {
@@ -58,8 +59,9 @@ pub fn reap(at_work: i32) {
     let _ = at_work;
 }
 
-/// Ends every descendant of this process: TERM, half a second, KILL. Nothing that crew started and still
-/// waits for may run. Gives the ids of those that would not go, which only a broken disk or device causes.
+/// Ends every descendant of this process: TERM, half a second, KILL. Nothing that crew started and
+/// still waits for may be running. Returns the ids of processes that did not end, which only a
+/// broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
     #[cfg(target_os = "linux")]
     if are_adopted() && children::has_children() {
@@ -68,9 +70,9 @@ pub fn end_all() -> Vec<i32> {
     Vec::new()
 }
 
-/// Ends every process of this user that was started in this loop, by the variable that crew gives each of
-/// its children. For what outlived a crew that was killed: in a session of its own it is in no group crew
-/// knows. This process and those above it are spared.
+/// Ends every process of this user that was started in this loop, found by the variable that crew
+/// sets for each of its children. It catches what outlived a killed crew in a separate session, and
+/// so in no group that crew knows. This process and its ancestors are spared.
 pub fn end_marked(id: &LoopId) -> Vec<i32> {
     #[cfg(target_os = "linux")]
     {
@@ -91,9 +93,9 @@ pub fn end_marked(id: &LoopId) -> Vec<i32> {
     }
 }
 
-/// What may have been started by a crew that was killed, and bears no mark: orphans and leaders of sessions of
-/// their own, without a terminal, that are at work in `checkout` and began after `owner`. Somebody else may
-/// have begun them, so they are only told, by id and command.
+/// Processes that a killed crew may have started but that do not carry its variable: orphans and
+/// session leaders without a terminal that work in `checkout` and started after `owner`. Somebody
+/// else may have started them, so they are only reported, by id and command.
 pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
     #[cfg(target_os = "linux")]
     {
@@ -120,8 +122,9 @@ pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
 #[cfg(target_os = "linux")]
 type Table = Vec<(i32, crate::parse::process_table::ProcessRow)>;
 
-/// Looks again after every step: what is signalled may just have started another. `is_unseen` says that there
-/// is one although none was found: its parent ended between two rows of the table.
+/// Looks again after every step: a signalled process may just have started another. `is_unseen`
+/// says that one exists although none was found, because its parent ended between two rows of the
+/// table.
 #[cfg(target_os = "linux")]
 fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
@@ -151,7 +154,7 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
     }
 }
 
-/// The rows of all that descends from `ancestor`.
+/// The rows of all descendants of `ancestor`.
 #[cfg(target_os = "linux")]
 fn below(table: &Table, ancestor: i32) -> Table {
     let mut found: Table = Vec::new();
@@ -165,7 +168,7 @@ fn below(table: &Table, ancestor: i32) -> Table {
     found
 }
 
-/// `pid` and the processes above it.
+/// `pid` and its ancestors.
 #[cfg(target_os = "linux")]
 fn above(table: &Table, pid: i32) -> Vec<i32> {
     let mut line = vec![pid];
@@ -229,7 +232,7 @@ mod tests {
             assert!(living() >= 2);
             assert_eq!(end_marked(&id), [0; 0]);
             assert_eq!(living(), 0);
-            // They were orphans of this process, which still has to reap them.
+            // They were orphans of this process, which had to reap them.
             assert_eq!((end_all(), children::has_children()), (Vec::new(), false));
         });
     }

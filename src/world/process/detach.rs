@@ -1,5 +1,5 @@
-//! Starts this very program again, in a session of its own, so that it outlives the terminal it was started
-//! from: no hangup reaches it, and nothing it says is lost.
+//! Starts this program again in a separate session, so that it outlives the terminal it was started
+//! from: no hangup reaches it, and its output is kept in a file.
 #![expect(clippy::disallowed_methods, reason = "a child that must outlive this process")]
 
 use super::spawn;
@@ -12,9 +12,9 @@ use crate::engine::record::owner::ProcessIdentity;
 use crate::world::env;
 use crate::world::files::disk;
 
-/// Starts this program with `arguments` in `folder`, with `variables` beside its environment. What it prints
-/// is added to the file `output`, for this user only; it reads nothing. Gives who it is; that it began well
-/// is for its record to say.
+/// Starts this program with `arguments` in `folder`, with `variables` added to its environment. Its
+/// output is appended to the file `output`, readable by this user only; it gets no input. Returns
+/// its identity; whether it started well is read from the record.
 pub fn start(
     arguments: &[String],
     folder: &Path,
@@ -28,7 +28,7 @@ pub fn start(
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     spawn::leave_the_terminal(&mut command);
     let child = command.spawn()?;
-    // Not reaped: until this process is over even one that ended at once can be told by its id.
+    // It is not reaped, so even a child that ended at once can still be identified.
     let identity = identity::identity(child.id().cast_signed());
     identity.ok_or_else(|| io::Error::other("it was started and is gone"))
 }

@@ -1,5 +1,5 @@
-//! Where an agent's output goes: whole lines to the log and to whoever watches, and the end of what it
-//! complained of to the one who tells how it ended.
+//! Distributes an agent's output: whole lines go to the log and to the watch, and the end of
+//! standard error is kept for the report of how the agent ended.
 
 use std::io;
 use std::path::Path;
@@ -10,28 +10,29 @@ use super::pipes::Stream;
 use super::runner::{StopRequest, Supervisor};
 use crate::world::store::logs::Log;
 
-/// The longest line of standard output that is handed on whole: an agent's event holds a file it read.
+/// The longest line of standard output that is passed on whole: an event may contain a file that
+/// the agent read.
 const LINE: usize = 8 << 20;
-/// The same of standard error, which holds no events.
+/// The same for standard error, which has no events.
 const ERROR_LINE: usize = 64 << 10;
-/// What is kept of standard error.
+/// What is kept of standard error, in bytes.
 const COMPLAINTS: OutputBounds = OutputBounds { head: 0, tail: 64 << 10 };
 
-/// Whoever looks on. Nothing it does is held against the agent's time, and while it is busy the agent waits.
+/// Observes an agent. The time it takes does not count against the agent, which waits meanwhile.
 pub trait Watch {
-    /// A line of standard output without its break. One of more than 8 MiB is cut, its rest dropped.
+    /// A line of standard output without its line break. It is cut after 8 MiB.
     fn line(&mut self, line: &str);
 
-    /// The same of standard error, cut at 64 KiB.
+    /// The same for standard error, cut after 64 KiB.
     fn error_line(&mut self, line: &str);
 
-    /// Whether a tool call of the agent's is open: then silence is work.
+    /// Whether a tool call of the agent is open: then silence means work.
     fn tool_is_open(&self) -> bool;
 
-    /// Whether it has said that it is over, and told of nothing it will come back for.
+    /// Whether the agent has reported its end and has not announced background work it returns for.
     fn is_closed(&self) -> bool;
 
-    /// Whether the agent must end. Asked at least every 50 ms, also while it is ending.
+    /// Whether the agent must end. Called at least every 50 ms, also while the agent is ending.
     fn stop(&mut self) -> Option<StopRequest>;
 }
 
@@ -45,7 +46,7 @@ pub struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Into this log, and to this watch.
+    /// Output goes to this log and to this watch.
     pub fn new(log: &Path, watch: &'a mut dyn Watch) -> Self {
         Self {
             log: Log::open(log),
@@ -56,7 +57,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Hands on what had no line break. Gives the end of standard error, and why the log is not whole.
+    /// Passes on what had no line break. Returns the end of standard error, and why the log is
+    /// incomplete.
     pub fn end(mut self) -> (Vec<u8>, Option<io::Error>) {
         self.out.end(|piece| {
             self.log.add_line(bytes_of(piece));

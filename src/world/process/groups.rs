@@ -1,5 +1,5 @@
-//! The process groups a loop's crew has started, on disk, so that a group that outlived its crew can be
-//! ended by the next one.
+//! The process groups that a loop's crew has started, noted on disk, so that the next crew can end
+//! a group that outlived the last one. It spares a group whose leader's id was reused.
 
 use super::signals;
 use super::spawn;
@@ -19,7 +19,7 @@ const GROUPS_MAX: usize = 256;
 /// The largest note that is read.
 const NOTE_BYTES: u64 = 4096;
 
-/// Makes the note of a group that is about to be started; kept until it is dropped.
+/// Creates the note of a group that is about to be started. The note exists until it is dropped.
 pub fn note(home: &Home, id: &LoopId) -> io::Result<Note> {
     let folder = home.loop_file(id, "groups");
     disk::make_private_folder(&folder)?;
@@ -37,7 +37,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// Where the group's leader is written.
+    /// The file to which the group's leader is written.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -49,9 +49,9 @@ impl Drop for Note {
     }
 }
 
-/// Ends every group that outlived the crew that started it. A leader's id cannot be given to another
-/// process while its group lives, so a leader with another start time means that the group is gone. With
-/// `is_of_this_start` false the ids are of another machine, or of this one before it was started anew: then
+/// Ends every group that outlived the crew that started it. The id of a leader is not reused while
+/// its group lives, so a leader with another start time means that the group is gone. If
+/// `is_of_this_start` is false, the ids are from another machine or from before its last boot: then
 /// they are only forgotten.
 pub fn end_leftovers(home: &Home, id: &LoopId, is_of_this_start: bool) {
     let folder = home.loop_file(id, "groups");

@@ -1,22 +1,22 @@
-//! Cuts a stream into lines as it comes. A line that is too long is handed on when it is full; what follows
-//! of it is told apart, so that no line costs more memory than was said.
+//! Cuts a stream into lines as it arrives. A line that is too long is passed on when its buffer is
+//! full, and the rest of it separately, so that no line needs more memory than the given limit.
 
 use std::borrow::Cow;
 use std::io::BufRead;
 
-/// What a line's buffer keeps for the next one.
+/// The buffer capacity that is kept for the next line.
 const ROOM: usize = 64 << 10;
 
-/// A piece of a stream, as it came.
+/// A piece of a stream, as it arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinePiece<'a> {
-    /// A line with its break; without one at the end of the stream, or where it is cut.
+    /// A line with its break; without one at the end of the stream, or where it was cut.
     Line(&'a [u8]),
-    /// What follows of a cut line.
+    /// The rest of a line that was cut.
     Rest(&'a [u8]),
 }
 
-/// A stream that is being cut.
+/// Cuts a stream into lines.
 #[derive(Debug)]
 pub struct LineCutter {
     most: usize,
@@ -25,7 +25,7 @@ pub struct LineCutter {
 }
 
 impl LineCutter {
-    /// Lines of at most `most` bytes.
+    /// Cuts lines after `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { most, begun: Vec::new(), is_cut: false }
     }
@@ -42,7 +42,7 @@ impl LineCutter {
         }
     }
 
-    /// The stream is over: hands on what has no line break.
+    /// Ends the stream: passes on what has no line break.
     pub fn end(&mut self, mut each: impl FnMut(LinePiece<'_>)) {
         if !self.begun.is_empty() {
             each(LinePiece::Line(&self.begun));
@@ -50,7 +50,7 @@ impl LineCutter {
         }
     }
 
-    /// `piece` holds at most one line break, its last byte.
+    /// `piece` has at most one line break, as its last byte.
     fn take(&mut self, piece: &[u8], each: &mut impl FnMut(LinePiece<'_>)) {
         let is_end = piece.ends_with(b"\n");
         if self.is_cut {
@@ -74,8 +74,8 @@ impl LineCutter {
     }
 }
 
-/// A line as text, without its break; bytes that are no UTF-8 are replaced. Not longer than the line may be,
-/// although a replacement takes three bytes.
+/// A line as text, without its break; bytes that are not UTF-8 are replaced. The text has at most
+/// `most` bytes, although a replacement takes three bytes.
 pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -98,7 +98,7 @@ pub fn text_of(line: &[u8], most: usize) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
-    /// What comes of a stream given in these pieces; the rest of a cut line in brackets.
+    /// The pieces cut from a stream that arrives like this; the rest of a cut line is in brackets.
     fn cut(most: usize, pieces: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         let mut each = |piece: LinePiece<'_>| {
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_line_too_long_is_cut_and_the_next_one_is_whole() {
         assert_eq!(cut(4, &["ab", "cdef", "gh\nij\n"]), ["abcd", "[ef]", "[gh\n]", "ij\n"]);
-        // A line that comes in one piece costs no buffer.
+        // A line that arrives in one piece needs no buffer.
         assert_eq!(cut(4, &["abcdef\nx"]), ["abcdef\n", "x"]);
         assert_eq!(cut(4, &["ab", "cd", "\nx\n"]), ["abcd", "[\n]", "x\n"]);
     }

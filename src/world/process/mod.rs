@@ -1,5 +1,5 @@
-//! Starts a child in a session of its own, waits with a deadline, keeps a bounded part of what it printed,
-//! and leaves nothing of it behind. Says how it ended, never what to think of that.
+//! Starts a child in a separate session, waits with a deadline, keeps a bounded part of its output,
+//! and leaves none of its processes behind. It reports how the child ended and never judges that.
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 use std::ffi::OsString;
@@ -38,9 +38,9 @@ use crate::clients::variables;
 
 /// Between two looks at a child.
 const LOOK: Duration = Duration::from_millis(20);
-/// From TERM to KILL when somebody waits at the keyboard.
+/// From TERM to KILL when a person waits for it.
 const SHORT_GRACE: Duration = Duration::from_millis(1500);
-/// How long what a child left behind in another group may keep its output open.
+/// How long processes that a child left behind in another group may keep its output open.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What to start.
@@ -49,23 +49,23 @@ pub struct ProcessSpec<'a> {
     pub program: &'a str,
     pub arguments: &'a [&'a str],
     pub folder: &'a Path,
-    /// Variables of this process's that the child is not given, beside those of a client's own.
+    /// Variables of this process that the child does not get, in addition to a client's own.
     pub without: &'a [OsString],
     /// Added to the child's environment.
     pub variables: &'a [(&'a str, String)],
-    /// Written to its standard input, which is then closed; a child need not read it. Without one there is
-    /// nothing to read.
+    /// Written to its standard input, which is then closed; a child does not have to read it.
+    /// `None` is an empty input.
     pub input: Option<&'a [u8]>,
-    /// The longest it may take.
+    /// The longest it may run.
     pub within: Option<Duration>,
 }
 
-/// What of a child's output is kept.
+/// Which part of a child's output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
-    /// For a person or an agent: the beginning and, more of it, the end, errors in order with the rest.
+    /// For a person or an agent: the beginning and a longer end, both streams in order.
     ForReading,
-    /// Standard output, from its beginning.
+    /// Standard output from its beginning.
     ForParsing,
 }
 
@@ -73,30 +73,31 @@ pub enum Capture {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitCause {
     Exit(i32),
-    /// By a signal crew did not send.
+    /// A signal that crew did not send.
     Signal(i32),
-    /// Ended by crew at its deadline.
+    /// crew ended it at its deadline.
     TimedOut,
-    /// Ended by crew because it printed nothing for too long.
+    /// crew ended it because it printed nothing for too long.
     Idle,
-    /// Ended by crew because it had said that it is over, and was still there.
+    /// crew ended it because it had reported its end and was still there.
     Lingered,
-    /// Ended by crew because it was asked to.
+    /// crew ended it because it was asked to.
     Stopped,
 }
 
-/// A child that is over.
+/// A child that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedProcess {
     pub cause: ExitCause,
     pub elapsed_ms: u64,
-    /// What it printed, bounded.
+    /// Its output, bounded.
     pub output: Vec<u8>,
-    /// Whether something in the middle of the output was left out.
+    /// Whether part of the output was left out.
     pub cut: bool,
 }
 
-/// Runs a child to its end. `note` is told who leads its group; `stop` is asked now and then.
+/// Runs a child to its end. The id of its group's leader is written to `note`; `stop` is called
+/// repeatedly.
 pub fn run(
     spec: &ProcessSpec<'_>,
     capture: Capture,
@@ -106,7 +107,7 @@ pub fn run(
     finish(in_a_session(spec.program, note)?, spec, capture, note, stop)
 }
 
-/// Runs a child the way the client runs a hook: nothing of this process's environment is passed on.
+/// Runs a child the way the client runs a hook: without this process's environment.
 pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
     let mut command = Command::new(spec.program);
     command.env_clear();
@@ -114,7 +115,7 @@ pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<
     finish(command, spec, Capture::ForReading, None, stop)
 }
 
-/// A child in a session of its own that knows nothing of a client's session around crew.
+/// A child in a separate session, without the variables of a client's session around crew.
 fn in_a_session(program: &str, note: Option<&File>) -> io::Result<Command> {
     let mut command = Command::new(program);
     for name in variables::own() {
@@ -148,7 +149,7 @@ fn finish(
     Ok(FinishedProcess { cause: cause?, elapsed_ms, output, cut })
 }
 
-/// Keeps the output of a child that runs until it ends or `stop` says so.
+/// Collects the output of a child that runs until it ends or `stop` returns true.
 struct Collector<F> {
     output: BoundedOutput,
     stop: F,
@@ -164,7 +165,7 @@ impl<F: Fn() -> bool> Supervisor for Collector<F> {
     }
 }
 
-/// The standard output of a short-lived program of the system; `None` unless it exits with 0.
+/// The standard output of a short-lived system program; `None` unless it exits with 0.
 #[cfg(not(target_os = "linux"))]
 pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let spec = ProcessSpec {

@@ -1,5 +1,5 @@
-//! The part of a child's output that is kept in memory: its beginning and its end, never more than was
-//! said, however much it prints.
+//! The part of a child's output that is kept in memory: its beginning and its end, within fixed
+//! bounds however much it prints.
 
 /// How much of an output is kept, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -14,22 +14,22 @@ pub struct BoundedOutput {
     bounds: OutputBounds,
     head: Vec<u8>,
     tail: Vec<u8>,
-    /// Bytes.
+    /// In bytes.
     left_out: usize,
 }
 
 impl BoundedOutput {
-    /// Nothing yet.
+    /// An empty output.
     pub fn new(bounds: OutputBounds) -> Self {
         Self { bounds, head: Vec::new(), tail: Vec::new(), left_out: 0 }
     }
 
-    /// Takes what was read.
+    /// Adds what was read.
     pub fn add(&mut self, bytes: &[u8]) {
         let room = self.bounds.head.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
         self.tail.extend_from_slice(&bytes[room..]);
-        // Cut now and then, not at every read: a cut moves the whole tail.
+        // Cuts rarely, not at every read: a cut moves the whole tail.
         if self.tail.len() > 2 * self.bounds.tail + (64 << 10) {
             self.cut();
         }
@@ -41,7 +41,8 @@ impl BoundedOutput {
         self.left_out += surplus;
     }
 
-    /// What was kept, with a line in the place of what was not, and whether there is one.
+    /// The kept output, with a line in place of what was left out, and whether there is such a
+    /// line.
     pub fn take(mut self) -> (Vec<u8>, bool) {
         self.cut();
         let mut all = self.head;
@@ -52,7 +53,7 @@ impl BoundedOutput {
         (all, self.left_out > 0)
     }
 
-    /// The end alone.
+    /// Only the end.
     pub fn take_tail(mut self) -> Vec<u8> {
         self.cut();
         self.tail

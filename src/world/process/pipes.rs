@@ -1,5 +1,6 @@
-//! The pipes between crew and a child, served from one thread: what it reads late, prints without end or
-//! leaves open keeps nobody waiting, and no more than a page of it is in memory.
+//! The pipes between crew and a child, served by one thread. A child that reads late, prints
+//! without end or leaves a pipe open does not block crew, and at most one page of its output is in
+//! memory.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,17 +10,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::world::clock;
 
-/// Read or written at once, in bytes.
+/// The most bytes read or written at once.
 const CHUNK: usize = 64 << 10;
 
-/// Which of a child's streams.
+/// One of a child's output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Out,
     Errors,
 }
 
-/// crew's ends.
+/// crew's ends of the pipes.
 #[derive(Debug)]
 pub struct Pipes<'a> {
     input: Option<PipeWriter>,
@@ -30,7 +31,7 @@ pub struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    /// `unsent` is written to `input`, which is then closed. None of the ends ever blocks.
+    /// `unsent` is written to `input`, which is then closed. No end blocks.
     pub fn new(
         input: Option<PipeWriter>,
         unsent: &'a [u8],
@@ -45,18 +46,18 @@ impl<'a> Pipes<'a> {
         Ok(Self { input, unsent, out: Some(out), errors, buffer: vec![0; CHUNK] })
     }
 
-    /// Whether the child, or what it left behind, can still write to its standard output.
+    /// Whether the child, or a process it left behind, can still write to its standard output.
     pub fn is_out_open(&self) -> bool {
         self.out.is_some()
     }
 
-    /// Whether neither stream can bring anything more.
+    /// Whether both streams are closed.
     pub fn are_closed(&self) -> bool {
         self.out.is_none() && self.errors.is_none()
     }
 
-    /// Waits at most `wait` until something can be read or written, and does it once for each pipe. Gives
-    /// whether anything was read.
+    /// Waits at most `wait` until something can be read or written, and does it once for each pipe.
+    /// Returns whether anything was read.
     pub fn pump(&mut self, wait: Duration, mut each: impl FnMut(Stream, &[u8])) -> bool {
         if !self.wait(wait) {
             return false;
@@ -77,11 +78,12 @@ impl<'a> Pipes<'a> {
             clock::sleep(wait);
             return false;
         }
-        // Interrupted by a signal is as good as nothing: whoever calls looks around and comes again.
+        // A signal's interruption counts as "nothing ready": the caller checks its conditions and
+        // calls again.
         Timespec::try_from(wait).is_ok_and(|wait| poll(&mut waiting, Some(&wait)).unwrap_or(0) > 0)
     }
 
-    /// A child that closes its input, or is gone, has read what it wanted.
+    /// A child that closes its input or is gone has read what it wanted.
     fn send(&mut self) {
         let Some(input) = &mut self.input else { return };
         match input.write(&self.unsent[..self.unsent.len().min(CHUNK)]) {

@@ -1,12 +1,14 @@
-//! Watches one child until it is gone: feeds it, hands its output on, asks whether it must end, and ends it
-//! in order: TERM, a grace, KILL. Knows nothing of what the output says.
+//! Watches one child until it is gone: writes its input, passes its output on, checks whether it
+//! must end, and ends it in order: TERM, a grace, KILL. It does not interpret the output.
 //!
-//! **Time** is what this process watched. The machine's sleep does not count; nor, beyond a second, does a gap
-//! in which crew itself did not run: `SIGSTOP` of crew and the agent for a minute takes one second from a
-//! timeout, and so does Ctrl-Z of crew alone. An agent stopped alone is watched, and times out; with TERM it is
-//! also woken, so that it can end in order.
+//! **Time** is what this process watched. The machine's sleep does not count. Neither does more
+//! than one second of a gap in which crew itself did not run: `SIGSTOP` of crew and the agent for a
+//! minute takes one second from a timeout, and so does Ctrl-Z of crew alone. An agent that is
+//! stopped alone is watched and times out; with TERM it is also continued, so that it can end in
+//! order.
 //!
-//! **Threads**: on Linux a child dies with the *thread* that started it, so `run` is called from the main one.
+//! **Threads**: on Linux a child dies with the *thread* that started it, so call `run` on the main
+//! thread.
 
 use super::children;
 use super::signals;
@@ -25,17 +27,17 @@ use crate::world::fault;
 
 /// The longest time between two looks at everything.
 const LOOK: Duration = Duration::from_millis(40);
-/// The first wait for a child whose pipes are closed; it mostly exits at once.
+/// The first wait for a child whose pipes are closed, which usually exits at once.
 const BRIEFLY: Duration = Duration::from_micros(100);
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
-/// An end of standard output so shortly before the exit is the exit's.
+/// If standard output ends this shortly before the exit, the exit closed it.
 const WITH_THE_EXIT: Duration = Duration::from_millis(250);
-/// The longest wait for a killed process; only a broken disk keeps one longer.
+/// The longest wait for a killed process; only a broken disk causes a longer one.
 const KILLED: Duration = Duration::from_secs(10);
-/// From TERM to KILL for what is left of a group.
+/// From TERM to KILL for the rest of a group.
 const GROUP_GRACE: Duration = Duration::from_millis(500);
-/// The most pages read of a closed child's pipes: more than the system keeps in one.
+/// The most pages read from the pipes of a child that is gone: more than the system buffers in one.
 const LAST_PAGES: usize = 64;
 /// Between two looks for orphans that have ended.
 const REAP: Duration = Duration::from_secs(5);
@@ -43,11 +45,11 @@ const REAP: Duration = Duration::from_secs(5);
 /// Which of a child's streams are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
-    /// Standard output; errors are dropped.
+    /// Only standard output; standard error is dropped.
     OutAlone,
-    /// Both in one, in order.
+    /// Both in one stream, in order.
     Joined,
-    /// Both, each by itself.
+    /// Both, separately.
     Apart,
 }
 
@@ -60,28 +62,28 @@ pub enum StopRequest {
     Kill,
 }
 
-/// Who gets the output and may end the child.
+/// Receives a child's output and may end the child.
 pub trait Supervisor {
     fn take(&mut self, stream: Stream, bytes: &[u8]);
 
-    /// All that came at once was taken.
+    /// Called when everything that arrived together was taken.
     fn flush(&mut self) {}
 
-    /// Whether silence is work.
+    /// Whether silence means work.
     fn is_at_work(&self) -> bool {
         false
     }
 
-    /// Whether the child has said that it is over.
+    /// Whether the child has reported its end.
     fn is_closed(&self) -> bool {
         false
     }
 
-    /// Whether the child must end. Asked many times a second, also while it is ending.
+    /// Whether the child must end. Called many times a second, also while the child is ending.
     fn stop(&mut self) -> Option<StopRequest>;
 }
 
-/// A child at work.
+/// A running child.
 pub struct Running<'a> {
     child: Child,
     group: i32,
@@ -91,21 +93,21 @@ pub struct Running<'a> {
     pub look: Duration,
     /// From TERM to KILL when it is asked to stop.
     pub stop_grace: Duration,
-    /// How long it may be silent once it is closed.
+    /// How long it may be silent after it reported its end.
     pub linger: Duration,
     pub time: Watched,
     /// When it last printed something, in watched time.
     last_output: Duration,
-    /// When its standard output was closed, if crew was not ending it.
+    /// When its standard output closed, unless crew was ending it.
     out_closed: Option<Duration>,
-    /// When `stop` was last asked.
+    /// When `stop` was last called.
     asked: Option<Duration>,
     /// When orphans were last looked for.
     reaped: Duration,
 }
 
 impl<'a> Running<'a> {
-    /// Starts what the command and the order say. `note` is told who leads its group.
+    /// Starts what the command and the spec say. The id of the group's leader is written to `note`.
     pub fn start(
         mut command: Command,
         spec: &ProcessSpec<'a>,
@@ -113,7 +115,7 @@ impl<'a> Running<'a> {
         note: Option<&File>,
         supervisor: &'a mut dyn Supervisor,
     ) -> io::Result<Self> {
-        // Before it is there: it may stop crew as soon as it starts.
+        // Before the child exists, because it may stop crew as soon as it starts.
         let time = Watched::start();
         let (out, stdout) = io::pipe()?;
         let mut errors = None;
@@ -141,7 +143,7 @@ impl<'a> Running<'a> {
         command.envs(spec.variables.iter().map(|(name, value)| (name, value)));
         let pipes = Pipes::new(input, spec.input.unwrap_or_default(), out, errors)?;
         let child = command.spawn()?;
-        // The command, dropped here, holds the child's ends; while it lives no pipe would seem closed.
+        // The command still holds the child's ends, and with it no pipe would ever seem closed.
         drop(command);
         let group = child.id().cast_signed();
         if let Some(note) = note {
@@ -163,7 +165,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Until the child is gone, or has taken `within`, or was silent for `idle`.
+    /// Waits until the child is gone, has run for `within`, or was silent for `idle`.
     pub fn wait(
         &mut self,
         within: Option<Duration>,
@@ -211,7 +213,7 @@ impl<'a> Running<'a> {
         (cause, Deadline::after(grace))
     }
 
-    /// Hands on what comes within `wait`.
+    /// Passes on what arrives within `wait`.
     fn pump(&mut self, wait: Duration) -> bool {
         let supervisor = &mut self.supervisor;
         let came = self.pipes.pump(wait, |stream, bytes| supervisor.take(stream, bytes));
@@ -222,7 +224,7 @@ impl<'a> Running<'a> {
         came
     }
 
-    /// Notes when standard output was closed, and reaps orphans that ended meanwhile.
+    /// Notes when standard output closed, and reaps orphans that ended meanwhile.
     fn look_around(&mut self, now: Duration, is_free: bool) {
         if is_free && self.out_closed.is_none() && !self.pipes.is_out_open() {
             self.out_closed = Some(now);
@@ -233,7 +235,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What `stop` says, which may look at the disk and is not asked for every page of a flood.
+    /// The result of `stop`. It may read the disk, so it is not called for every page of a flood.
     fn asks_to_stop(&mut self, now: Duration) -> Option<StopRequest> {
         if self.asked.is_some_and(|asked| now.saturating_sub(asked) < self.look / 2) {
             return None;
@@ -242,7 +244,7 @@ impl<'a> Running<'a> {
         self.supervisor.stop()
     }
 
-    /// Whether its time is up.
+    /// Whether the child must be ended because of time.
     fn is_over(
         &mut self,
         within: Option<Duration>,
@@ -264,7 +266,7 @@ impl<'a> Running<'a> {
 
     fn kill(&mut self) -> io::Result<()> {
         signals::signal_group(self.group, GroupSignal::Kill);
-        // A child may have left its group; until it is reaped its id is its own.
+        // A child may have left its group. Until it is reaped its id is not reused.
         self.child.kill()?;
         let gone = Deadline::after(KILLED)
             .poll(Duration::from_millis(1), || self.child.try_wait().transpose());
@@ -275,13 +277,13 @@ impl<'a> Running<'a> {
         .map(drop)
     }
 
-    /// Whether the child, which is gone, closed its standard output and ran on.
+    /// Whether the child, which is gone, closed its standard output and kept running.
     pub fn closed_early(&mut self) -> bool {
         let elapsed = self.time.look();
         self.out_closed.is_some_and(|at| elapsed.saturating_sub(at) > WITH_THE_EXIT)
     }
 
-    /// The child is gone; what it left behind may print on for a moment.
+    /// After the exit: processes that the child left behind may print for another moment.
     pub fn drain(&mut self, most: Duration) {
         let deadline = Deadline::after(most);
         while !self.pipes.are_closed() && !deadline.passed() {
@@ -306,7 +308,7 @@ impl<'a> Running<'a> {
         signals::signal_group(self.group, GroupSignal::Term);
         let deadline = Deadline::after(GROUP_GRACE);
         while !deadline.passed() {
-            // Where crew adopts orphans, one that ended keeps its group alive until it is reaped.
+            // Where crew adopts orphans, an ended one keeps its group alive until it is reaped.
             children::reap_group(self.group);
             if !children::group_lives(self.group) {
                 return;

@@ -1,5 +1,5 @@
-//! Linux: the other processes of this machine, as `/proc` tells of them. Only looks; what is signalled, and how,
-//! is for `unix`.
+//! Linux: the other processes of this machine, read from `/proc`. It only looks; `unix` sends
+//! signals.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::engine::text::start;
 use crate::parse::process_table::ProcessRow;
 use crate::world::files::disk;
 
-/// More processes than are looked at.
+/// The most processes that are looked at.
 const PROCESSES_MAX: usize = 1 << 17;
-/// The longest environment that is looked through.
+/// The longest environment that is searched.
 const ENVIRONMENT_BYTES: u64 = 2 << 20;
 
-/// Every process, by its id.
+/// Every process with its id.
 pub fn table() -> Vec<(i32, ProcessRow)> {
     let names = disk::names(Path::new("/proc"), PROCESSES_MAX);
     let ids = names.iter().filter_map(|name| name.parse().ok());
@@ -28,7 +28,7 @@ pub fn has_variable(pid: i32, variable: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
 }
 
-/// Whether the folder a process of this user is in lies in `folder`.
+/// Whether the working folder of a process of this user is inside `folder`.
 pub fn works_in(pid: i32, folder: &Path) -> bool {
     let at = format!("/proc/{pid}/cwd");
     disk::real_path(Path::new(&at)).is_ok_and(|at| at.starts_with(folder))

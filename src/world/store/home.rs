@@ -1,6 +1,7 @@
-//! Where crew keeps its loops, and the name of every file in there. Nothing the agent can write decides
-//! this: a hook takes the home from a file in the client's own folder for the plugin, because the
-//! project's settings can set environment variables for the next hook, but cannot move that folder.
+//! Where crew keeps its loops, and the name of every file there. Nothing that the agent can write
+//! decides this: a hook reads the home from a file in the client's own folder for the plugin,
+//! because the project's settings can set environment variables for the next hook but cannot move
+//! that folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,13 +17,13 @@ use crate::world::files::disk::{self, Durability};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     root: PathBuf,
-    /// What the environment says, where a file of the client's overrides it.
+    /// The home that the environment names, if a file of the client overrides it.
     pub overridden: Option<PathBuf>,
-    /// That file, which pins the home of a client's hooks.
+    /// The file that fixes the home of a client's hooks.
     pin: Option<PathBuf>,
 }
 
-/// The most bytes a one-line file may hold.
+/// The most bytes that a one-line file may hold.
 const LINE_BYTES: u64 = 8192;
 
 impl Home {
@@ -35,14 +36,14 @@ impl Home {
         Some(Self { root, overridden: None, pin: None })
     }
 
-    /// A home of a test's own.
+    /// A home for a test.
     #[cfg(test)]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), overridden: None, pin: None }
     }
 
-    /// The home of a hook: what the file `home` says in `data`, the client's folder for the plugin.
-    /// Without the file, or the folder, the home of the terminal.
+    /// The home of a hook: the content of the file `home` in `data`, the client's folder for the
+    /// plugin. Without the file or the folder, the home of the terminal.
     pub fn of_hook(data: Option<&Path>) -> io::Result<Option<Self>> {
         let terminal = Self::of_terminal();
         let Some(file) = data.map(|data| data.join("home")) else { return Ok(terminal) };
@@ -58,7 +59,7 @@ impl Home {
         Ok(Some(Self { root, overridden, pin: Some(file) }))
     }
 
-    /// Remembers this home for every later hook; the first start decides.
+    /// Fixes this home for every later hook. The first call decides.
     pub fn settle(&self) -> io::Result<()> {
         let Some(file) = &self.pin else { return Ok(()) };
         if disk::exists(file) {
@@ -68,7 +69,7 @@ impl Home {
         disk::write(file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
     }
 
-    /// Makes the folders every loop needs, for this user only: logs hold secrets.
+    /// Creates the folders that every loop needs, for this user only: logs contain secrets.
     pub fn make(&self) -> io::Result<()> {
         for folder in ["loops", "sessions", "checkouts", "wakes"] {
             disk::make_private_folder(&self.root.join(folder))?;
@@ -76,12 +77,12 @@ impl Home {
         Ok(())
     }
 
-    /// The folder itself.
+    /// The path of the home.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Every loop's folder.
+    /// The folder that holds every loop's folder.
     pub fn loops(&self) -> PathBuf {
         self.root.join("loops")
     }
@@ -96,12 +97,13 @@ impl Home {
         self.loop_folder(id).join(name)
     }
 
-    /// The pointer of a session; its id has been checked to be a plain name.
+    /// The pointer of a session. Its id must already be checked to be a plain name.
     pub fn session_pointer(&self, session_id: &str) -> PathBuf {
         self.root.join("sessions").join(session_id)
     }
 
-    /// The pointer to the loop a session had last, once that is over or another's. No session id has a dot.
+    /// The pointer to the last loop of a session, once that loop has ended or moved. Session ids
+    /// have no dots.
     pub fn last_pointer(&self, session_id: &str) -> PathBuf {
         self.root.join("sessions").join(format!("{session_id}.last"))
     }
@@ -112,35 +114,35 @@ impl Home {
         self.root.join("checkouts").join(&digest[..32])
     }
 
-    /// What was trusted in a working tree, named as its pointer is.
+    /// What was trusted in a working tree, named like its pointer.
     pub fn trust_file(&self, checkout: &Path) -> PathBuf {
         let digest = hash(checkout.as_os_str().as_encoded_bytes());
         self.root.join("trust").join(&digest[..32])
     }
 
-    /// The companions of a session.
+    /// The folder of a session's companions.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)
     }
 }
 
-/// The loop a pointer names.
+/// The loop that a pointer names.
 pub fn read_pointer(pointer: &Path) -> io::Result<Option<LoopId>> {
     let line = disk::read_text(pointer, LINE_BYTES)?;
     Ok(line.and_then(|line| line.trim().parse().ok()))
 }
 
-/// Points to a loop.
+/// Makes a pointer point to a loop.
 pub fn write_pointer(pointer: &Path, id: &LoopId) -> io::Result<()> {
     disk::write(pointer, format!("{id}\n").as_bytes(), Durability::Machine)
 }
 
-/// SHA-256 in hexadecimal: names files by what they stand for, and compares states without keeping them.
+/// SHA-256 in hexadecimal: for file names, and to compare states without storing them.
 pub fn hash(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// The name git gives a file's content, in as many hexadecimal digits as the names of its repository have.
+/// git's object name of a file's content, with as many hexadecimal digits as its repository uses.
 pub fn git_hash(bytes: &[u8], digits: usize) -> String {
     let head = format!("blob {}\0", bytes.len());
     match digits {

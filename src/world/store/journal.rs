@@ -1,4 +1,4 @@
-//! A loop's journal on disk: one JSON object a line, appended and synced, never rewritten.
+//! A loop's journal on disk: one JSON object per line, appended and synced, never rewritten.
 
 use std::io;
 use std::path::Path;
@@ -7,19 +7,19 @@ use crate::engine::journal::JournalEntry;
 use crate::engine::journal::account::{ACCOUNTS_SHOWN, Account, Accounts};
 use crate::world::files::disk;
 
-/// The most of a journal that is read back; a longer one is still written.
+/// The largest part of a journal that is read back. A longer journal is still written.
 const JOURNAL_BYTES: u64 = 256 << 20;
 
-/// How much of a journal's end is read for its last accounts: at first, and at most.
+/// How many bytes of a journal's end are read for its last accounts: at first, and at most.
 const ACCOUNTS_BYTES: u64 = 64 << 10;
 const ACCOUNTS_BYTES_MAX: u64 = 4 << 20;
 
-/// Appends an entry, durably.
+/// Appends an entry durably.
 pub fn append(path: &Path, entry: &JournalEntry) -> io::Result<()> {
     disk::append_line(path, &serde_json::to_string(entry)?)
 }
 
-/// Every line that can be read; a torn one is passed over.
+/// Every line that can be read; an incomplete line is skipped.
 pub fn read(path: &Path) -> io::Result<Vec<JournalEntry>> {
     let text = disk::read_text(path, JOURNAL_BYTES)?.unwrap_or_default();
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
@@ -28,20 +28,20 @@ pub fn read(path: &Path) -> io::Result<Vec<JournalEntry>> {
 /// How much of a journal was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// Lines that could not be read.
+    /// How many lines could not be read.
     pub torn: u64,
-    /// Whether it is longer than what is read of it: then its beginning is left out.
+    /// Whether only the end of the journal was read.
     pub cut: bool,
 }
 
-/// Hands every line that can be read to `each`, one at a time; no journal is an empty one. Of a very long one
-/// the end is read.
+/// Calls `each` for every line that can be read. A missing journal is an empty one. Only the end of
+/// a very long one is read.
 pub fn each(path: &Path, each: impl FnMut(JournalEntry)) -> io::Result<Extent> {
     if disk::exists(path) { newest(path, JOURNAL_BYTES, each) } else { Ok(Extent::default()) }
 }
 
-/// The last iterations' accounts. A journal is read from its end, only as far as they need: what an iteration
-/// costs must not grow with those before it.
+/// The accounts of the last iterations. The journal is read from its end, and only as far as
+/// needed: the cost of an iteration must not grow with the number of earlier ones.
 pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
     let mut bytes = ACCOUNTS_BYTES;
     while disk::exists(path) {
@@ -84,7 +84,7 @@ mod tests {
         let path = folder.path().join("journal.jsonl");
         assert_eq!(accounts(&path).unwrap(), []);
         let mut state = a_loop().state;
-        // Together far more than is read at first.
+        // Together they exceed what is read at first.
         state.words = vec!["x".repeat(30_000)];
         for iteration in 1..=20 {
             state.generation += 1;

@@ -1,6 +1,6 @@
-//! The record of each loop on disk. It is read and written under the loop's lock, in one order: journal,
-//! then state. What this crew does not understand it never writes, and what is broken it keeps aside and
-//! rebuilds from the journal.
+//! The record of each loop on disk. It is read and written under the loop's lock, in one order:
+//! journal, then state. A record that this crew does not understand is never written; a broken one
+//! is copied aside and rebuilt from the journal.
 
 pub mod home;
 pub mod journal;
@@ -37,38 +37,38 @@ pub const LOCK_WAIT: Duration = Duration::from_secs(2);
 const LOOPS_MAX: usize = 100_000;
 /// The largest record that is read.
 const RECORD_BYTES: u64 = 32 << 20;
-/// The largest order file that is read.
+/// The largest file of a control request that is read.
 const ORDER_BYTES: u64 = 64 << 10;
 
-/// The reason of a pause that breaks the running iteration off.
+/// The reason of a pause that also ends the running iteration.
 const PAUSE_NOW: &str = "now";
 
-/// What this process rebuilt, until it is said.
+/// The records this process rebuilt and has not reported yet.
 static REBUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What to tell of records that were rebuilt from their journals since this was last asked.
+/// The messages about records rebuilt from their journals since the last call.
 pub fn rebuilt() -> Vec<String> {
     std::mem::take(&mut *REBUILT.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Why a record could not be had.
+/// Why a record could not be read.
 #[derive(Debug)]
 pub enum StoreError {
-    /// There is no such loop.
+    /// The loop does not exist.
     Absent(LoopId),
     /// A later crew wrote it.
     Newer {
         id: LoopId,
         made_by: String,
-        /// Whether it is over, as far as this crew can tell.
+        /// Whether the loop has ended, as far as this crew can tell.
         is_over: bool,
     },
-    /// It breaks its own rules, and its journal does not mend it.
+    /// It breaks its own rules and cannot be rebuilt from its journal.
     Corrupt {
         id: LoopId,
         why: String,
     },
-    /// Somebody keeps its lock.
+    /// Somebody else holds its lock.
     Busy(LoopId),
     Io(io::Error),
 }
@@ -110,13 +110,13 @@ struct Version {
     made_by: String,
 }
 
-/// Whether a loop has a record, sound or not, or one that cannot be looked at. Without one a pointer to it
-/// means nothing.
+/// Whether a loop has a record, even a broken one or one that cannot be checked. Without a record a
+/// pointer to the loop means nothing.
 pub fn is_there(home: &Home, id: &LoopId) -> bool {
     !disk::is_missing(&home.loop_file(id, "loop.json"))
 }
 
-/// Reads a record; without a lock, unless it is broken and must be rebuilt.
+/// Reads a record. It takes no lock unless the record is broken and must be rebuilt.
 pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     match read(home, id) {
         Err(StoreError::Corrupt { .. }) => hold(home, id, LOCK_WAIT)?.load(),
@@ -124,13 +124,13 @@ pub fn load(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     }
 }
 
-/// Whether an older crew wrote a record last, in a format of its own.
+/// Whether an older crew wrote the record last, in an older format.
 pub fn is_older(home: &Home, id: &LoopId) -> Result<bool, StoreError> {
     let (_, version) = bytes(home, id)?;
     Ok(version.version < VERSION)
 }
 
-/// The bytes of a record, and what every crew can read of them.
+/// The bytes of a record, and the part that every version of crew can read.
 fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
     let bytes = disk::read(&home.loop_file(id, "loop.json"), RECORD_BYTES)?;
     let bytes = bytes.ok_or_else(|| StoreError::Absent(id.clone()))?;
@@ -140,7 +140,7 @@ fn bytes(home: &Home, id: &LoopId) -> Result<(Vec<u8>, Version), StoreError> {
     }
 }
 
-/// Reads a record as it is. A rename is atomic, so it is whole.
+/// Reads a record as it is. A rename is atomic, so the file is complete.
 fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     let (bytes, version) = bytes(home, id)?;
     if version.version > VERSION {
@@ -154,14 +154,14 @@ fn read(home: &Home, id: &LoopId) -> Result<Loop, StoreError> {
     Ok(placed(upgraded(record)))
 }
 
-/// A record with what is in none, because it is the same for all.
+/// Adds what a record does not store because it is the same for all.
 fn placed(mut record: Loop) -> Loop {
     record.place.branches = BRANCHES;
     record
 }
 
-/// Whether a newer crew's record says that its loop is over; where it no longer says so in this way, whether
-/// the loop has a result.
+/// Whether a newer crew's record says that its loop has ended. If the field is no longer there,
+/// whether the loop has a result.
 fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
     let record: Value = serde_json::from_slice(record).unwrap_or_default();
     match record.pointer("/state/status").and_then(Value::as_str) {
@@ -170,23 +170,24 @@ fn is_over(home: &Home, id: &LoopId, record: &[u8]) -> bool {
     }
 }
 
-/// Every loop's name of this home, at most `LOOPS_MAX`.
+/// The ids of all loops in this home, at most `LOOPS_MAX`.
 pub fn ids(home: &Home) -> impl Iterator<Item = LoopId> {
     disk::names(&home.loops(), LOOPS_MAX).into_iter().filter_map(|name| name.parse().ok())
 }
 
-/// Every loop of this home, the newest first; broken and newer ones are left out.
+/// Every loop in this home, newest first; unreadable ones are left out.
 pub fn load_all(home: &Home) -> Vec<Loop> {
     look_at_all(home).map(|(loops, _)| loops).unwrap_or_default()
 }
 
-/// The same, and why each of the others could not be had. An error where the loops cannot be listed at all.
+/// The same, with the error for each record that could not be read. An error if the loops cannot be
+/// listed.
 pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
     let (mut loops, mut others) = (Vec::new(), Vec::new());
     for id in disk::list(&home.loops(), LOOPS_MAX)?.iter().filter_map(|name| name.parse().ok()) {
         match load(home, &id) {
             Ok(record) => loops.push(record),
-            // Only a start that was cut off, or one that begins, has a folder and no record.
+            // A folder without a record is a start that was interrupted or is in progress.
             Err(StoreError::Absent(_)) => {}
             Err(error) => others.push(error),
         }
@@ -195,11 +196,11 @@ pub fn look_at_all(home: &Home) -> io::Result<(Vec<Loop>, Vec<StoreError>)> {
     Ok((loops, others))
 }
 
-/// The order that waits for a loop, if one does. A cancel outranks a pause.
+/// The control request that waits for a loop, if there is one. A cancel overrides a pause.
 pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     let cancel = home.loop_file(id, "cancel");
     if disk::exists(&cancel) {
-        // Its being there is the order; where it cannot be read only its reason is lost.
+        // The file's existence is the request; if it cannot be read only the reason is lost.
         let text = disk::read_text(&cancel, ORDER_BYTES).ok().flatten().unwrap_or_default();
         let line = order::read(&text);
         return Some(ControlRequest::Cancel { by: line.by, reason: line.reason });
@@ -207,7 +208,7 @@ pub fn order(home: &Home, id: &LoopId) -> Option<ControlRequest> {
     disk::exists(&home.loop_file(id, "pause")).then_some(ControlRequest::Pause)
 }
 
-/// Whether an order waits that leaves no iteration its end: a cancel, or a pause that is to take hold at once.
+/// Whether the waiting request ends the running iteration: a cancel, or a pause at once.
 pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
     match order(home, id) {
         Some(ControlRequest::Cancel { .. }) => true,
@@ -221,19 +222,19 @@ fn pauses_now(home: &Home, id: &LoopId) -> bool {
     text.is_some_and(|text| order::read(&text).reason.as_deref() == Some(PAUSE_NOW))
 }
 
-/// Leaves the order to cancel; needs no lock and no model, and nothing takes it back.
+/// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
 pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> io::Result<()> {
     leave(home, id, "cancel", &order::write(clock::now().wall, by, reason), true)
 }
 
-/// Leaves the order to pause: after the running iteration, or at once.
+/// Leaves a request to pause: after the running iteration, or at once.
 pub fn order_pause(home: &Home, id: &LoopId, by: &str, at_once: bool) -> io::Result<()> {
     let line = order::write(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
     leave(home, id, "pause", &line, !at_once)
 }
 
-/// Leaves an order, on a full disk in the room that is kept for it, or without a word where `may_be_empty`: a
-/// file that is there is an order.
+/// Leaves a request. On a full disk it uses the reserved space or, if `may_be_empty`, writes an
+/// empty file, because the file's existence is already a request.
 fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -> io::Result<()> {
     let file = home.loop_file(id, name);
     let written = disk::write(&file, line.as_bytes(), Durability::Machine);
@@ -246,7 +247,7 @@ fn leave(home: &Home, id: &LoopId, name: &str, line: &str, may_be_empty: bool) -
     })
 }
 
-/// Takes every order and mark of an earlier owner away: the user wants the loop to go on.
+/// Removes every request and mark of an earlier owner, because the user wants the loop to continue.
 pub fn clear_orders(home: &Home, id: &LoopId) -> io::Result<()> {
     for name in ["cancel", "pause", "ended", "told"] {
         disk::remove(&home.loop_file(id, name))?;
@@ -254,8 +255,8 @@ pub fn clear_orders(home: &Home, id: &LoopId) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the boundary's lock, held for its whole life, waiting at most `wait`. `None` when another boundary
-/// has it.
+/// Takes the lock of the boundary, which is held for the whole boundary, waiting at most `wait`.
+/// `None` when another boundary holds it.
 pub fn boundary_lock(home: &Home, id: &LoopId, wait: Duration) -> io::Result<Option<Lock>> {
     disk::lock(&home.loop_file(id, "boundary.lock"), wait)
 }
@@ -280,7 +281,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Reads the record; a broken one is kept aside and rebuilt from the journal, once.
+    /// Reads the record; a broken one is copied aside and rebuilt from the journal, once.
     pub fn load(&self) -> Result<Loop, StoreError> {
         match read(&self.home, &self.id) {
             Err(StoreError::Corrupt { why, .. }) => self.rebuild(why),
@@ -297,7 +298,8 @@ impl Held {
             disk::move_aside(&path, &name)?;
             return Err(StoreError::Corrupt { id: self.id.clone(), why });
         };
-        // The broken one stays in its place until it is replaced: a crash here must not lose the loop.
+        // The broken record stays in place until it is replaced: a crash here must not lose the
+        // loop.
         disk::copy_aside(&path, &name)?;
         self.write(&record)?;
         let told = format!("the record was broken ({why}); rebuilt, the old kept as {name}");
@@ -309,7 +311,7 @@ impl Held {
         Ok(record)
     }
 
-    /// Records a change: journal, then state. `event` is made from the record as it will stand.
+    /// Records a change: journal, then state. `event` is made from the new record.
     pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
         next.state.generation += 1;
         next.check().map_err(io::Error::other)?;
@@ -326,7 +328,7 @@ impl Held {
         Ok(next)
     }
 
-    /// Journals something that changes nothing.
+    /// Adds an entry to the journal that changes nothing.
     pub fn note(&self, record: &Loop, at: Moment, what: impl Into<String>) -> io::Result<()> {
         let event = Event::Noted { what: what.into() };
         let generation = record.state.generation;
@@ -334,7 +336,8 @@ impl Held {
         journal::append(&self.home.loop_file(&self.id, "journal.jsonl"), &entry)
     }
 
-    /// Journals something once in the loop's life; `mark` names it. Whether it was the first time.
+    /// Adds an entry only once in the loop's life, identified by `mark`. Returns whether this was
+    /// the first time.
     pub fn note_once(
         &self,
         record: &Loop,

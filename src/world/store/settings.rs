@@ -1,5 +1,5 @@
-//! Where settings come from on this machine: the user's file, the project's file, and the variables of
-//! the environment. It reads and hands over; what is in force is the engine's to say.
+//! Reads settings from this machine: the user's file, the project's file, and the environment's
+//! variables. It does not decide which of them is in force; the engine does.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::world::files::disk;
 /// The largest settings file that is read.
 const FILE_BYTES: u64 = 256 << 10;
 
-/// The user's own file; `None` where this user has no home. On Claude Code 2.1.330 a project's settings
-/// cannot move the two variables it is found by.
+/// The user's own file; `None` if this user has no home folder. On Claude Code 2.1.330 a project's
+/// settings cannot change the two variables that locate it.
 pub fn user_file() -> Option<PathBuf> {
     let folder =
         env::path("XDG_CONFIG_HOME").or_else(|| Some(env::path("HOME")?.join(".config")))?;
@@ -24,7 +24,7 @@ pub fn project_file(checkout: &Path) -> PathBuf {
     checkout.join(".claude").join("crew.toml")
 }
 
-/// Reads a settings file. `None` when there is none; an error tells every fault of it.
+/// Reads a settings file. `None` when it does not exist; an error lists every fault.
 pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
     let bytes = disk::read(path, FILE_BYTES).map_err(|error| error.to_string())?;
     let Some(bytes) = bytes else { return Ok(None) };
@@ -34,7 +34,7 @@ pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
     parse(&text, path, whose, &disk::is_file).map(Some)
 }
 
-/// What the environment says. The error is one line for each variable that cannot be used.
+/// The settings from the environment. The error has one line for each variable that cannot be used.
 pub fn environment() -> Result<Layer, String> {
     variables(&env::text)
 }

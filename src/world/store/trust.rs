@@ -1,6 +1,6 @@
 //! What a person on this machine has trusted in each checkout: one file per real path under
-//! `$CREW_HOME/trust/`, one line per text, its hash and, for people who look, the text itself. Texts that are
-//! no longer asked for stay trusted, so a switch of branches does not ask again.
+//! `$CREW_HOME/trust/`, with one line per text: its hash and, for people who look, the text itself.
+//! Texts that are no longer needed stay trusted, so that switching branches does not ask again.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::world::files::disk::{self, Durability};
 /// The largest file that is read.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// Those of `needs` that nobody has trusted.
+/// The requests that nobody has trusted yet.
 pub fn untrusted(
     home: &Home,
     checkout: &Path,
@@ -26,7 +26,7 @@ pub fn untrusted(
     Ok(needs.into_iter().filter(|need| !known.contains_key(&digest(need))).collect())
 }
 
-/// Trusts all of `needs`.
+/// Trusts all of these requests.
 pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result<()> {
     let mut known = read(home, checkout)?;
     known.extend(needs.iter().map(|need| (digest(need), need.to_string())));
@@ -37,7 +37,7 @@ pub fn trust(home: &Home, checkout: &Path, needs: &[TrustRequest]) -> io::Result
     disk::write(&file, text.as_bytes(), Durability::Machine)
 }
 
-/// Trusts nothing in a checkout any longer, and gives the texts that were trusted there.
+/// Removes all trust from a checkout, and returns the texts that were trusted there.
 pub fn forget(home: &Home, checkout: &Path) -> io::Result<Vec<String>> {
     let known = read(home, checkout)?;
     disk::remove(&home.trust_file(checkout))?;

@@ -1,6 +1,7 @@
-//! crew's files in the checkout: the view, the task, the handoffs, and the `.gitignore` that keeps them
-//! out of commits. They are written from the record and lie inside the checkout, whatever links an agent
-//! may have put in their way; where that cannot be, what the agent must read lies in the loop's own folder.
+//! crew's files in the checkout: the view, the task, the handoffs, and the `.gitignore` that keeps
+//! them out of commits. They are written from the record and stay inside the checkout, even if an
+//! agent has planted links. Where that is impossible, what the agent must read is in the loop's own
+//! folder.
 
 use std::io::{
     self,
@@ -18,21 +19,21 @@ use crate::engine::words::view::{Edit, VERSION, compare, merged};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 
-/// Below a checkout, the folder of all branches.
+/// The folder of all branches, relative to a checkout.
 pub const BRANCHES: &str = ".claude/branches";
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
-/// The largest handoff page that is read, and how many are looked through.
+/// The largest handoff page that is read, and the most that are searched.
 const HANDOFF_BYTES: u64 = 1 << 20;
 const HANDOFFS_MAX: usize = 1000;
 
-/// What the checkout's files were found to be.
+/// The state of the checkout's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewState {
     AsWritten,
     Altered,
     Missing,
-    /// The one edit that is obeyed.
+    /// The only edit that crew obeys.
     Deactivated,
 }
 
@@ -50,8 +51,9 @@ pub fn look(subject: &Loop) -> ViewState {
     }
 }
 
-/// Sees to it that the agent can read the exact task: in the branch folder, else in the loop's own, which the
-/// place names from then on. A full disk is an error: it has no room elsewhere either.
+/// Makes the exact task readable for the agent: in the branch folder or else in the loop's own,
+/// which the place names from then on. A full disk is an error, because no other folder has space
+/// either.
 pub fn place_task(home: &Home, subject: &mut Loop) -> io::Result<()> {
     if subject.place.apart.is_none() {
         match branch_folder(subject).and_then(|_| put_task(subject)) {
@@ -72,7 +74,7 @@ fn put_task(subject: &Loop) -> io::Result<()> {
     }
 }
 
-/// Writes the view and, where it is not there, the `.gitignore`.
+/// Writes the view and, if it is missing, the `.gitignore`.
 pub fn write(subject: &Loop) -> io::Result<()> {
     let folder = branch_folder(subject)?;
     let ignore = folder.with_file_name(".gitignore");
@@ -97,14 +99,14 @@ pub fn write(subject: &Loop) -> io::Result<()> {
     disk::write(&file, &text, Durability::Process)
 }
 
-/// Writes a handoff page, with no code in it that steers the terminal of its reader, and gives its path.
+/// Writes a handoff page without terminal control codes, and returns its path.
 pub fn write_handoff(subject: &Loop, name: &str, page: &str) -> io::Result<PathBuf> {
     let folder = subject.place.reading_folder().join("handoffs");
     match subject.place.apart {
         Some(_) => disk::make_private_folder(&folder)?,
         None => make_inside(&folder, &subject.place.checkout)?,
     }
-    // Two pages of one second and type must not replace each other.
+    // Two pages of the same second and type must not overwrite each other.
     let free = |name: &String| !disk::exists(&folder.join(name));
     let stem = name.trim_end_matches(".md");
     let mut names = (2..1000).map(|number| format!("{stem}-{number}.md"));
@@ -128,7 +130,7 @@ pub fn newest_handoff(subject: &Loop) -> Option<PathBuf> {
     })
 }
 
-/// The branch that owns a folder under `.claude/branches/`, as its view says.
+/// The branch that owns a folder under `.claude/branches/`, according to its view.
 pub fn branch_of(folder: &Path) -> Option<String> {
     match read(&folder.join("state.json")).ok()??.get("branch") {
         Some(Value::String(branch)) => Some(branch.clone()),
@@ -142,8 +144,8 @@ fn branch_folder(subject: &Loop) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Makes a folder of the checkout. A link that leads out of it is not followed: it may have been put
-/// there.
+/// Creates a folder in the checkout. It does not follow a link that leads out, because an agent may
+/// have planted it.
 fn make_inside(folder: &Path, checkout: &Path) -> io::Result<()> {
     let there = folder.ancestors().find(|part| disk::exists(part)).unwrap_or(checkout);
     if disk::real_path(there)?.starts_with(disk::real_path(checkout)?) {

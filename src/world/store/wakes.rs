@@ -1,6 +1,7 @@
-//! The companions of a session and their tickets. A companion is a process the client runs beside each
-//! stop; it owns one file that says `waiting`, and the boundary turns that file into a ticket for the one
-//! it chooses and deletes the others. A ticket is a wake-up that exactly one companion may use.
+//! The companions of a session and their tickets. A companion is a process that the client runs
+//! beside each stop. It owns one file with the text `waiting`. The boundary turns the file of the
+//! companion it chooses into a ticket, and deletes the others. A ticket is a wake-up that exactly
+//! one companion may use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::world::process::identity;
 
 /// What a waiting companion's file holds.
 const WAITING: &str = "waiting";
-/// More companions than a session can have; the rest of a flooded folder is not read.
+/// The most companions of a session; the rest of a flooded folder is not read.
 const COMPANIONS_MAX: usize = 256;
 /// The largest companion file that is read.
 const TICKET_BYTES: u64 = 4096;
@@ -23,22 +24,22 @@ const TICKET_BYTES: u64 = 4096;
 /// The right to wake the session once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// The boundary it was written after; the next one makes it void.
+    /// The boundary after which it was written; the next one makes it invalid.
     pub boundaries: u64,
     pub iteration: u32,
     pub due: DateTime<Utc>,
 }
 
-/// What a companion finds in its file.
+/// The content of a companion's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WakeFile {
-    /// Taken away: go.
+    /// The file was deleted: the companion must exit.
     Gone,
     Waiting,
     Ticket(Ticket),
 }
 
-/// Makes this process's companion file.
+/// Creates this process's companion file.
 pub fn register(home: &Home, session_id: &str, me: &ProcessIdentity) -> io::Result<PathBuf> {
     let folder = home.wakes(session_id);
     disk::make_private_folder(&folder)?;
@@ -53,7 +54,7 @@ pub fn read(file: &Path) -> io::Result<WakeFile> {
     Ok(serde_json::from_str(&text).map_or(WakeFile::Waiting, WakeFile::Ticket))
 }
 
-/// A companion that lives and has no ticket.
+/// A living companion without a ticket.
 pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
     let folder = home.wakes(session_id);
     disk::names(&folder, COMPANIONS_MAX).into_iter().find_map(|name| {
@@ -63,7 +64,7 @@ pub fn waiting(home: &Home, session_id: &str) -> Option<(PathBuf, i32)> {
     })
 }
 
-/// Whether a companion that lives has a ticket.
+/// Whether a living companion has a ticket.
 pub fn is_held(home: &Home, session_id: &str) -> bool {
     let folder = home.wakes(session_id);
     disk::names(&folder, COMPANIONS_MAX).into_iter().any(|name| {
@@ -72,7 +73,7 @@ pub fn is_held(home: &Home, session_id: &str) -> bool {
     })
 }
 
-/// Deletes every companion's file of a session but `kept`: those companions go.
+/// Deletes the file of every companion of a session except `kept`: those companions exit.
 pub fn clear(home: &Home, session_id: &str, kept: Option<&Path>) {
     let folder = home.wakes(session_id);
     for name in disk::names(&folder, COMPANIONS_MAX) {
@@ -88,14 +89,15 @@ pub fn hand_over(file: &Path, ticket: &Ticket) -> io::Result<()> {
     disk::write(file, serde_json::to_string(ticket)?.as_bytes(), Durability::Process)
 }
 
-/// The process a companion's file belongs to, if it is still there.
+/// The process of a companion's file, if it still exists.
 fn live_process(name: &str) -> Option<i32> {
     let (pid, started) = name.split_once('-')?;
     let identity = identity::identity(pid.parse().ok()?)?;
     (digits(&identity.started) == started).then_some(identity.pid)
 }
 
-/// A start time as part of a file name: elsewhere than on Linux it is a date with blanks and colons.
+/// A start time as part of a file name. On systems other than Linux it is a date with blanks and
+/// colons.
 fn digits(started: &str) -> String {
     started.chars().filter(char::is_ascii_alphanumeric).collect()
 }

@@ -1,4 +1,4 @@
-//! What a commit takes in, what it leaves out, and when there is none.
+//! What a commit includes, what it leaves out, and when none is made.
 
 use insta::assert_snapshot;
 
@@ -151,11 +151,11 @@ fn the_users_own_filters_run_and_one_that_was_planted_does_not() {
     ");
     assert!(!yard.path("repo/planted").exists());
 
-    // A filter that is taken away would have a secret committed as it is.
+    // Without the filter, a secret would be committed unfiltered.
     yard.git("repo", &["config", "--remove-section", "filter.big"]);
     let fault = commit("taken away").unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Changed);
-    // A remote that was added is no program.
+    // Adding a remote does not add a program.
     yard.git("repo", &["config", "filter.big.clean", "sed s/content/pointer/"]);
     yard.git("repo", &["remote", "add", "origin", "file:///r.git"]);
     assert!(commit("with a remote").unwrap().is_some());

@@ -1,5 +1,6 @@
-//! The steps in real repositories, each with remotes of its own on this machine. Everything that git would
-//! take from the user's configuration is set in the repository, so it cannot come from there.
+//! The steps in real repositories, each with its own remotes on this machine. Every setting that
+//! git could take from the user's configuration is set in the repository, so that the user's does
+//! not matter.
 
 mod commit;
 mod push;
@@ -37,13 +38,13 @@ impl Yard {
         yard
     }
 
-    /// A new bare repository; its address.
+    /// Makes a bare repository and returns its address.
     fn remote(&self, name: &str) -> String {
         self.git(".", &["init", "-q", "--bare", "-b", "main", name]);
         format!("file://{}", self.path(name).display())
     }
 
-    /// As `new`, with the remote `origin`, which has the commit and is the upstream.
+    /// Like `new`, with the remote `origin`, which has the commit and is the upstream.
     fn with_origin() -> Self {
         let yard = Self::new();
         let address = yard.remote("origin.git");
@@ -98,7 +99,7 @@ impl Yard {
         place_of(&self.checkout)
     }
 
-    /// Of everything that differs.
+    /// Commits everything that differs.
     fn commit(&self, message: &str) -> Result<Option<String>, GitFault> {
         let kept = Steps::new(&self.place(), &self.trusted(), &|| false).commit(message, None);
         kept.map(|kept| kept.commit)
@@ -116,7 +117,8 @@ impl Yard {
         Steps::new(&place, &self.trusted(), &|| false).rebase(place.branch.as_deref(), onto)
     }
 
-    /// Branch, commit, state of every file, and the changes: all that a step could leave different.
+    /// Branch, commit, state of every file, and the changes: everything that a step could leave
+    /// different.
     fn shape(&self) -> String {
         [
             "rev-parse --abbrev-ref HEAD",
@@ -130,14 +132,14 @@ impl Yard {
     }
 }
 
-/// A loop's place that begins in this checkout now.
+/// The place of a loop that starts in this checkout now.
 fn place_of(checkout: &Path) -> Place {
     let (branch, head) = super::head(checkout);
     let repository = pin::repository(checkout);
     Place { checkout: checkout.to_owned(), branch, head, repository, ..a_loop().place }
 }
 
-/// Runs a program to its good end, with no configuration but the repository's.
+/// Runs a program that must succeed, with no configuration except the repository's.
 fn start(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let variables = [
         ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),

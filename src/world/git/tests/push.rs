@@ -1,4 +1,4 @@
-//! Where a push goes, and each way it fails, told apart by real remotes.
+//! Where a push goes, and each way it fails, tested against real remotes.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -81,7 +81,7 @@ fn only_the_branch_is_pushed_whatever_the_configuration_says() {
     assert_eq!(yard.git("origin.git", &["log", "--format=%s", "other"]), "first\n");
 }
 
-/// Points `origin` to an address, and pushes there.
+/// Points `origin` at an address and pushes there.
 fn push_to(yard: &Yard, address: &str) -> GitFault {
     yard.git("repo", &["config", "remote.origin.url", address]);
     yard.push().unwrap_err()
@@ -169,7 +169,7 @@ fn server(status: &'static str) -> String {
 #[test]
 fn what_a_server_answers_is_told_apart_and_no_password_is_repeated() {
     let yard = Yard::with_origin();
-    // Nobody's helper may be asked for the password of a test.
+    // No credential helper may be asked for the password of a test.
     yard.git("repo", &["config", "credential.helper", ""]);
     let table = [
         ("401 Unauthorized", GitTrouble::Auth),
@@ -191,7 +191,7 @@ fn what_a_server_answers_is_told_apart_and_no_password_is_repeated() {
 #[test]
 fn a_remote_that_cannot_be_reached_or_is_not_there_is_told() {
     let yard = Yard::with_origin();
-    // The port was free a moment ago, and nobody listens there now.
+    // The port was free a moment ago, so nothing listens there.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let fault = push_to(&yard, &format!("http://{closed}/r.git"));
     assert_eq!(fault.trouble, GitTrouble::Network, "{fault}");

@@ -1,11 +1,12 @@
-//! A rebase when the other branch moved, and how everything is back where it was when that cannot be done.
+//! A rebase when the other branch moved, and how everything is restored when it fails.
 
 use insta::assert_snapshot;
 
 use super::Yard;
 use crate::engine::git::{GitTrouble, Rebased};
 
-/// `main` and `work` part after the first commit; `work` is checked out, and `main` changed `file`.
+/// `main` and `work` diverge after the first commit; `work` is checked out, and `main` changed
+/// `file`.
 fn parted(file: &str) -> Yard {
     let yard = Yard::new();
     yard.git("repo", &["branch", "work"]);
@@ -58,7 +59,7 @@ fn what_was_staged_stays_staged_and_nothing_that_came_is_taken_back() {
         assert_eq!(yard.git("repo", &["status", "--porcelain"]), "D  gone\nAM new\nMM staged\n");
         assert_eq!(yard.read("repo/staged") + &yard.read("repo/new"), "three\nthree\n");
     }
-    // Beside the other branch's own change of the same file, the staged version would take that back.
+    // The other branch changed the same file, so the staged version would revert that change.
     let yard = parted("file");
     yard.sh(
         "repo",
@@ -89,7 +90,7 @@ fn a_conflict_leaves_everything_as_it_was_and_names_the_files() {
 fn uncommitted_changes_that_no_longer_fit_are_a_conflict_too_and_are_kept() {
     let yard = parted("file");
     yard.commit_file("repo", "later", "x\n");
-    // A stash of somebody's lies below, and stays.
+    // An older stash is below and must stay.
     yard.write("repo/later", "for another day\n");
     yard.git("repo", &["stash", "-q"]);
     yard.write("repo/file", "not committed\n");
@@ -168,7 +169,7 @@ fn a_rebase_that_is_ended_early_is_undone() {
     yard.write("repo/.git/info/attributes", "file filter=slow\n");
     yard.commit_file("repo", "later", "x\n");
     yard.commit_file("repo", "file", "work's\n");
-    // Slow once: it is asked for again when the rebase is undone.
+    // It is slow only once, because it runs again when the rebase is undone.
     let smudge = "if [ -e .git/begun ]; then cat; else : > .git/begun; exec sleep 600; fi";
     yard.git("repo", &["config", "filter.slow.smudge", smudge]);
     yard.write("repo/later", "not committed\n");

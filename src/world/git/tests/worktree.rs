@@ -1,4 +1,4 @@
-//! Working trees beside the repository: made, found again, and refused with the reason.
+//! Working trees beside the repository: created, found again, and refused with a reason.
 
 use insta::assert_snapshot;
 
@@ -6,7 +6,7 @@ use super::Yard;
 use crate::engine::git::Worktree;
 use crate::world::git::worktree::worktree;
 
-/// What a person reads, without the folder of this test.
+/// The error text, without the path of this test's folder.
 fn refused(yard: &Yard, name: &str) -> String {
     let fault = worktree(&yard.path("repo"), name).unwrap_err().to_string();
     fault.replace(&yard.path("").display().to_string(), "…/")
@@ -22,7 +22,7 @@ fn a_working_tree_is_made_on_a_branch_of_its_name_and_found_again() {
     yard.write("repo.worktrees/feat/auth/file", "work\n");
     let found = Ok(Worktree { path: path.clone(), is_new: false });
     assert_eq!(worktree(&yard.path("repo"), "feat/auth"), found);
-    // From inside it too: it stands beside the repository, not beside another working tree.
+    // Also from inside it: the path is beside the repository, not beside another working tree.
     assert_eq!(worktree(&path, "feat/auth"), found);
     assert_eq!(yard.read("repo.worktrees/feat/auth/file"), "work\n");
     let beside = worktree(&path, "other").unwrap().path;

@@ -1,5 +1,5 @@
-//! Throws the oldest logs of all loops away. The loops' records stay for ever; only what their agents printed
-//! goes.
+//! Deletes the oldest logs of all loops. It never deletes a loop's record, only what its agents
+//! printed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::store::home::Home;
 
-/// More loops than a home holds, and more logs than a loop has.
+/// More loops than a home has, and more logs than a loop has.
 const ENTRIES_MAX: usize = 100_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// What went.
+/// What was deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
     pub files: usize,
     pub bytes: u64,
 }
 
-/// Keeps the newest `most` bytes of logs, and none older than `days`; 0 is no limit, for each. The time of a
-/// log is when it was last written. What cannot be removed is passed over.
+/// Keeps the newest `most` bytes of logs and none older than `days`; 0 means no limit, for each. A
+/// log's age counts from its last write. What cannot be deleted is skipped.
 pub fn prune(home: &Home, most: u64, days: u64) -> Pruned {
     let mut logs = logs(home);
     logs.sort_unstable_by_key(|log| std::cmp::Reverse(log.written));
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::world::files::disk::Durability;
 
-    /// A home with these logs, each of 100 bytes: loop, iteration, age in days.
+    /// A home with these logs of 100 bytes each: loop, iteration, age in days.
     fn home(logs: &[(&str, u32, u64)]) -> (tempfile::TempDir, Home) {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());

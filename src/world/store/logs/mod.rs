@@ -1,8 +1,9 @@
-//! What an agent printed, iteration by iteration: written bounded, read from its end, followed as it grows,
-//! and thrown away when there is too much of it. Never parsed: what it said is in the record.
+//! What an agent printed, by iteration: written within bounds, read from its end, followed as it
+//! grows, and deleted when there is too much. It is never parsed: what the agent reported is in the
+//! record.
 //!
-//! The output of an iteration is in up to two files: `0007.log`, and before it `0007.log.old` with the
-//! 10 MiB that came earlier. Older crews joined the two at the end.
+//! The output of an iteration is in up to two files: `0007.log`, and `0007.log.old` with the 10 MiB
+//! before it. Older crews joined the two at the end.
 
 pub mod keep;
 pub mod tail;
@@ -14,7 +15,7 @@ pub use self::writer::Log;
 use super::home::Home;
 use crate::engine::record::LoopId;
 
-/// A log of this size, in bytes, becomes the earlier file, and what was the earlier one goes.
+/// A log of this size, in bytes, becomes the earlier file and replaces the previous one.
 const KEPT: u64 = 10 << 20;
 /// The folder of a loop's logs.
 const FOLDER: &str = "iterations";
@@ -24,7 +25,7 @@ pub fn path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.log"))
 }
 
-/// What came before the file's own beginning.
+/// The file with the output before the log's beginning.
 fn earlier(log: &Path) -> PathBuf {
     log.with_extension("log.old")
 }

@@ -1,5 +1,5 @@
-//! Reads the end of a log, and what is added to it later. A follower keeps up with a log that begins a
-//! new file; of a flood it may miss a part.
+//! Reads the end of a log and what is appended later. A follower continues when the log starts a
+//! new file; of very fast output it may miss a part.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,21 +8,22 @@ use std::path::{Path, PathBuf};
 use super::earlier;
 use crate::world::files::disk;
 
-/// The most bytes given at once.
+/// The most bytes returned at once.
 const PAGE: u64 = 64 << 10;
 
 /// A log being read.
 #[derive(Debug)]
 pub struct Tail {
     log: PathBuf,
-    /// What is being read; `None` before there is a log.
+    /// The open file; `None` before the log exists.
     file: Option<File>,
-    /// The first bytes belong to a line whose beginning is not shown.
+    /// Whether the first bytes belong to a line whose beginning is not shown.
     begins_within: bool,
 }
 
 impl Tail {
-    /// Begins `most` bytes before the end, at a whole line. A log that does not exist yet is waited for.
+    /// Starts `most` bytes before the end, at a whole line. A log that does not exist yet is waited
+    /// for.
     pub fn open(log: &Path, most: u64) -> io::Result<Self> {
         let mut tail = Self { log: log.to_owned(), file: None, begins_within: false };
         let (old, now) = (disk::size(&earlier(log)), disk::size(log));
@@ -32,7 +33,7 @@ impl Tail {
             (log.to_owned(), now.saturating_sub(most))
         };
         if let Some(mut file) = disk::open(&path)? {
-            // From the byte before: if that one ends a line, the next one is whole.
+            // Start one byte earlier: if that byte is a line break, the next line is whole.
             file.seek(SeekFrom::Start(skipped.saturating_sub(1)))?;
             tail.begins_within = skipped > 0;
             tail.file = Some(file);
@@ -40,14 +41,15 @@ impl Tail {
         Ok(tail)
     }
 
-    /// The next bytes, 64 KiB at most. None: all that is there was read; ask again later to follow.
+    /// The next bytes, 64 KiB at most. An empty result means that everything was read so far; call
+    /// again later to follow.
     pub fn next(&mut self) -> io::Result<Vec<u8>> {
         loop {
             if self.file.is_none() {
                 self.file = disk::open(&self.log)?;
             }
             let Some(file) = &mut self.file else { return Ok(Vec::new()) };
-            // Asked before the read: bytes that come between the two belong to the next call.
+            // Checked before the read: bytes that arrive in between are returned by the next call.
             let is_now = disk::is_named(file, &self.log) || !disk::exists(&self.log);
             let mut bytes = Vec::new();
             file.take(PAGE).read_to_end(&mut bytes)?;
@@ -62,7 +64,7 @@ impl Tail {
             if !bytes.is_empty() || is_now {
                 return Ok(bytes);
             }
-            // Another file has the log's name: the next one.
+            // Another file has the log's name now: continue there.
             self.file = None;
         }
     }

@@ -1,5 +1,5 @@
-//! Writes an iteration's log, for this user only, and keeps its end. A log that cannot be written costs the
-//! iteration nothing: the first error is kept for whoever asks, and the rest is dropped.
+//! Writes an iteration's log, readable by this user only, and keeps its end. A failed write does
+//! not stop the iteration: the first error is kept for the caller, and the rest is dropped.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use super::{KEPT, earlier};
 use crate::world::files::disk;
 
-/// What is gathered before it is written.
+/// How many bytes are buffered before a write.
 const GATHERED: usize = 64 << 10;
-/// Stands between two tries of one iteration.
+/// Separates two tries of one iteration.
 const AGAIN: &[u8] = "… this iteration again …\n".as_bytes();
 
 /// A log being written.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
-    /// `None` once it failed.
+    /// `None` after an error.
     file: Option<File>,
     error: Option<io::Error>,
     gathered: Vec<u8>,
-    /// Of the file, in bytes.
+    /// The size of the file in bytes.
     size: u64,
 }
 
 impl Log {
-    /// Opens a log, adding to one that is there: an iteration that was killed keeps what it said.
+    /// Opens a log and appends to an existing one: a killed iteration keeps its output.
     pub fn open(path: &Path) -> Self {
         let mut log = Self {
             path: path.to_owned(),
@@ -46,7 +46,7 @@ impl Log {
         log
     }
 
-    /// Adds what was printed.
+    /// Adds output.
     pub fn add(&mut self, bytes: &[u8]) {
         if self.gathered.len() + bytes.len() > GATHERED {
             self.flush();
@@ -58,7 +58,7 @@ impl Log {
         }
     }
 
-    /// Adds a line, with a break if it has none.
+    /// Adds a line, with a line break if it has none.
     pub fn add_line(&mut self, line: &[u8]) {
         self.add(line);
         if !line.ends_with(b"\n") {
@@ -66,7 +66,7 @@ impl Log {
         }
     }
 
-    /// Writes what was gathered, so that a follower sees it.
+    /// Writes the buffer, so that a follower sees it.
     pub fn flush(&mut self) {
         if !self.gathered.is_empty() {
             let gathered = std::mem::take(&mut self.gathered);
@@ -76,7 +76,7 @@ impl Log {
         }
     }
 
-    /// Writes the rest. Gives the first error there was.
+    /// Writes the rest. Returns the first error, if there was one.
     pub fn close(mut self) -> Option<io::Error> {
         self.flush();
         self.error
@@ -106,7 +106,7 @@ impl Log {
         Ok(())
     }
 
-    /// Begins a new file; what is older than this one goes.
+    /// Starts a new file; the current one becomes the earlier file and replaces that.
     fn turn(&mut self) -> io::Result<()> {
         disk::rename(&self.path, &earlier(&self.path))?;
         self.file = Some(disk::open_to_append(&self.path)?);
