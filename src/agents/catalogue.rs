@@ -1,5 +1,5 @@
-//! The agents crew knows by name: Claude Code and Codex in code, the others as entries of a file that is
-//! compiled in. A name that is not known is never guessed, only suggested.
+//! The agents crew knows by name: Claude Code and Codex in code, the others as entries of a
+//! compiled-in file. An unknown name is never guessed; the nearest known one is suggested.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::parse::spelling::{nearest, shown};
 /// The entries of the file, by name.
 const OTHERS: &str = include_str!("agents.toml");
 
-/// An agent as a file describes it.
+/// An agent as the file describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AgentRow {
@@ -26,7 +26,7 @@ struct AgentRow {
     max_turns: Option<String>,
 }
 
-/// The agent of this name; `None` where crew knows none.
+/// The agent of this name; `None` if crew does not know it.
 pub fn find(name: &str) -> Option<Agent> {
     match name {
         claude::NAME => Some(claude::agent()),
@@ -35,19 +35,19 @@ pub fn find(name: &str) -> Option<Agent> {
     }
 }
 
-/// The names `find` knows, those that were tried first.
+/// The names that `find` knows, the agents written in code first.
 pub fn known() -> Vec<String> {
     let tried = [claude::NAME, codex::NAME].map(str::to_owned);
     tried.into_iter().chain(others().into_keys()).collect()
 }
 
-/// Whether crew's handling of the agent was tried with the real tool. An agent of the user's own is the
-/// user's to try.
+/// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
     name != codex::NAME && !others().contains_key(name)
 }
 
-/// Why a name means no agent, and what to write: `own` are the names the user's settings add.
+/// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
+/// settings.
 pub fn unknown(name: &str, own: &[&str]) -> String {
     let known = known();
     let names: Vec<&str> = known.iter().map(String::as_str).chain(own.iter().copied()).collect();
@@ -77,7 +77,7 @@ impl AgentRow {
     }
 }
 
-/// The file is a part of the program: that it can be read is a test's to say.
+/// The file is part of the program; a test checks that it parses.
 fn others() -> BTreeMap<String, AgentRow> {
     toml::from_str(OTHERS).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Codex's `exec --json`: one event a line, as its documentation gives them (`docs/exec.md` of openai/codex
-//! and the types of its `exec_events.rs`); not tried with the real tool. It tells the tokens of a turn and
-//! neither the model nor a price. Its errors are a sentence, sorted here by the statuses and phrases its
-//! source puts into them; only events that are errors are sorted so.
+//! Codex's `exec --json`: one event a line, as documented in `docs/exec.md` of openai/codex and the
+//! types of its `exec_events.rs`; not tried with the real tool. It reports the tokens of a turn,
+//! but neither the model nor a price. An error is one sentence, classified here by the statuses and
+//! phrases in Codex's source. Only error events are classified.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,16 @@ use crate::parse::api_error;
 
 pub(super) const NAME: &str = "codex";
 
-/// The longest command that is shown, in characters.
+/// The longest command shown, in characters.
 const CALL_CHARS: usize = 200;
-/// The longest error that is kept, in characters.
+/// The longest error kept, in characters.
 const ERROR_CHARS: usize = 2000;
-/// Items that are no work: words, thoughts, and a list that is open for the whole turn.
+/// Items that are not work: words, thoughts, and a list that stays open for the whole turn.
 const NO_WORK: [&str; 4] = ["agent_message", "reasoning", "todo_list", "error"];
 
-/// How it is started. The prompt is read from standard input where no argument gives one. It asks nobody in
-/// this mode, and would not start outside git; that the folder is the right one was decided by `crew run`.
+/// How the agent is started. Without a prompt argument it reads the prompt from standard input. In
+/// this mode it asks nobody, and it would refuse to start outside git; `crew run` has already
+/// decided that the folder is right.
 pub(super) fn agent() -> Agent {
     let permissions: [(Permissions, &[&str]); 3] = [
         (Permissions::Default, &[]),
@@ -55,9 +56,9 @@ struct CodexEvent {
     #[serde(deserialize_with = "part")]
     item: CodexItem,
     usage: Lenient<CodexUsage>,
-    /// Of an `error`.
+    /// Set in an `error`.
     message: TextField,
-    /// Of a `turn.failed`.
+    /// Set in a `turn.failed`.
     #[serde(deserialize_with = "part")]
     error: TurnFailure,
 }
@@ -79,12 +80,12 @@ struct CodexItem {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CodexUsage {
-    /// Those from the cache included.
+    /// Includes those from the cache.
     #[serde(rename = "input_tokens")]
     input: NumberField,
     #[serde(rename = "cached_input_tokens")]
     cached: NumberField,
-    /// Those of its thoughts included.
+    /// Includes those of its thoughts.
     #[serde(rename = "output_tokens")]
     output: NumberField,
 }
@@ -95,22 +96,22 @@ struct TurnFailure {
     message: TextField,
 }
 
-/// What the stream said so far.
+/// What the stream has said so far.
 #[derive(Debug)]
 pub(super) struct Codex {
-    /// Names the model in sums, whose own name is not told.
+    /// Stands for the model in sums, because Codex does not report the model's name.
     name: String,
     words: Option<String>,
     words_are_last: bool,
     open: OpenWork,
-    /// Of the whole thread, as the last finished turn told it.
+    /// For the whole thread, as the last finished turn reported it.
     tokens: Option<Tokens>,
-    /// Whether a turn is open or failed: what it used is not told.
+    /// Whether a turn is open or failed, so its use was not reported.
     is_untold: bool,
     error: Option<String>,
     denied: Vec<String>,
     turns: u32,
-    /// Whether the last that came of a turn was its end.
+    /// Whether the last turn event was an end.
     is_closed: bool,
 }
 
@@ -144,7 +145,7 @@ impl Codex {
             if is_declined {
                 note(&mut self.denied, &what.replace('_', " "));
             }
-            // What has a beginning is shown at it; a change of files has none.
+            // An item is shown when it starts; a change of files has no start event.
             let is_shown = kind == "item.started" || what == "file_change" || is_declined;
             return is_shown.then(|| item.spoken(what, is_declined));
         }
@@ -165,7 +166,7 @@ impl Codex {
         shown(message)
     }
 
-    /// What was used: of a process that told nothing all is lost.
+    /// What was used. If the process reported nothing, all of it is lost.
     fn usage(&self) -> Usage {
         let Some(tokens) = self.tokens else {
             return Usage { lost: true, ..Usage::default() };
@@ -228,7 +229,7 @@ impl OutputReader for Codex {
                 self.open.close_all_tools();
                 Some(self.failed(event.error.message.text().unwrap_or("turn failed")))
             }
-            // Of a try that may be repeated: what follows says whether it was got over.
+            // Codex may retry after this error; the following events show whether that succeeded.
             "error" => Some(self.failed(event.message.text().unwrap_or("error"))),
             kind if kind.starts_with("item.") => self.item(kind, &event.item),
             _ => None,
@@ -259,8 +260,8 @@ impl OutputReader for Codex {
     }
 }
 
-/// The kind of error a sentence of Codex's names, in the words of `api_error`. A sentence that is not known
-/// is of an error that passes.
+/// The kind of error a Codex sentence names, as `api_error` spells it. An unrecognised sentence
+/// counts as a temporary error.
 fn kind_of(message: &str) -> &'static str {
     const PHRASES: [(&str, &str); 17] = [
         ("status 401", "authentication_failed"),

@@ -3,7 +3,7 @@ use crate::engine::boundary::facts::ApiError;
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
 
-/// The sample of its documentation, with a final message that claims.
+/// The sample from its documentation, with a final message that claims success.
 const SAMPLE: &str = include_str!("../../tests/fixtures/codex/sample.jsonl");
 
 fn read(lines: &str) -> (Report, Vec<String>) {
@@ -51,7 +51,8 @@ fn a_tool_is_open_from_its_beginning_to_its_end() {
         reader.line(line);
         open.push(reader.tool_is_open());
     }
-    // Thread, turn, list, thought; command begun; its end, a change, the message, the list's end, the turn's.
+    // In order: thread, turn, list, thought; command started; command ended, change, message, list
+    // ended, turn ended.
     assert_eq!(open, [false, false, false, false, true, false, false, false, false, false]);
 }
 

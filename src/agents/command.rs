@@ -1,11 +1,12 @@
-//! A command given as one text (`--agent-cmd`) as an agent: split into words as a shell splits it, but
-//! never given to one, so nothing in it is expanded. The prompt goes to its standard input.
+//! A command given as one text (`--agent-cmd`) as an agent: split into words as a shell splits it,
+//! but never run by one, so nothing in it is expanded. The prompt goes to its standard input. An
+//! empty command, an open quote or a final backslash is refused.
 
 use std::collections::BTreeMap;
 
 use crate::engine::record::agent::{Agent, Dialect, PromptVia};
 
-/// Reads the command. The agent is named by its program.
+/// Reads the command. The agent is named after its program. The error says what to write instead.
 pub fn command(text: &str) -> Result<Agent, String> {
     let command = split(text)?;
     let program = command.first().filter(|program| !program.is_empty());
@@ -36,7 +37,7 @@ fn split(text: &str) -> Result<Vec<String>, String> {
              character itself"
         )
     })?;
-    // A shell would wait for the next line.
+    // A shell would wait for another line.
     let is_cut = text.chars().rev().take_while(|it| *it == '\\').count() % 2 == 1;
     if is_cut {
         return Err("--agent-cmd ends in a backslash: double it, or remove it".to_owned());

@@ -1,6 +1,6 @@
-//! Fields of foreign events, read without trust in their shape. A field of another kind than it was is
-//! absent, so that a later client's event is not lost for one of its fields; of a list only the end is
-//! kept, because in memory its parts are many times as large as their text.
+//! Fields of foreign events, read without trust in their shape. A field of an unexpected type is
+//! absent, so one changed field of a later client does not lose the event. Only the end of a list
+//! is kept, because in memory its parts are many times as large as their text.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 
 use super::words::start;
 
-/// The most parts of a list that are kept.
+/// The most parts of a list kept.
 const LIST_MAX: usize = 1000;
-/// The longest text of a tool call that is kept, in characters.
+/// The longest text of a tool call kept, in characters.
 const CALL_CHARS: usize = 200;
 
-/// A value of this kind; anything else is none.
+/// A value of this type, or `None` for anything else.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Lenient<T>(pub(super) Option<T>);
 
@@ -25,15 +25,15 @@ pub(super) type TextField = Lenient<String>;
 pub(super) type NumberField = Lenient<f64>;
 pub(super) type FlagField = Lenient<bool>;
 
-/// An amount of money that is not below nothing, as a number or its text; anything else is none.
+/// An amount of money of at least 0, as a number or as text; `None` for anything else.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Dollars(pub(super) Option<f64>);
 
-/// The end of a list of objects, without what is none in it; anything else is an empty one.
+/// The end of a list of objects. Parts of another type are left out; anything but a list is empty.
 #[derive(Debug, Default)]
 pub(super) struct ListField<T>(VecDeque<T>);
 
-/// What a tool is called with, as far as it tells a person something, the most telling first.
+/// The arguments of a tool call that are worth showing, the most useful first.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ToolInput {
@@ -66,7 +66,7 @@ impl NumberField {
 }
 
 impl FlagField {
-    /// Whether it is said to be so; anything but yes is no.
+    /// Anything but `true` counts as false.
     pub(super) fn is_set(self) -> bool {
         self.0 == Some(true)
     }
@@ -79,7 +79,7 @@ impl<T> ListField<T> {
 }
 
 impl ToolInput {
-    /// The one text that tells most, shortened.
+    /// The most useful argument, shortened.
     pub(super) fn told(&self) -> Option<&str> {
         let Self { command, file_path, path, pattern, url, query, description, prompt } = self;
         let texts = [command, file_path, path, pattern, url, query, description, prompt];
@@ -87,13 +87,14 @@ impl ToolInput {
     }
 }
 
-/// Reads a value of this kind. A list is none: serde would take it for an object's fields in order.
+/// Reads a value of this type. A list is `None`, because serde would read it as an object's fields
+/// in order.
 fn read<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Option<T> {
     let text = Some(raw.get()).filter(|text| !text.starts_with('['))?;
     serde_json::from_str(text).ok()
 }
 
-/// Reads a field that is an object, and is empty where it is anything else.
+/// Reads a field that is an object; the default if it is anything else.
 pub(super) fn part<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     source: D,
 ) -> Result<T, D::Error> {

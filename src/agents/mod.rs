@@ -1,6 +1,6 @@
-//! The agents: how each one's command line is put together, and what its output says. Pure: options in,
-//! arguments out; lines in, a report out. Starting and reading the process is `world`'s. An option the
-//! agent does not have is refused, never left out in silence.
+//! The agents: how each one's command line is built, and what its output says. Pure: options in,
+//! arguments out; lines in, a report out. `world` starts and reads the process. An option that the
+//! agent does not have is refused, never silently dropped.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -24,10 +24,11 @@ mod words;
 
 pub use self::report::{OutputReader, Report};
 
-/// The agent where nobody names one.
+/// The agent used when none is named.
 pub const DEFAULT: &str = claude::NAME;
 
-/// The longest prompt given as an argument, in bytes: Linux takes one argument of less than 128 KiB.
+/// The longest prompt given as an argument, in bytes: Linux accepts one argument of less than 128
+/// KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
 /// What one iteration asks of an agent.
@@ -35,17 +36,17 @@ const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 pub struct Ask<'a> {
     pub prompt: &'a str,
     pub permissions: Permissions,
-    /// 0 is no limit.
+    /// 0 means no limit.
     pub max_turns: u32,
     pub model: Option<&'a str>,
-    /// Stand behind the agent's own arguments.
+    /// Placed after the agent's own arguments.
     pub words: &'a [String],
-    /// The commands that crew runs itself: the agent may run them too where it may edit.
+    /// The commands that crew runs itself. Under `AcceptEdits` the agent may run them too.
     pub checks: &'a [Check],
 }
 
 impl<'a> Ask<'a> {
-    /// What a run asks with this prompt; `checks` are those of its contract.
+    /// What a run asks with this prompt; `checks` come from its contract.
     pub fn of(run: &'a Run, prompt: &'a str, checks: &'a [Check]) -> Self {
         let Run { permissions, max_turns, .. } = *run;
         Self {
@@ -59,7 +60,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// What is started.
+/// The program to start, its arguments and its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub program: String,
@@ -77,8 +78,8 @@ pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
     }
 }
 
-/// The failure of the model's service that an agent without events told of on its standard error, where it ended
-/// badly.
+/// A limit of the model's service that an agent without events reported on its standard error.
+/// `None` unless the agent exited with an error.
 pub fn limit_told(
     agent: &Agent,
     process: &ProcessEnd,
@@ -91,7 +92,8 @@ pub fn limit_told(
         .flatten()
 }
 
-/// Puts the command line of one iteration together. The error says which option the agent does not have.
+/// Builds the command line of one iteration. The error names the option that the agent does not
+/// have.
 pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
     let name = &agent.name;
     let Some((program, fixed)) = agent.command.split_first().filter(|(it, _)| !it.is_empty())
@@ -101,7 +103,7 @@ pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
     let mut arguments = fixed.to_vec();
     let (rules, _) = rules(agent, ask.permissions, ask.checks);
     if let Some(option) = &agent.allow {
-        // In a word of its own Claude Code would take what follows for rules, too.
+        // As a separate word, Claude Code would take the following words for rules, too.
         arguments.extend(rules.iter().map(|rule| format!("{option}={rule}")));
     }
     arguments.extend_from_slice(permissions(agent, ask.permissions)?);
@@ -130,7 +132,7 @@ pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
     Ok(Launch { program: program.clone(), arguments, input })
 }
 
-/// The rules that allow the checks, each command once, and the commands that no rule can name exactly.
+/// The rules that allow the checks, each once, and the commands that no rule can match exactly.
 fn rules<'checks>(
     agent: &Agent,
     asked: Permissions,
@@ -142,7 +144,7 @@ fn rules<'checks>(
     }
     for check in checks {
         let run = check.run.trim();
-        // A star is a wildcard there, brackets end the rule, and a backslash escapes.
+        // In a rule a star is a wildcard, parentheses delimit it, and a backslash escapes.
         if run.contains(|letter: char| "*()\\".contains(letter) || letter.is_control()) {
             unnamed.push(run);
             continue;
@@ -155,7 +157,8 @@ fn rules<'checks>(
     (rules, unnamed)
 }
 
-/// The checks that an agent which may edit is not allowed to run, because no rule can name them exactly.
+/// The checks that an agent under `AcceptEdits` may not run, because no rule can match them
+/// exactly.
 pub fn not_allowed<'checks>(
     agent: &Agent,
     asked: Permissions,
@@ -164,8 +167,8 @@ pub fn not_allowed<'checks>(
     rules(agent, asked, checks).1
 }
 
-/// The arguments that ask for these permissions. A command of which no kind is known, as one given by
-/// `--agent-cmd`, carries its own: only what goes beyond edits is refused there.
+/// The arguments that ask for these permissions. A command without listed permissions, such as one
+/// from `--agent-cmd`, sets its own: only more than `AcceptEdits` is refused for it.
 fn permissions(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
     if let Some(arguments) = agent.permissions.get(&asked) {
         return Ok(arguments);

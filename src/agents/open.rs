@@ -1,10 +1,11 @@
-//! What an agent has begun and not ended: calls of tools, tasks in its background, and hooks.
+//! What an agent has started and not finished: tool calls, background tasks and hooks. Past a fixed
+//! number, further names are not remembered.
 
 use std::collections::HashSet;
 
-/// The most that are remembered; with so many open, more make no difference.
+/// The most names remembered of each kind; with so many open, more make no difference.
 const OPEN_MAX: usize = 10_000;
-/// The longest name that is remembered, in bytes; a longer one is no client's.
+/// The longest name remembered, in bytes; no client uses a longer one.
 const NAME_BYTES: usize = 200;
 
 /// The names of what is open.
@@ -20,7 +21,7 @@ impl OpenWork {
         self.is_any_work() || !self.hooks.is_empty()
     }
 
-    /// Work of the agent's own; a hook is the client's.
+    /// The agent's own work; a hook belongs to the client.
     pub(super) fn is_any_work(&self) -> bool {
         self.is_any_tool() || !self.tasks.is_empty()
     }
@@ -37,7 +38,7 @@ impl OpenWork {
         self.tools.remove(id);
     }
 
-    /// At the end of a turn every call is over, whether its result was told or not.
+    /// At the end of a turn every call is over, even if its result was not reported.
     pub(super) fn close_all_tools(&mut self) {
         self.tools.clear();
     }
@@ -58,7 +59,7 @@ impl OpenWork {
         self.hooks.remove(id);
     }
 
-    /// These are all the tasks that run now.
+    /// Replaces the list of running tasks.
     pub(super) fn tasks_are<'id>(&mut self, ids: impl Iterator<Item = &'id str>) {
         self.tasks.clear();
         ids.for_each(|id| add(&mut self.tasks, id));

@@ -1,4 +1,5 @@
-//! What is read from an agent's output, whichever agent it is.
+//! What is read from an agent's output, whichever agent it is. Words before an error, a cut or more
+//! work are never taken for a claim.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -7,37 +8,39 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{self, Claim};
 use crate::engine::usage::Usage;
 
-/// What an iteration's output came to.
+/// The result of reading an iteration's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The agent's last words, where nothing of its work came after them; at most 256 KiB, the end of them.
+    /// The agent's last words, if no work followed them. At most the last 256 KiB.
     pub final_message: Option<String>,
-    /// The last it said, whatever came after: for people and for the next prompt, and never judged.
+    /// The last words, whatever followed: for people and for the next prompt, never judged.
     pub last_words: Option<String>,
-    /// Whether the final message is the end of plain output, where an echo of the prompt is possible.
+    /// Whether the final message is the end of plain output, which may echo the prompt.
     pub may_echo: bool,
-    /// `None` where the agent does not tell.
+    /// `None` where the agent does not report it.
     pub usage: Option<Usage>,
-    /// Only what a structured event says; text is never taken for an error.
+    /// Set only by a structured event; text is never taken for an error.
     pub error: Option<ApiError>,
-    /// What the agent's closing event says, where the service did not fail.
+    /// What the agent's closing event says where the service did not fail.
     pub closing: AgentClosing,
     /// Tools that were denied, each once.
     pub denied: Vec<String>,
-    /// The answer was cut by the token limit: neither a claim nor a failure, whatever the exit status.
+    /// The token limit cut the answer: it is neither a claim nor a failure, whatever the exit
+    /// status.
     pub cut: bool,
-    /// The agent was ended by its own limit on turns: no failure of its work, though it exits with 1.
+    /// The agent's own limit on turns ended it: not a failure of its work, although it exits with
+    /// 1.
     pub out_of_turns: bool,
-    /// The model that worked, where the agent tells.
+    /// The model that worked, where the agent reports it.
     pub model: Option<String>,
-    /// How many turns it took, where the agent tells.
+    /// How many turns it took, where the agent reports it.
     pub turns: Option<u32>,
 }
 
 impl Report {
-    /// What the agent claims: nothing where its answer was cut, the service failed or its closing event is missing
-    /// or says error, because then its last words are not its final message; nothing where they are an echo of
-    /// the prompt or of the task.
+    /// What the agent claims. `Claim::None` if its answer was cut, the service failed, or the
+    /// closing event is missing or reports an error: its last words are not its final message then.
+    /// Also `Claim::None` if they echo the prompt or the task.
     pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
         let is_whole = !self.cut && self.error.is_none() && self.closing == AgentClosing::Plain;
         match &self.final_message {
@@ -52,16 +55,16 @@ impl Report {
         }
     }
 
-    /// What it used, from how its process ended. One that ended well and told nothing never tells; of one
-    /// that did not get so far it is only lost.
+    /// What the iteration used, given how its process ended. An agent that ended well without
+    /// reporting anything never reports: `None`. If it ended otherwise, the use is only lost.
     pub fn used(&self, process: &ProcessEnd) -> Option<Usage> {
         let is_well = *process == ProcessEnd::Exit(0);
         let is_silent = |usage: &Usage| usage.lost && usage.tokens.total() == 0;
         self.usage.clone().filter(|usage| !(is_well && is_silent(usage)))
     }
 
-    /// How the iteration ended, from how its process did. An exit that says no more than that the turns were
-    /// used up is no failure.
+    /// How the iteration ended, given how its process did. An exit only because the turns were used
+    /// up is not a failure.
     pub fn agent_end(&self, process: ProcessEnd) -> AgentOutcome {
         let process = match process {
             ProcessEnd::Exit(_) if self.out_of_turns => ProcessEnd::Exit(0),
@@ -80,21 +83,21 @@ impl Report {
 
 /// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
 pub trait OutputReader: std::fmt::Debug {
-    /// Takes one line of standard output, without its line break; gives what a person may see of it.
+    /// Takes one line of standard output, without its line break; returns what to show a person.
     fn line(&mut self, line: &str) -> Option<String>;
 
-    /// Whether a tool call or a background task of the agent's is open: then silence is work. After its closing
-    /// event only a call is.
+    /// Whether a tool call or a background task of the agent is open, so that silence counts as
+    /// work. After its closing event only a call counts.
     fn tool_is_open(&self) -> bool;
 
-    /// Whether its closing event came and it told of no work that it will come back for: then it has no reason to
-    /// be there any longer.
+    /// Whether its closing event came and no work is left that it will return for: the process then
+    /// has no reason to keep running.
     fn is_closed(&self) -> bool {
         false
     }
 
-    /// What it all came to, once the process is over; `now` is on the user's clock, by which a service's
-    /// message names a reset.
+    /// The result, once the process is over. `now` is on the user's clock, which a service's
+    /// message uses to name a reset.
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report;
 }
 

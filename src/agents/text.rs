@@ -1,5 +1,5 @@
-//! Plain text as an agent's output: its end is the final message, and nothing else is known. An agent may
-//! print its prompt, so the report says that an echo is possible.
+//! Plain text as an agent's output: its end is the final message, and nothing else is read from it.
+//! An agent may print its prompt, so the report says that an echo is possible.
 
 use chrono::{DateTime, FixedOffset};
 
@@ -18,17 +18,17 @@ pub(super) struct Text {
 
 impl OutputReader for Text {
     fn line(&mut self, line: &str) -> Option<String> {
-        // One line may be longer than all that is kept.
+        // One line may be longer than everything that is kept.
         self.tail.push_str(end(line, KEPT_BYTES));
         self.tail.push('\n');
-        // Cut only now and then: each cut moves all that is kept.
+        // Cutting moves everything that is kept, so it happens rarely.
         if self.tail.len() > 2 * KEPT_BYTES {
             self.tail = end(&self.tail, KEPT_BYTES).to_owned();
         }
         Some(shown(line))
     }
 
-    /// Never known.
+    /// Plain text never shows it.
     fn tool_is_open(&self) -> bool {
         false
     }

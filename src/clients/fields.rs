@@ -1,6 +1,6 @@
-//! The JSON a client writes to a hook's stdin. Only what crew needs is taken, field by field, so
-//! that a field of a new shape elsewhere never loses the event; unknown events and fields are not
-//! errors.
+//! The JSON a client writes to a hook's stdin. Only what crew needs is read, field by field, so a
+//! field with a new shape elsewhere never loses the event. Unknown events and fields are not
+//! errors; a payload that is not a JSON object is.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ impl Fields {
             .map_err(|error| format!("the hook's payload is no JSON object ({error})"))
     }
 
-    /// Takes a text; what is none is absent.
+    /// Takes a text; a field of another type is absent.
     pub fn take(&mut self, name: &str) -> Option<String> {
         match self.value(name) {
             Some(Value::String(text)) => Some(text),
@@ -25,19 +25,19 @@ impl Fields {
         }
     }
 
-    /// A text, which is left for others.
+    /// A text, which stays for later readers.
     pub fn text(&self, name: &str) -> Option<String> {
         self.0.get(name)?.as_str().map(str::to_owned)
     }
 
-    /// Takes whatever a field holds.
+    /// Takes any value.
     pub fn value(&mut self, name: &str) -> Option<Value> {
         self.0.remove(name)
     }
 }
 
 /// The client counts in UTF-16 and may cut a text in the middle of a character. JSON can hold the
-/// half that is left, text cannot; it is replaced, because a whole stop must not be lost for it.
+/// remaining half, but text cannot. It is replaced, so that the whole event is not lost for it.
 fn without_half_characters(bytes: &[u8]) -> Vec<u8> {
     let mut mended = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -62,7 +62,7 @@ fn is_low_half(bytes: &[u8]) -> bool {
     matches!(escaped_unit(bytes), Some(0xdc00..=0xdfff))
 }
 
-/// The UTF-16 unit that an escape at the very beginning stands for.
+/// The UTF-16 unit of an escape at the very beginning.
 fn escaped_unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,7 +1,7 @@
-//! The seam for clients: what a client's hook tells, in crew's words, what crew answers, and what
+//! The seam for clients: what a client's hook reports, in crew's words, what crew answers, and what
 //! each client can do. **To add a client**, write a folder beside `claude` with a [`Client`] in it,
-//! and list it in [`all`]. All of this is pure: files and variables are handed in. It refuses to
-//! guess: a fact is a value of [`Abilities`], and what a client does not tell is absent.
+//! and list it in [`all`]. All of this is pure: files and variables are passed in. It refuses to
+//! guess: a fact is a value of [`Abilities`], and what a client does not report is absent.
 
 pub mod claude;
 mod fields;
@@ -28,7 +28,7 @@ use crate::parse::typed::Typed;
 /// A variable's value; absent when unset or empty.
 pub type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Every client, the first for what none of the others takes for its own.
+/// Every client. The first one takes what none of the others recognises as its own.
 pub fn all() -> &'static [&'static dyn Client] {
     &[
         &claude::ClaudeCode,
@@ -41,7 +41,7 @@ pub fn all() -> &'static [&'static dyn Client] {
     ]
 }
 
-/// The client of a loop; a loop that an older crew recorded names none.
+/// The client of a loop; a loop that an older crew recorded does not name one.
 pub fn of(owner: &Owner) -> &'static dyn Client {
     let named = all().iter().find(|client| Some(client.name()) == owner.client.as_deref());
     *named.unwrap_or(&all()[0])
@@ -58,60 +58,63 @@ pub trait Client: fmt::Debug + Sync {
     /// What it can do.
     fn abilities(&self) -> &'static Abilities;
 
-    /// Whether it sent this payload, with these variables around the hook: those of another, inside
-    /// which it was started, may be there too. Not asked of the first client.
+    /// Whether this client sent the payload, with these variables around the hook. A client inside
+    /// which it was started may have left its variables there, too. The first client is not asked.
     fn sent(&self, payload: &Fields, variable: Variable<'_>) -> bool;
 
-    /// What happened, by its own name of the event.
+    /// What happened, given the client's own name of the event.
     fn read(&self, name: &str, payload: &mut Fields) -> HookEvent;
 
-    /// The answer to its event `name`, as it takes it.
+    /// The answer to the client's event `name`, in the client's format.
     fn write(&self, name: &str, reply: &Reply) -> Output;
 
-    /// Whether a process above a hook's is the client itself.
+    /// Whether a process above the hook's is the client itself.
     fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool;
 
-    /// Whether a person sits before it, so that a hook may wait beside the session.
+    /// Whether a person is at the client, so that a hook may wait beside the session.
     fn is_attended(&self, variable: Variable<'_>) -> bool;
 }
 
-/// What a client can do, as it was tried. `None` and `false` say that it cannot.
+/// What a client can do, as tried. `None` and `false` mean that it cannot.
 #[derive(Debug)]
 pub struct Abilities {
-    /// What stands before a command's name. Without it no command reaches a hook, and crew is
-    /// spoken to by messages: `crew pause`.
+    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
+    /// orders from messages: `crew pause`.
     pub commands: Option<&'static str>,
-    /// How often in a row its hooks may let the agent go on.
+    /// How often in a row the client's hooks may continue the agent.
     pub cap: Option<Cap>,
     /// The largest prompt that reaches the agent whole, in bytes.
     pub prompt_bytes: Option<usize>,
-    /// Whether the last message repeats those of the turn that crew let go on: only what is new
-    /// counts.
+    /// Whether the last message repeats earlier messages of the turn that crew continued: only the
+    /// new part counts then.
     pub message_grows: bool,
-    /// Whether a process beside the session can start a turn. Without it nothing sleeps there.
+    /// Whether a process beside the session can start a turn. Without this no companion sleeps
+    /// there.
     pub wakes: bool,
     /// How long it waits when a session ends.
     pub waits_at_the_end: Duration,
-    /// How its transcript is read, for what no event tells: what was used, among it.
+    /// How its transcript is read for what no event reports, such as the usage.
     pub transcript: Option<Transcript>,
-    /// The field of the payload that stays the same from a prompt to the next.
+    /// The field of the payload that stays the same from one prompt to the next.
     pub turn: &'static str,
-    /// The variable with the client's own folder for the plugin, in which the home is pinned: a
-    /// project's settings must not move it.
+    /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
+    /// because a project's settings must not move it.
     pub data: Option<&'static str>,
     /// The variable with the folder the client was started in.
     pub project: Option<&'static str>,
     /// Where its plugin is.
     pub plugin: Option<Plugin>,
-    /// What a person has to do before the hooks of an installed plugin run.
+    /// What a person must do before the hooks of an installed plugin run.
     pub trust: Option<&'static str>,
-    /// The variable that everything started by its agent has: there crew only ever narrows.
+    /// The variable that everything started by the client's agent has: there crew
+    /// only narrows settings and limits.
     pub mark: &'static str,
-    /// The variables it sets for what it starts itself, which no child of crew is given.
+    /// The variables the client sets for what it starts. No child of crew gets them.
     pub own: &'static [&'static str],
-    /// Those that differ between two hooks of one session without anybody's doing.
+    /// The variables that differ between two hooks of one session although nobody changed them.
     pub shifting: &'static [&'static str],
-    /// The files of a project that can set variables for its hooks, and those a file sets.
+    /// The files of a project that can set variables for its hooks, and the variables that one
+    /// sets.
     pub settings: &'static [&'static str],
     pub set_by: fn(&str) -> Vec<(String, String)>,
 }
@@ -119,49 +122,48 @@ pub struct Abilities {
 /// A message, and when it was written.
 pub type Dated = (Message, Option<DateTime<Utc>>);
 
-/// A client's transcript, a line at a time or by its end: `tail`.
+/// How a client's transcript is read: line by line, or from its end, the `tail`.
 #[derive(Debug)]
 pub struct Transcript {
-    /// The text that the agent ended with.
+    /// The agent's final text.
     pub final_text: fn(tail: &str) -> Option<String>,
     /// Whether the agent used a tool since the line with `marker`, or since the user's last prompt.
-    /// `cut` says that `tail` begins in the middle of this iteration. `None` where only what is
-    /// before it can tell.
+    /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
+    /// can decide.
     pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
     /// Whether the user interrupted the agent.
     pub interrupted: fn(tail: &str) -> bool,
-    /// The model's message that a line tells of.
+    /// The model's message that a line reports.
     pub message: fn(line: &str) -> Option<Dated>,
-    /// Whether a line that is too long to be read may hold one.
+    /// Whether a line that is too long to read may hold such a message.
     pub may_hold_a_message: fn(line: &str) -> bool,
-    /// The folder with the transcripts of a session's own agents, and whether a file in there is
-    /// one.
+    /// The folder with the transcripts of a session's subagents, and whether a file in it is one.
     pub agents: fn(transcript: &Path) -> PathBuf,
     pub is_an_agents: fn(name: &str) -> bool,
-    /// Brings what waits in the client's queue up to date with a line.
+    /// Updates the client's queue with a line.
     pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
-    /// The command of crew's that a text in the queue is, if it is obeyed before it is delivered.
+    /// The crew command that a queued text is, if crew obeys it before it is delivered.
     pub queued: for<'text> fn(&'text str) -> Option<Queued<'text>>,
 }
 
-/// A client's plugin of crew's.
+/// crew's plugin for a client.
 #[derive(Debug)]
 pub struct Plugin {
-    /// The variable with its folder, and the manifest in there.
+    /// The variable with its folder, and the manifest in that folder.
     pub root: &'static str,
     pub manifest: &'static str,
     /// The version a manifest gives.
     pub version: fn(&str) -> Option<String>,
 }
 
-/// A bound of the client's on the hooks in a row that let the agent go on.
+/// The client's limit on hooks in a row that continue the agent.
 #[derive(Debug)]
 pub struct Cap {
     pub usual: i64,
-    /// The variable that says another one; 0 there is none.
+    /// The variable that sets another limit; 0 in it means no limit.
     pub variable: Option<&'static str>,
-    /// Whether a tool call of the agent's begins a new row. Where none does, the cap is hard: the
-    /// loop is handed over at it.
+    /// Whether a tool call of the agent begins a new row. If not, the cap is hard: crew hands the
+    /// loop over when it is reached.
     pub tools_reset_it: bool,
 }
 
@@ -172,12 +174,12 @@ pub struct Hook<'a> {
     pub variable: Variable<'a>,
     /// The client's own name of the event.
     pub name: String,
-    /// Absent where none is told that could name a file: then no loop can be ours.
+    /// Absent if the payload has no id that is safe in a file name: no loop can be ours then.
     pub session_id: Option<String>,
-    /// Where the agent is.
+    /// The agent's working folder.
     pub folder: Option<PathBuf>,
     pub transcript: Option<PathBuf>,
-    /// Of the user's prompt that the agent works on.
+    /// Identifies the user's prompt that the agent works on.
     pub turn: Option<String>,
     pub event: HookEvent,
 }
@@ -187,16 +189,16 @@ pub struct Hook<'a> {
 pub enum HookEvent {
     /// The agent is about to stop.
     Stopped(Stopped),
-    /// The model's service failed the agent: in a word that `parse::api_error` knows, and in its
-    /// own.
+    /// The model's service failed the agent: a `kind` that `parse::api_error` knows, and the
+    /// service's own message.
     ServiceFailed {
         kind: String,
         message: String,
     },
     /// The session has been idle for a while.
     Idle,
-    /// A command typed to crew, and the raw text behind it. Where it is not `sure` it is one only
-    /// in a session that had a loop.
+    /// A command typed to crew, and the raw text after it. If it is not `sure`, it is a command
+    /// only in a session that had a loop.
     Command {
         name: String,
         raw: String,
@@ -204,25 +206,25 @@ pub enum HookEvent {
     },
     /// A message that is an order to crew in a session that had a loop.
     Order(Typed),
-    /// A message of the client's own: a wake, or the end of a background task.
+    /// A message from the client itself: a wake, or the end of a background task.
     Notified,
-    /// A message of the user's to the agent.
+    /// A message from the user to the agent.
     Prompted,
-    /// A session began, or goes on after its context was compacted.
+    /// A session began, or continues after its context was compacted.
     SessionBegan {
         compacted: bool,
     },
     SessionEnded {
         why: String,
     },
-    /// Nothing that is crew's.
+    /// The event does not concern crew.
     NotOurs,
 }
 
 /// The end of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stopped {
-    /// Where it is not told, its transcript has it.
+    /// Absent if the event does not carry it; the transcript then has it.
     pub last_message: Option<String>,
     /// What the client still runs in the background.
     pub background: Vec<Task>,
@@ -232,16 +234,16 @@ pub struct Stopped {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Task {
     pub id: String,
-    /// shell, subagent, monitor, workflow, teammate; others may come.
+    /// shell, subagent, monitor, workflow, teammate; clients may add others.
     pub kind: String,
     pub description: String,
 }
 
-/// A command of crew's that is obeyed from the client's queue.
+/// A crew command that is obeyed from the client's queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Queued<'text> {
     Pause,
-    /// With the raw text behind it.
+    /// With the raw text after it.
     Cancel(&'text str),
     Status,
     HandOff(&'text str),
@@ -250,25 +252,25 @@ pub enum Queued<'text> {
 /// What crew answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing: the event takes its course.
+    /// No answer: the event takes its course.
     Nothing,
-    /// The agent goes on with `prompt`, which quotes `task` as it was typed; `line` is for the
+    /// The agent continues with `prompt`, which quotes `task` as it was typed; `line` is for the
     /// person.
     GoOn { task: String, prompt: String, line: String },
-    /// In place of the prompt or command, which costs no model turn.
+    /// Shown instead of the prompt or command; costs no model turn.
     Instead(String),
-    /// The same for an order typed as a message in the middle of the agent's work.
+    /// The same for an order typed as a message while the agent works.
     Obeyed(String),
-    /// For the person; the event takes its course.
+    /// Text for the person; the event takes its course.
     Say(String),
-    /// For the user's terminal, outside the client.
+    /// Text for the user's terminal, outside the client.
     Notice(String),
-    /// Starts a turn with these words.
+    /// Starts a turn with this prompt.
     Wake(String),
 }
 
 impl Reply {
-    /// With a line more for the person.
+    /// Adds a line for the person.
     #[must_use]
     pub fn also(mut self, line: &str) -> Self {
         match &mut self {
@@ -281,7 +283,7 @@ impl Reply {
         self
     }
 
-    /// What the person reads of it, to be put in other words.
+    /// The text the person reads, so that the caller can reword it.
     pub fn words(&mut self) -> Option<&mut String> {
         match self {
             Self::GoOn { line: text, .. } | Self::Say(text) | Self::Instead(text) => Some(text),
@@ -329,12 +331,12 @@ impl<'a> Hook<'a> {
         self.abilities().transcript.as_ref()
     }
 
-    /// The command of crew's that a text in the client's queue is.
+    /// The crew command that a text in the client's queue is.
     pub fn queued<'text>(&self, text: &'text str) -> Option<Queued<'text>> {
         (self.reader()?.queued)(text)
     }
 
-    /// Whether a person sits before the client.
+    /// Whether a person is at the client.
     pub fn is_attended(&self) -> bool {
         self.client.is_attended(self.variable)
     }
@@ -344,7 +346,7 @@ impl<'a> Hook<'a> {
         self.abilities().wakes && self.is_attended()
     }
 
-    /// A folder that a variable names.
+    /// The folder that a variable names, if its path is absolute.
     pub fn folder_of(&self, variable: &str) -> Option<PathBuf> {
         (self.variable)(variable).map(PathBuf::from).filter(|path| path.is_absolute())
     }

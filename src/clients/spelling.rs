@@ -1,16 +1,18 @@
-//! How a person types crew's commands: in a client as that spells them, else in a terminal.
+//! How a person types crew's commands: in a client as that client spells them, else as in a
+//! terminal.
 
 use super::{Client, of};
 use crate::engine::boundary::limits::raise;
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Driver;
 
-/// A command of crew's as a client spells it; where none reaches a hook, as a terminal does.
+/// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
+/// terminal.
 pub fn command(client: &dyn Client, name: &str) -> String {
     format!("{}{name}", client.abilities().commands.unwrap_or("crew "))
 }
 
-/// A command of crew's for whoever drives this loop.
+/// A crew command for whoever drives this loop.
 pub fn of_loop(subject: &Loop, name: &str) -> String {
     match subject.driver() {
         Driver::Session => command(of(&subject.state.owner), name),
@@ -18,12 +20,12 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
     }
 }
 
-/// The command that goes on with a loop, in the driver it has, with what is spent raised.
+/// The command that resumes a loop with its current driver and raises the limits that are reached.
 pub fn going_on(subject: &Loop) -> String {
     format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject))
 }
 
-/// The name of a command of crew's, and the text behind it.
+/// The name of a crew command, and the text after it; `None` if the text is not one.
 pub fn split<'text>(client: &dyn Client, text: &'text str) -> Option<(&'text str, &'text str)> {
     let rest = text.trim().strip_prefix(client.abilities().commands?)?;
     let end = rest.find(char::is_whitespace).unwrap_or(rest.len());

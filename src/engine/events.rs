@@ -1,6 +1,6 @@
-//! Every moment of a run that somebody may want to hear of, as it happens. The driver tells them to a
-//! `EventSink` and knows nothing of screens; a line, an event for programs and the live line are all made from
-//! these and from nothing else.
+//! Every reportable moment of a run, as it happens. The driver sends them to an `EventSink` and
+//! knows nothing of screens. Lines for people, events for programs and the live line are made only
+//! from these.
 
 use std::path::Path;
 
@@ -17,9 +17,9 @@ use super::words::handoff::Since;
 pub enum RunEvent<'a> {
     /// A loop begins.
     Started(&'a Loop),
-    /// A loop goes on in this process.
+    /// A loop continues in this process.
     Resumed(&'a Loop),
-    /// Worth knowing; changes nothing.
+    /// For information; changes nothing.
     Noted(&'a str),
     /// A prompt is longer than its budget, and is sent all the same.
     OverBudget {
@@ -28,12 +28,12 @@ pub enum RunEvent<'a> {
     },
     /// The agent is started.
     IterationStarted(&'a Loop),
-    /// A reaction to the start of an iteration failed: no agent was started.
+    /// A reaction to the start of an iteration failed, so no agent was started.
     Skipped {
         record: &'a Loop,
         why: &'a str,
     },
-    /// A line of the agent's, as a person may see it.
+    /// A line from the agent, safe to show a person.
     Said(&'a str),
     /// A check begins.
     CheckStarted(&'a str),
@@ -41,20 +41,20 @@ pub enum RunEvent<'a> {
     /// An iteration was judged and counted.
     IterationEnded {
         after: &'a Loop,
-        /// Of the agent's process; `None` where it did not exit by itself.
+        /// The exit status of the agent's process; `None` if it did not exit by itself.
         exit: Option<i32>,
-        /// What the loop ends as, where it ends here.
+        /// The loop's outcome, if it ends here.
         ends: Option<Outcome>,
     },
-    /// The next iteration begins no earlier.
+    /// The next iteration begins at `until` or later.
     Delayed {
         record: &'a Loop,
         until: DateTime<Utc>,
     },
-    /// The model's service does not answer; the record says until when, and why.
+    /// The loop waits for the model's service or after a crash; the record says until when and why.
     Waiting(&'a Loop),
     Paused(&'a Loop),
-    /// A user's command at a moment of the loop failed.
+    /// A user's command for a moment of the loop failed.
     ReactionFailed {
         on: LoopMoment,
         run: &'a str,
@@ -80,26 +80,26 @@ pub enum RunEvent<'a> {
     Rebased {
         onto: &'a str,
     },
-    /// The record cannot be written; the run goes on with its counters in memory. Told once.
+    /// The record cannot be written; the run continues with its counters in memory. Reported once.
     Unsaved {
         why: &'a str,
     },
-    /// A person asked for the end; the agent is being ended.
+    /// A person asked for the end; the agent is being stopped.
     Stopping,
     Finished {
         record: &'a Loop,
         since: &'a Since,
         handoff: Option<&'a Path>,
-        /// Whether the record tells of the end: only then can the loop be resumed from here.
+        /// Whether the record holds the end: only then can the loop be resumed from here.
         saved: bool,
     },
 }
 
-/// Hears of a run.
+/// Receives the events of a run.
 pub trait EventSink {
-    /// Takes one moment, when it happens.
+    /// Takes one event when it happens.
     fn hear(&mut self, news: &RunEvent<'_>);
 
-    /// Time goes by: called about every 100 ms while something is waited for.
+    /// Called about every 100 ms during a wait.
     fn tick(&mut self) {}
 }

@@ -1,4 +1,5 @@
-//! A loop and its facts for the tests of the rules: the plainest of each, to be changed in one place.
+//! A loop and its facts for the tests of the rules: the simplest of each, defined in one place. Not
+//! compiled into the program.
 
 use chrono::{DateTime, TimeDelta};
 
@@ -15,7 +16,7 @@ use super::record::run::Run;
 use super::record::{Loop, LoopId, State, VERSION};
 use super::usage::times::Earlier;
 
-/// The instant `seconds` after the loop's start, awake all the time.
+/// The instant `seconds` after the loop's start, all of them awake.
 pub fn at(seconds: u32) -> Moment {
     let start = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
     Moment {
@@ -74,7 +75,7 @@ pub fn a_loop_with(checks: &[(&str, Role)]) -> Loop {
     subject
 }
 
-/// `a_loop` in fresh processes, of a procedure or of its task alone.
+/// `a_loop` in fresh processes, with a procedure or with its task alone.
 pub fn a_run(procedure: Option<&str>) -> Loop {
     let mut subject = a_loop();
     subject.state.owner.driver = Driver::Process;
@@ -87,7 +88,7 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
     subject
 }
 
-/// The end of an uneventful iteration, a minute in, that changed the tree.
+/// The end of an uneventful iteration that took a minute and changed the tree.
 pub fn facts(claim: Claim) -> Facts {
     Facts {
         seen: Seen { order: None, claim, agent: AgentOutcome::default(), jitter: 0 },

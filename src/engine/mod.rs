@@ -1,7 +1,7 @@
-//! The rules of a loop, as values in and values out: what an iteration's end was (`judge`), and what
-//! to do about it (`decide`). Everything a rule may look at is in `Loop` or `Facts`; time comes in as
-//! an argument. Nothing here reads a file, a clock, the environment or a process, and nothing here
-//! knows which driver called it.
+//! The rules of a loop, as values in and values out: what the end of an iteration was (`judge`),
+//! and what to do about it (`decide`). Everything a rule may look at is in `Loop` or `Facts`; time
+//! comes in as an argument. Nothing here reads a file, a clock, the environment or a process, and
+//! nothing here knows which driver called it.
 
 pub mod boundary;
 pub mod claim;

@@ -1,9 +1,10 @@
-//! What of foreign text may reach a person. A terminal obeys the codes in a text, and a reader is deceived by
-//! what turns the direction of writing; an agent's words, a file's name or a commit can hold both. The rules
-//! stand here, once, and are asked at the doors, not by whoever makes the words: `cmd/print.rs`, which alone
-//! prints; `report/answer.rs` for what the client prints; `world/store/view.rs` for handoffs; `report/show/html.rs`;
-//! the message of a commit. Records, `task.md` and logs keep every byte. Here too is how a text is cut, and
-//! how things are counted in words: nobody else does either.
+//! Which parts of foreign text may reach a person. A terminal obeys the codes in a text, and
+//! characters that turn the direction of writing deceive a reader; an agent's words, a file's name
+//! or a commit can hold both. The rules are defined here once and applied at the outputs, not where
+//! a text is made: `cmd/print.rs`, which alone prints; a client's `reply.rs` for what that client
+//! prints; `world/store/view.rs` for handoffs; `report/show/html.rs`; the message of a commit.
+//! Records, `task.md` and logs keep every byte. How a text is cut and how things are counted in
+//! words is also defined only here.
 
 use std::fmt::{self, Write as _};
 use std::str::Chars;
@@ -11,7 +12,7 @@ use std::str::Chars;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The word that a variant has on disk, which people read too.
+/// A variant's name on disk, which people read, too.
 pub fn word(variant: &impl Serialize) -> &'static str {
     serde_variant::to_variant_name(variant).unwrap_or_default()
 }
@@ -22,31 +23,31 @@ pub fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The beginning of a text, of at most so many characters.
+/// The beginning of a text, at most `characters` long.
 pub fn start(text: &str, characters: usize) -> &str {
     text.char_indices().nth(characters).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// The beginning of a text, at most `bytes` long.
 pub fn start_bytes(text: &str, bytes: usize) -> &str {
     let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
 }
 
-/// The end of a text, of at most so many bytes.
+/// The end of a text, at most `bytes` long.
 pub fn end_bytes(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes)..text.len();
     &text[from.find(|from| text.is_char_boundary(*from)).unwrap_or(text.len())..]
 }
 
-/// At most `limit` characters of the first line of `text`, with an ellipsis where it was cut.
+/// At most `limit` characters of the first line of `text`, with an ellipsis if it was cut.
 pub fn clip(text: &str, limit: usize) -> String {
     let line = start(text.lines().next().unwrap_or_default(), limit);
     let ellipsis = if line.len() < text.trim_end().len() { "…" } else { "" };
     format!("{line}{ellipsis}")
 }
 
-/// The last `limit` characters of `text`, from the start of a line where one fits.
+/// The last `limit` characters of `text`, from the start of a line if possible.
 pub fn tail_of(text: &str, limit: usize) -> String {
     let text = text.trim_end();
     let skip = text.chars().count().saturating_sub(limit);
@@ -60,7 +61,7 @@ pub fn tail_of(text: &str, limit: usize) -> String {
     }
 }
 
-/// A text cut to so many characters, the last of them an ellipsis.
+/// A text cut to `characters`, the last of them an ellipsis.
 pub fn within(text: &str, characters: usize) -> String {
     if start(text, characters).len() == text.len() {
         return text.to_owned();
@@ -75,19 +76,19 @@ pub fn one_line(text: &str, characters: usize) -> String {
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
-/// How far an 8-bit code is from the letter that stands for it behind an escape.
+/// The distance of an 8-bit code from the letter that stands for it after an escape.
 const EIGHT_BIT: u32 = 0x40;
 
-/// A text for a terminal or a page: without terminal codes, other control characters, and what is invisible
-/// or turns the direction of writing. Line feeds and tabs stay, and so do the two joiners, without which some
-/// scripts and emoji fall apart.
+/// A text for a terminal or a page: without terminal codes, other control characters, invisible
+/// characters, and those that turn the direction of writing. Line feeds and tabs stay, and so do
+/// the two joiners, which some scripts and emoji need.
 pub fn clean(text: &str) -> String {
     let mut text = plain(text);
     text.retain(|it| !is_unseen(it) || matches!(it, '\n' | '\t' | '\u{200c}' | '\u{200d}'));
     text
 }
 
-/// The same for a prompt, in which the user's own task stays as it was typed.
+/// The same for a prompt, in which the user's own task stays exactly as typed.
 pub fn clean_around(task: &str, prompt: &str) -> String {
     if task.is_empty() {
         return clean(prompt);
@@ -95,8 +96,8 @@ pub fn clean_around(task: &str, prompt: &str) -> String {
     prompt.split(task).map(clean).collect::<Vec<_>>().join(task)
 }
 
-/// A program's output as text: without terminal codes and other control characters. A carriage return,
-/// alone or before a line feed, is a line break.
+/// A program's output as text: without terminal codes and other control characters. A carriage
+/// return, alone or before a line feed, is a line break.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -115,8 +116,8 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
-/// What stands behind a code, by the rules of ECMA-48: `[…` ends with a letter or the like, `]…` and its kin
-/// with a bell or a terminator, others are one character. No code holds what is not ASCII.
+/// The text after a code, by the rules of ECMA-48: `[…` ends with a letter or the like, `]…`
+/// and similar ones with a bell or a terminator, others are one character. A code holds only ASCII.
 fn behind_code(first: char, rest: Chars<'_>) -> Chars<'_> {
     let mut behind = rest.clone();
     let kind = match first {
@@ -138,14 +139,14 @@ fn behind_code(first: char, rest: Chars<'_>) -> Chars<'_> {
     text.chars()
 }
 
-/// What stands behind the string of a code. One that is not ended is text: a terminal would wait for its end,
-/// and what crew says behind it would be lost.
+/// The text after the string of a code. An unterminated string counts as text: a terminal would
+/// wait for its end, and what crew prints after it would be lost.
 fn behind_string(text: &str) -> Option<&str> {
     let end = &text[text.find(char::is_control)?..];
     end.strip_prefix([BELL, '\u{9c}']).or_else(|| end.strip_prefix("\u{1b}\\"))
 }
 
-/// Control characters, and those that are invisible or turn the direction of writing.
+/// Control characters, invisible characters, and those that turn the direction of writing.
 pub(super) fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
@@ -153,8 +154,8 @@ pub(super) fn is_unseen(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text on one line in which nothing is hidden, for whoever has to judge it: what `clean` takes away, and
-/// line breaks, are written as escapes.
+/// A text on one line in which nothing is hidden, for a person who must judge it: what `clean`
+/// removes, and line breaks, are written as escapes.
 #[derive(Debug)]
 pub struct Shown<'a>(pub &'a str);
 
@@ -172,8 +173,8 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// JSON on one line, the value unchanged: what a terminal would obey is escaped. A text in it is also one of
-/// YAML.
+/// JSON on one line with the value unchanged: what a terminal would obey is escaped. A string in it
+/// is also valid YAML.
 pub fn json(value: &Value) -> String {
     let written = value.to_string();
     let mut text = String::with_capacity(written.len());
@@ -189,7 +190,7 @@ pub fn json(value: &Value) -> String {
     text
 }
 
-/// What the client measures context in.
+/// The length in UTF-16 units, in which the client measures context.
 pub fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }

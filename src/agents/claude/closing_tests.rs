@@ -1,4 +1,4 @@
-//! The closing event, what its client will still come back for, and what it cost.
+//! The closing event, the work its client still waits for, and its cost.
 
 use super::tests::{claim, read};
 use super::*;
@@ -41,7 +41,7 @@ fn a_client_is_closed_once_it_told_of_nothing_it_will_come_back_for() {
     const HOOK: &str = r#"{"type":"system","subtype":"hook_started","hook_id":"h"}"#;
     const HEARD: &str = r#"{"type":"system","subtype":"hook_response","hook_id":"h"}"#;
     const QUEUED: &str = r#"{"type":"result","result":"","queued_turn_count":1}"#;
-    // What the client printed, whether it is closed, and whether its silence is work.
+    // What the client printed, whether it is closed, and whether its silence counts as work.
     let table: [(&[&str], bool, bool); 11] = [
         (&[CLAIM], false, false),
         (&[CALL], false, true),

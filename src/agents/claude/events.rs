@@ -1,4 +1,5 @@
-//! The events of the stream, as far as they are read.
+//! The fields of the stream's events that crew reads. A line that is not a known event is
+//! `Unknown`, and a field of another shape is absent.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::agents::lenient::{
 };
 use crate::agents::words::shown;
 
-/// The kind of an end by the client's own limit on turns.
+/// The result's subtype when the client's own limit on turns ended it.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
 #[derive(Debug)]
@@ -25,7 +26,7 @@ pub(super) enum ClaudeEvent {
 }
 
 impl ClaudeEvent {
-    /// Reads a line; one that is no event, or none that is known, is `Unknown`.
+    /// Reads a line. `Unknown` if it is not an event or not a known one.
     pub(super) fn read(line: &str) -> Self {
         #[derive(Deserialize)]
         struct EventKind {
@@ -47,7 +48,7 @@ impl ClaudeEvent {
     }
 }
 
-/// Words of the model, or the client's own in place of them where `error` names a kind.
+/// Text from the model, or from the client itself where `error` names a kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AssistantEvent {
@@ -57,7 +58,7 @@ pub(super) struct AssistantEvent {
     message: EventMessage,
 }
 
-/// What the model was told: the results of its tools.
+/// What the model received: the results of its tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct UserEvent {
@@ -181,12 +182,12 @@ pub(super) struct ResultEvent {
     pub(super) words: TextField,
     pub(super) terminal_reason: TextField,
     pub(super) permission_denials: ListField<PermissionDenial>,
-    /// By model, of the whole process so far, subagents and side requests included.
+    /// By model, for the whole process so far, including subagents and side requests.
     #[serde(rename = "modelUsage")]
     pub(super) model_usage: Lenient<BTreeMap<String, Lenient<ModelUse>>>,
     api_error_status: NumberField,
     num_turns: NumberField,
-    /// Of the whole process so far.
+    /// For the whole process so far.
     pub(super) total_cost_usd: Dollars,
     /// Turns that will follow this one.
     pub(super) queued_turn_count: NumberField,
@@ -218,7 +219,8 @@ impl ResultEvent {
         self.api_error_status.0.map(|_| u16::try_from(self.api_error_status.count()).unwrap_or(0))
     }
 
-    /// What it says went wrong, where it ended in an error that is no limit of its own.
+    /// The error the event reports; `None` if there is none or it is the client's own limit on
+    /// turns.
     pub(super) fn failed(&self) -> Option<String> {
         let kind = self.subtype.text().unwrap_or_default();
         let is_error = self.is_error.is_set() || kind.starts_with("error");

@@ -1,7 +1,7 @@
-//! Claude Code in print mode: `stream-json`, one event a line. What its events say was recorded from the
-//! real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields are believed:
-//! words about an error in a file, a tool's result or an answer are words. Subagents' events are work and
-//! use of tokens, never words of the agent's.
+//! Claude Code in print mode: `stream-json`, one event a line. The events were recorded from the
+//! real client, 2.1.330 and 2.1.197 (tests/fixtures/claude). Only the client's own fields count:
+//! text about an error in a file, a tool's result or an answer is only text. A subagent's events
+//! count as work and token use, never as the agent's words.
 
 use std::collections::BTreeMap;
 
@@ -28,12 +28,13 @@ mod closing_tests;
 
 pub(super) const NAME: &str = "claude";
 
-/// The longest name that is kept, in characters: of a model, a message, a kind of error.
+/// The longest name kept, in characters: of a model, a message or a kind of error.
 const NAME_CHARS: usize = 200;
-/// The longest error that is kept, in characters.
+/// The longest error kept, in characters.
 const ERROR_CHARS: usize = 2000;
 
-/// How it is started. Both clients know all of these options; 2.1.330 hides `--max-turns` from its help.
+/// How the agent is started. Both clients know all of these options; 2.1.330 hides `--max-turns`
+/// from its help.
 pub(super) fn agent() -> Agent {
     let permissions: [(Permissions, &[&str]); 4] = [
         (Permissions::Default, &[]),
@@ -54,18 +55,18 @@ pub(super) fn agent() -> Agent {
     }
 }
 
-/// What the stream said so far.
+/// What the stream has said so far.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
     words: Option<String>,
-    /// Whether nothing of the agent's work came after its words.
+    /// Whether no work of the agent followed its words.
     words_are_last: bool,
     open: OpenWork,
     spent: Spent,
     error: Option<ServiceError>,
-    /// The message of the agent's own that was told last, by its id.
+    /// The id of the agent's own latest message.
     message: Option<String>,
-    /// When the limit that was hit is over, as the client tells it apart from its words.
+    /// When the limit that was hit resets, as the client reports it in a field of its own.
     reset: Option<DateTime<Utc>>,
     denied: Vec<String>,
     ending: Option<ClosingEvent>,
@@ -73,26 +74,27 @@ pub(super) struct Claude {
     turns: Option<u32>,
 }
 
-/// An error as the client told it in place of an answer.
+/// An error that the client reported in place of an answer.
 #[derive(Debug)]
 struct ServiceError {
     kind: String,
     message: String,
-    /// Whether the client tries again: then an answer to anybody says that it was got over.
+    /// Whether the client is retrying. An answer, even to a subagent, then clears the error.
     is_retry: bool,
 }
 
-/// What the last `result` said; a client that waits for its background work gives one for each turn.
+/// What the last `result` said. A client that waits for its background work sends one for each
+/// turn.
 #[derive(Debug)]
 struct ClosingEvent {
-    /// What went wrong, in words, if that was not the client's own limit on turns.
+    /// What went wrong, unless it was the client's own limit on turns.
     failed: Option<String>,
     /// Whether turns will follow.
     is_queued: bool,
     out_of_turns: bool,
-    /// HTTP status of the service's refusal.
+    /// HTTP status of the service's error.
     status: Option<u16>,
-    /// That the service failed is said without a kind or a status.
+    /// Whether the event reports a failed service, even without a kind or a status.
     is_api_error: bool,
     message: Option<String>,
 }
@@ -111,7 +113,7 @@ impl OutputReader for Claude {
             ClaudeEvent::System(system) => self.system(&system),
             ClaudeEvent::RateLimit(limit) => self.limit(&limit),
             ClaudeEvent::Result(result) => self.result(&result),
-            // A broken event is no text, and too long to be shown.
+            // A broken event is not text, and it is too long to show.
             ClaudeEvent::Unknown if line.trim_start().starts_with('{') => None,
             ClaudeEvent::Unknown => Some(shown(line)).filter(|shown| !shown.is_empty()),
         }
@@ -171,9 +173,10 @@ impl Claude {
             self.error = None;
         }
         if is_own {
-            // The service answered: what failed before was got over, and what the model called was answered.
+            // The service answered: earlier failures no longer count, and every earlier tool call
+            // has its result.
             self.error = None;
-            // What is said after a result stands in its place.
+            // Words after a result replace it.
             self.ending = None;
             if self.message.as_deref() != said.message_id() {
                 self.message = said.message_id().map(|id| start(id, NAME_CHARS).to_owned());
@@ -220,7 +223,7 @@ impl Claude {
         match system.subtype.text()? {
             "init" => {
                 self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned());
-                // A turn begins: what the one before it came to is not what this one comes to.
+                // A new turn begins: the result of the previous one no longer counts.
                 self.ending = None;
                 self.words_are_last = false;
             }
@@ -238,7 +241,7 @@ impl Claude {
                 return Some(format!("denied: {}", shown(tool)));
             }
             "api_retry" => {
-                // A client that is ended while it tries again was failed by the service.
+                // If the client ends while it retries, the service was what failed.
                 let retry = system.spoken_retry();
                 self.fails(system.error.text().unwrap_or("unknown"), &retry, true);
                 return Some(retry);
@@ -304,7 +307,7 @@ impl Claude {
     }
 }
 
-/// The client calls some errors unknown whose status tells enough.
+/// The client calls some errors unknown although their status identifies them.
 fn by_status(status: Option<u16>) -> &'static str {
     match status {
         Some(401) => "authentication_failed",

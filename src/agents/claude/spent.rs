@@ -1,6 +1,7 @@
-//! What the process used. The client's own sum at the end of a turn is the truth: it counts the tokens of
-//! every model, of subagents and of side requests. A process that is ended before it gives one is counted
-//! by its messages, which tell less than was used, and says so.
+//! What the process used. The client's own sum at the end of a turn counts the tokens of every
+//! model, of subagents and of side requests, so it takes precedence. A process that ends before it
+//! reports one is counted by its messages. They show less than was used, and the result is marked
+//! as incomplete.
 
 use super::events::{ModelUse, ResultEvent};
 use crate::clients::claude::prices::is_priced;
@@ -8,28 +9,29 @@ use crate::clients::claude::usage;
 use crate::engine::text::start;
 use crate::engine::usage::{Counted, Money, Tokens, Usage};
 
-/// How many messages are told apart: a message's lines may be mixed with those of its subagents.
+/// How many recent messages are remembered: lines of one message may be mixed with those of
+/// subagents.
 const RECENT: usize = 64;
-/// The longest name of a model that is kept, in characters.
+/// The longest model name kept, in characters.
 const MODEL_CHARS: usize = 80;
 
 #[derive(Debug, Default)]
 pub(super) struct Spent {
-    /// The client's own sum, of the whole process so far.
+    /// The client's own sum for the whole process so far.
     told: Option<Usage>,
-    /// By the messages since then.
+    /// Use counted from the messages since that sum.
     since: Usage,
     recent: Vec<Counted>,
-    /// Of all messages: what was written to the cache for an hour, which 2.1.197 leaves out of its sum.
+    /// Tokens written to the one-hour cache by all messages, which 2.1.197 leaves out of its sum.
     hour: u64,
-    /// Whether a turn came to its end, where the client tells what it used.
+    /// Whether a turn ended; the client reports its use then.
     is_over: bool,
-    /// Whether a cost that the client told cannot be read: then nothing is known of it, and never $0.00.
+    /// Whether a reported cost cannot be read: the use is then unknown, never $0.00.
     is_unreadable: bool,
 }
 
 impl Spent {
-    /// Counts a line, if it is one of a model's message.
+    /// Counts a line if it is part of a model's message.
     pub(super) fn message(&mut self, line: &str) {
         if let Some((message, _)) = usage::message(line) {
             let before = self.since.tokens.cache_write_hour;
@@ -38,7 +40,7 @@ impl Spent {
         }
     }
 
-    /// Takes the client's own sum in place of what was counted.
+    /// Replaces what was counted by the client's own sum.
     pub(super) fn result(&mut self, result: &ResultEvent) {
         self.is_over = true;
         let Some(models) = &result.model_usage.0 else { return self.sum(result.total_cost_usd.0) };
@@ -58,7 +60,7 @@ impl Spent {
         self.since = Usage::default();
     }
 
-    /// Takes the cost of the whole process, where its tokens are told by its messages only.
+    /// Takes the cost of the whole process where only its messages report tokens.
     fn sum(&mut self, dollars: Option<f64>) {
         let Some(dollars) = dollars else { return };
         let mut told = self.told.take().unwrap_or_default();
@@ -68,15 +70,15 @@ impl Spent {
         self.told = Some(told);
     }
 
-    /// What was used; `None` where a client that came to its end did not tell. One that was ended before, or
-    /// that said nothing at all, lost it.
+    /// What was used. `None` where a client reached its end without reporting it. For a client that
+    /// ended earlier, or that said nothing, the use is lost.
     pub(super) fn usage(&self) -> Option<Usage> {
         if self.is_unreadable {
             return None;
         }
         let mut since = self.since.clone();
         let is_counted = since.tokens.total() > 0;
-        // Of an answer that is still given only its beginning is told.
+        // An unfinished answer reports only the use at its beginning.
         since.lost |= is_counted || !self.is_over;
         match &self.told {
             Some(told) => {
@@ -89,7 +91,8 @@ impl Spent {
     }
 }
 
-/// What one model used; `None` where its cost cannot be read. The client guesses a cost for a model it has no price of; crew does not.
+/// What one model used; `None` if its cost cannot be read. The client guesses a cost for a model
+/// without a known price; crew does not.
 fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
     let written = used.cache_creation_input_tokens.count();
     let hour = match used.cache_creation_ephemeral1h_input_tokens.0 {
@@ -116,7 +119,7 @@ fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
     }
 }
 
-/// From dollars, which the client tells as a sum of floats.
+/// Converts dollars, which the client sums as floats.
 fn money(dollars: f64) -> Money {
     #[expect(
         clippy::cast_possible_truncation,

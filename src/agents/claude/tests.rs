@@ -3,7 +3,7 @@ use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
 use crate::engine::usage::{Money, Tokens, Usage};
 
-/// A recording, of both clients.
+/// A recording from each of the two clients.
 macro_rules! both {
     ($name:literal) => {
         [
@@ -209,7 +209,7 @@ fn a_retry_was_got_over_when_anybody_is_answered() {
         (vec![retry, side], false),
         (vec![retry, side_fails], true),
         (vec![retry, side, retry], true),
-        // The client gave up: that a subagent is answered mends nothing.
+        // The client gave up, so an answer to a subagent does not clear the error.
         (vec![retry, fails, side], true),
     ];
     for (lines, expected) in table {

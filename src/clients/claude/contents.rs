@@ -1,14 +1,15 @@
-//! What the plugin's folder holds, compiled in from this repository. Its `hooks.json` is made from
-//! the repository's: the same events, matchers and times, each naming the binary itself in place of
-//! a shell.
+//! The contents of the plugin's folder, compiled in from this repository. Its `hooks.json` is made
+//! from the repository's: the same events, matchers and times, but each handler names the binary
+//! itself instead of a shell. A path that no crew writes is not ours.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// The binary by its three names; it tells a hook and a companion by the name it was called by.
+/// The binary under its three names; it recognises a hook and a companion by the name it was called
+/// by.
 pub const PROGRAMS: [&str; 3] = ["bin/crew", "bin/crew-hook", "bin/crew-wake"];
-/// The manifest, by which a folder is known as crew's.
+/// The manifest, which marks a folder as crew's.
 pub const MANIFEST: &str = ".claude-plugin/plugin.json";
 /// The hooks.
 pub const HOOKS: &str = "hooks/hooks.json";
@@ -26,24 +27,24 @@ const COPIED: [(&str, &str); 9] = [
     ("commands/status.md", include_str!("../../../commands/status.md")),
 ];
 
-/// Every file but the programs: its path and its text.
+/// Every file except the programs: its path and its text.
 pub fn files() -> Vec<(&'static str, String)> {
     let copied = COPIED.iter().map(|(path, text)| (*path, (*text).to_owned()));
     copied.chain([(HOOKS, hooks(REPOSITORY_HOOKS))]).collect()
 }
 
-/// Whether a path is one that this crew, an older or a newer one lays down.
+/// Whether a path is one that this crew, an older one or a newer one writes.
 pub fn is_ours(path: &Path) -> bool {
     let within = |folder: &str| path.parent() == Some(Path::new(folder));
     let is_command = within("commands") && path.extension().is_some_and(|it| it == "md");
-    // The file manager of macOS leaves its mark wherever it looks.
+    // The Finder of macOS leaves this file in every folder it opens.
     let is_mark = path.file_name().is_some_and(|name| name == ".DS_Store");
     let known = PROGRAMS.iter().chain(&[HOOKS]).chain(COPIED.iter().map(|(path, _)| path));
     is_command || is_mark || known.into_iter().any(|ours| path == Path::new(ours))
 }
 
 fn hooks(repository: &str) -> String {
-    // A constant of this repository, read by a test; without it there is nothing to install.
+    // A constant of this repository; a test parses it. Without it there is nothing to install.
     let mut hooks: Value = serde_json::from_str(repository).unwrap_or_default();
     let events = hooks.get_mut("hooks").and_then(Value::as_object_mut);
     let groups = events.into_iter().flat_map(|events| events.values_mut());
@@ -53,8 +54,8 @@ fn hooks(repository: &str) -> String {
         let command = handler.get("command").and_then(Value::as_str).unwrap_or_default();
         let is_companion = command.ends_with(" --companion");
         let program = if is_companion { "bin/crew-wake" } else { "bin/crew-hook" };
-        // With `args`, even none, the client starts the program itself: no shell splits a path with
-        // blanks.
+        // With `args`, even empty, the client starts the program itself: no shell splits a path
+        // with blanks.
         handler["command"] = json!(format!("${{CLAUDE_PLUGIN_ROOT}}/{program}"));
         handler["args"] = json!([]);
     }

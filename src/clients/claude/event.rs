@@ -1,11 +1,11 @@
-//! Claude Code's events. Unknown ones are not crew's, and what is of another shape is absent.
+//! Claude Code's events. An unknown event is not crew's, and a field of another shape is absent.
 
 use serde_json::Value;
 
 use super::prompt;
 use crate::clients::{Fields, HookEvent, Stopped, Task};
 
-/// What happened.
+/// Reads what happened.
 pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
     // A subagent's event.
     if payload.take("agent_id").is_some() {
@@ -18,7 +18,7 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
         }),
         "StopFailure" => HookEvent::ServiceFailed {
             kind: payload.take("error").unwrap_or_else(|| "unknown".to_owned()),
-            // What the agent last said is the error's own text then, and no claim.
+            // The agent's last message is then the text of the error, not a claim.
             message: payload.take("last_assistant_message").unwrap_or_default(),
         },
         "Notification" => match payload.take("notification_type").as_deref() {
@@ -34,8 +34,8 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
             _ => HookEvent::NotOurs,
         },
         "UserPromptSubmit" => {
-            // The newest client tried declares who wrote a prompt, and does not send it yet
-            // (2.1.330).
+            // The newest client tried (2.1.330) declares who wrote a prompt, but does not send it
+            // yet.
             let author = payload.take("source");
             let is_anothers = author.is_some_and(|author| !matches!(&*author, "user" | "sdk"));
             prompt::read(&payload.take("prompt").unwrap_or_default(), is_anothers)

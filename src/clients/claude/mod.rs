@@ -1,6 +1,6 @@
 //! Claude Code: what it can do, and how its events, answers and transcripts are read and written.
-//! Facts were tried on 2.1.197 and 2.1.330. No other folder but that of the agent of this name
-//! knows any of it.
+//! The facts were tried on 2.1.197 and 2.1.330. Only this folder and that of the agent of this name
+//! know any of it.
 
 pub mod contents;
 mod event;
@@ -20,9 +20,9 @@ use super::{
 };
 use crate::parse::process_table::ProcessRow;
 
-/// What stands before a command's name.
+/// The prefix of a command's name.
 const COMMANDS: &str = "/crew:";
-/// The variable that moves the cap.
+/// The variable that changes the cap.
 pub const CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
 /// The client.
@@ -31,10 +31,11 @@ pub struct ClaudeCode;
 
 static ABILITIES: Abilities = Abilities {
     commands: Some(COMMANDS),
-    // The ninth hook in a row that lets the agent go on without a tool call between is overridden.
+    // The client overrides the ninth hook in a row that continues the agent without a tool call
+    // between.
     cap: Some(Cap { usual: 8, variable: Some(CAP), tools_reset_it: true }),
-    // Context of more than 10,000 UTF-16 units is replaced by a stub; no prompt of crew's is that
-    // long.
+    // The client replaces context of more than 10,000 UTF-16 units by a stub; crew's prompts are
+    // shorter than that.
     prompt_bytes: None,
     message_grows: false,
     wakes: true,
@@ -79,7 +80,7 @@ static ABILITIES: Abilities = Abilities {
         "CLAUDE_PLUGIN_ROOT",
         "CLAUDE_PROJECT_DIR",
     ],
-    // It renews its token.
+    // The client renews its token.
     shifting: &["CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_SESSION_ACCESS_TOKEN"],
     settings: &[".claude/settings.json", ".claude/settings.local.json"],
     set_by: plugin::settings_variables,
@@ -110,13 +111,13 @@ impl Client for ClaudeCode {
         reply::write(name, reply)
     }
 
-    /// It gives each hook a session of its own, so shells between it and the hook do not count.
+    /// The client gives each hook its own session, so shells between it and the hook do not count.
     fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool {
         above.session != hook.session
     }
 
-    /// Nobody does in `claude -p`, where no companion may sleep: the client waits for it at its
-    /// end.
+    /// Nobody attends `claude -p`. No companion may sleep there, because the client waits for it at
+    /// its end.
     fn is_attended(&self, variable: Variable<'_>) -> bool {
         let said = variable("CLAUDE_CODE_SESSION_ATTENDED");
         said.map_or_else(

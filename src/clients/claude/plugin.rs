@@ -1,6 +1,6 @@
-//! What the client says of itself and its plugins, and what its settings say of crew: `claude
+//! What the client reports of itself and its plugins, and what its settings say about crew: `claude
 //! --version`, `claude plugin list --json`, `claude plugin marketplace list --json`, `plugin.json`,
-//! `settings.json`.
+//! `settings.json`. Text of another shape is an error or absent, never guessed at.
 
 use std::path::PathBuf;
 
@@ -22,14 +22,14 @@ pub fn crew_version(text: &str) -> Option<&str> {
     text.trim().strip_prefix("crew ").filter(|version| !version.contains(char::is_whitespace))
 }
 
-/// The version a `plugin.json` of crew's gives; `None` for anything else.
+/// The version in crew's `plugin.json`; `None` for anything else.
 pub fn manifest_version(text: &str) -> Option<String> {
     let manifest: Map<String, Value> = serde_json::from_str(text).ok()?;
     let ours = manifest.get("name")?.as_str()? == NAME;
     ours.then(|| manifest.get("version")?.as_str().map(str::to_owned))?
 }
 
-/// The plugins the client has installed; an error when it said something else.
+/// The plugins the client has installed; an error if the text is not such a list.
 pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
     let plugins: Vec<Map<String, Value>> =
         serde_json::from_str(text).map_err(|error| format!("no list of plugins ({error})"))?;
@@ -52,13 +52,14 @@ fn plugin(fields: &Map<String, Value>) -> Option<PluginCheck> {
 /// Where the client gets crew's marketplace from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MarketplaceSource {
-    /// A folder of this machine, which it reads in place.
+    /// A folder on this machine, which the client reads in place.
     Folder(PathBuf),
-    /// Anything else, in the client's words.
+    /// Anything else, as the client names it.
     Elsewhere(String),
 }
 
-/// The source of the marketplace `crew`, if the client knows one.
+/// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
+/// list.
 pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
     let all: Vec<Map<String, Value>> =
         serde_json::from_str(text).map_err(|error| format!("no list of marketplaces ({error})"))?;
@@ -74,7 +75,7 @@ pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
     }))
 }
 
-/// What a settings file says of crew and its hooks.
+/// What a settings file says about crew and its hooks.
 pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
     let fields: Map<String, Value> = match serde_json::from_str(text) {
         Ok(fields) => fields,
@@ -98,8 +99,8 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
     }
 }
 
-/// What a settings file puts into the environment of hooks, as text; nothing where it is no such
-/// file.
+/// The variables a settings file puts into the environment of hooks, as text; empty if it is not
+/// such a file.
 pub fn settings_variables(text: &str) -> Vec<(String, String)> {
     let fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
     let variables = fields.get("env").and_then(Value::as_object).into_iter().flatten();

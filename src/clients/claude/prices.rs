@@ -1,8 +1,8 @@
-//! Prices by model. Measured, not copied from a page: each row is what Claude Code 2.1.330 itself
-//! put into its `total_cost_usd` for that kind of token alone, on 2026-11-22. 2.1.197 has the same
-//! prices, but for Sonnet 5, which it puts at Sonnet 4.6's, for models it does not know, which it
-//! puts at those of another, and for answers in the US only, which it does not know either. A test
-//! asks the real client again for every row, so a price that drifts is noticed.
+//! Prices by model. They were measured, not copied from a page: each row is what Claude Code
+//! 2.1.330 itself put into its `total_cost_usd` for that kind of token alone, on 2026-11-22.
+//! 2.1.197 has the same prices with three exceptions: it prices Sonnet 5 like Sonnet 4.6, a model
+//! it does not know like another one, and it does not know the price of US-only answers. A test
+//! asks the real client again for every row, so a changed price is noticed.
 
 use crate::engine::usage::prices::{Price, Rates, rates};
 use crate::engine::usage::{Message, Money};
@@ -70,9 +70,9 @@ fn find(model: &str) -> Option<&'static Price> {
     PRICES.iter().find(|price| price.model == bare(model))
 }
 
-/// A model's name without its date, its place and its version there:
-/// `us.anthropic.claude-opus-4-8-v1:0`, `claude-haiku-4-5@20251001` and `claude-opus-4-8[1m]` are
-/// known by the same names as elsewhere.
+/// A model's name without its date, its place and its version there.
+/// `us.anthropic.claude-opus-4-8-v1:0`, `claude-haiku-4-5@20251001` and `claude-opus-4-8[1m]` get
+/// the same name as elsewhere.
 fn bare(model: &str) -> &str {
     let from = model.find("claude-").unwrap_or(0);
     let name = &model[from..];
@@ -82,7 +82,7 @@ fn bare(model: &str) -> &str {
     if name.ends_with("-4-0") { &name[..name.len() - 2] } else { name }
 }
 
-/// The name without its last part, where that part is so.
+/// The name without its last part, if `is_so` accepts that part.
 fn cut(name: &str, is_so: impl Fn(&str) -> bool) -> &str {
     name.rsplit_once('-').filter(|(_, end)| is_so(end)).map_or(name, |(name, _)| name)
 }

@@ -1,5 +1,5 @@
-//! What is typed to Claude Code and reaches crew as a prompt: a command that was pasted, an order
-//! to crew, or what is the agent's to read.
+//! What is typed into Claude Code and reaches crew as a prompt: a pasted command, an order to crew,
+//! or a message for the agent. A command that has its own event is not read again here.
 
 use crate::clients::HookEvent;
 use crate::clients::spelling::split;
@@ -8,13 +8,12 @@ use crate::parse::typed::typed;
 
 use super::{COMMANDS, ClaudeCode};
 
-/// Reads a prompt. `is_anothers` says that somebody else than the user wrote it: a schedule, a
-/// peer.
+/// Reads a prompt. `is_anothers` says that the user did not write it: a schedule or a peer did.
 pub(super) fn read(prompt: &str, is_anothers: bool) -> HookEvent {
     match pasted_command(prompt) {
         Some(_) if is_anothers => return HookEvent::NotOurs,
         Some((name, raw)) => return HookEvent::Command { name, raw, sure: true },
-        // It has an event of its own.
+        // Such a command has its own event.
         None if prompt.trim_start().starts_with(COMMANDS) => return HookEvent::NotOurs,
         None => {}
     }
@@ -31,8 +30,8 @@ pub(super) fn read(prompt: &str, is_anothers: bool) -> HookEvent {
     }
 }
 
-/// The command inside a prompt that is one single pasted element: the client sends a command that
-/// was pasted whole as text. Gives the command's name and its raw arguments.
+/// The command inside a prompt that is one pasted element: the client sends a command that was
+/// pasted whole as text. Returns the command's name and its raw arguments.
 fn pasted_command(prompt: &str) -> Option<(String, String)> {
     let inner = prompt.trim().strip_prefix("<pasted_content")?;
     let (attributes, inner) = inner.split_once('>')?;
@@ -48,8 +47,8 @@ fn pasted_command(prompt: &str) -> Option<(String, String)> {
     Some((command[..end].to_owned(), command[end..].to_owned()))
 }
 
-/// A message without the orders that stand before it with nothing between. The client puts a
-/// message that was obeyed back into its input line, and what is typed next is glued to it.
+/// A message without the orders glued to its front. The client puts an obeyed message back into its
+/// input line, and the next text typed is glued to it.
 fn without_old_orders(message: &str) -> &str {
     let mut left = message.trim();
     while let Some(rest) = ["crew pause", "crew status", "crew cancel"]
@@ -62,7 +61,7 @@ fn without_old_orders(message: &str) -> &str {
     left
 }
 
-/// Whether a prompt is the client's own: a wake, or the end of a background task.
+/// Whether the client wrote the prompt: a wake, or the end of a background task.
 fn is_the_clients(prompt: &str) -> bool {
     prompt.trim_start().starts_with("<task-notification>")
 }

@@ -1,8 +1,8 @@
-//! The client's queue: what the user typed while the agent worked and the client keeps until its
-//! turn ends. The transcript tells of it in lines of their own: `enqueue` with the text; `popAll`
-//! when the user takes all of it back to edit it; `remove` when a plain text went into the turn;
-//! `dequeue` when something is delivered. The same words inside another line are not taken, and on
-//! doubt a command counts as gone.
+//! The client's queue: what the user types while the agent works, kept until the turn ends. The
+//! transcript reports changes in separate lines: `enqueue` with the text; `popAll` when the user
+//! takes everything back to edit it; `remove` when a plain text went into the turn; `dequeue` when
+//! something is delivered. The same words inside another line are ignored. In doubt a command
+//! counts as gone.
 
 use serde::Deserialize;
 
@@ -11,11 +11,11 @@ use crate::clients::Queued;
 use crate::clients::spelling::split;
 use crate::engine::record::owner::{Obeyed, Queue};
 
-/// What stands in the queue for a text that is no command of crew's.
+/// Stands in the queue for a text that is not a command of crew's.
 const OTHER: &str = "";
-/// More than a person queues: the rest is not kept.
+/// More than a person queues; further texts are not kept.
 const QUEUE_MAX: usize = 64;
-/// The longest command that is kept, in bytes; a longer one waits for its delivery.
+/// The longest command kept, in bytes; a longer one waits for its delivery.
 const COMMAND_BYTES: usize = 8 << 10;
 
 #[derive(Deserialize)]
@@ -28,8 +28,8 @@ struct Line {
     content: Option<String>,
 }
 
-/// Brings the queue up to date with a line of the transcript. What was obeyed and is taken back is
-/// typed anew if it comes again.
+/// Updates the queue with a line of the transcript. An obeyed command that is taken back counts as
+/// typed again if it comes back.
 pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if !line.contains("\"queue-operation\"") {
         return;
@@ -38,7 +38,7 @@ pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
     if line.kind != "queue-operation" || line.session_id != session_id {
         return;
     }
-    // It is delivered after everything a person typed, and so after this queue is empty.
+    // The client delivers it after everything a person typed, so after this queue is empty.
     if line.content.as_deref().is_some_and(|text| text.starts_with("<task-notification>")) {
         return;
     }
@@ -57,9 +57,9 @@ pub fn follow(queue: &mut Queue, line: &str, session_id: &str) {
             obeyed.clear();
             None
         }
-        // A client that does not say which one: only plain texts go into a turn.
+        // This client does not say which text; only plain texts go into a turn.
         ("remove", None) => first(OTHER, queue),
-        // What was obeyed holds its place without its words.
+        // An obeyed command keeps its place in the queue, without its text.
         (operation, Some(text)) => first(text, queue).or_else(|| {
             let is_it = |it: &Obeyed| operation != "dequeue" && it.command == text;
             obeyed.iter().position(is_it).map(|at| obeyed.remove(at));
@@ -77,8 +77,8 @@ fn kept(text: &str) -> &str {
     if text.len() <= COMMAND_BYTES && command(text).is_some() { text } else { OTHER }
 }
 
-/// The command a queued text is. A pasted part of it is not in the queue, so such a text waits for
-/// its delivery.
+/// The command that a queued text is. The pasted part of a text is not in the queue, so such a text
+/// waits for its delivery.
 pub fn command(text: &str) -> Option<Queued<'_>> {
     let (name, raw) = split(&ClaudeCode, text)?;
     match name {

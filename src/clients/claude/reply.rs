@@ -1,6 +1,7 @@
-//! The JSON a hook prints for Claude Code. A loop goes on by `additionalContext`: the client sends
-//! the reason of a `decision: block` twice and labels it as an error (2.1.330). Nothing is printed
-//! for what is not ours. The client prints these words in its terminal, so they are cleaned here.
+//! The JSON a hook prints for Claude Code. A loop continues by `additionalContext`: the client
+//! sends the reason of a `decision: block` twice and labels it as an error (2.1.330). Nothing is
+//! printed for an event that is not crew's. The client prints these words in its terminal, so they
+//! are cleaned here.
 
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub(super) fn write(name: &str, reply: &Reply) -> Output {
         Reply::Instead(text) => json!({ "decision": "block", "reason": clean(text.trim_end()) }),
         Reply::Obeyed(text) => obeyed(text),
         Reply::Notice(text) => {
-            // The terminal shows it outside the client if it knows OSC 9.
+            // A terminal that knows OSC 9 shows it outside the client.
             let line: Vec<&str> = text.split_whitespace().collect();
             json!({ "terminalSequence": format!("\x1b]9;crew: {}\x07", clean(&line.join(" "))) })
         }
@@ -38,8 +39,8 @@ pub(super) fn write(name: &str, reply: &Reply) -> Output {
     Output { out: Some(out), ..Output::default() }
 }
 
-/// The client puts an order that was typed as a message back into its input line and shows one line
-/// of the reason, and that only with `suppressOriginalPrompt` (2.1.330).
+/// The client puts an order that was typed as a message back into its input line. It shows one line
+/// of the reason, and only with `suppressOriginalPrompt` (2.1.330).
 fn obeyed(text: &str) -> Value {
     const CLEAR: &str = "(Ctrl-U clears the line)";
     let room = LINE_CHARS - CLEAR.chars().count() - "crew:  ".len();

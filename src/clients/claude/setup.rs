@@ -1,12 +1,13 @@
 //! What `crew doctor` and `crew install` know of Claude Code on a machine: its program, its
-//! versions, and where it keeps its settings and the data of plugins.
+//! versions, and where it keeps its settings and its plugins' data. Pure: it names files and reads
+//! none.
 
 use std::path::{Path, PathBuf};
 
 use super::CAP;
 use crate::engine::doctor::{Product, Version};
 
-/// The client as its user knows it.
+/// The client as its users know it.
 pub const PRODUCT: Product = Product {
     name: "Claude Code",
     program: "claude",
@@ -19,16 +20,16 @@ pub const PRODUCT: Product = Product {
     given: "crew-inline",
 };
 
-/// Below the folder of its settings: a folder for the data of each plugin.
+/// Below the client's settings folder: one data folder for each plugin.
 pub const PLUGINS_DATA: &str = "plugins/data";
 
-/// Where it keeps a person's settings and its plugins.
+/// Where the client keeps a person's settings and plugins.
 pub fn config_folder(path: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     path("CLAUDE_CONFIG_DIR").or_else(|| Some(path("HOME")?.join(".claude")))
 }
 
-/// Its settings files that count in these folders, and whether each is an administrator's. Versions
-/// differ in where they look for a project's from a folder below its root.
+/// The client's settings files that apply in these folders, and whether an administrator manages
+/// each. Versions differ in where they look for a project's settings from a folder below its root.
 pub fn settings_files(config: Option<&Path>, folders: &[PathBuf]) -> Vec<(PathBuf, bool)> {
     let managed = if cfg!(target_os = "macos") {
         "/Library/Application Support/ClaudeCode/managed-settings.json"

@@ -1,6 +1,6 @@
-//! The client's transcript, one JSON object a line, read from its end only. Its format is the
-//! client's own and changes: a line that is not understood is passed over, and what cannot be found
-//! is absent.
+//! The client's transcript, one JSON object a line, read only from its end. The format is the
+//! client's own and changes: a line that cannot be read is skipped, and what is not found is
+//! absent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,14 +10,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
-/// holds `marker`, the beginning of crew's own first line of the prompt up to its number, or with
-/// the last prompt of the user's. Where neither is in `tail`, every line counts if `cut` says that
-/// the tail begins in the middle of this iteration, and none does otherwise: a tool call that
-/// cannot be placed must not hide a reply without one from the client's cap. `None` where only what
-/// stands before the tail can tell.
+/// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
+/// user's last prompt. If neither is in `tail`, every line counts if `cut` says that the tail
+/// begins in the middle of this iteration; otherwise none does, because a tool call that cannot be
+/// placed must not hide a reply without one from the client's cap. `None` if only earlier text can
+/// decide.
 pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     let lines: Vec<&str> = tail.lines().collect();
-    // The standard library looks for a short text many bytes at a time, for a long one byte by
+    // The standard library searches for a short text many bytes at a time, for a long one byte by
     // byte.
     let short = marker.get(..SHORT).unwrap_or(marker);
     let is_marked = |line: &str| line.contains(short) && names(line, marker);
@@ -31,20 +31,20 @@ pub fn used_a_tool(tail: &str, marker: &str, cut: bool) -> Option<bool> {
     (used || begin.is_some()).then_some(used)
 }
 
-/// Whether the number that `marker` ends with stands in the line, and not only as the beginning of
-/// another.
+/// Whether the line holds the number that `marker` ends with, and not only as the start of a longer
+/// number.
 fn names(line: &str, marker: &str) -> bool {
     let mut rest = line.split(marker).skip(1);
     rest.any(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
-/// How much of a marker is looked for first, in bytes.
+/// How much of a marker is searched for first, in bytes.
 const SHORT: usize = 16;
 
-/// A line of the user's that answers no tool.
+/// A line of the user's that does not answer a tool.
 fn is_a_prompt(line: &str) -> bool {
-    // Inside a text the quotes would be escaped. What tools have printed is most of a transcript,
-    // and is not worth reading for this.
+    // Inside a text the quotes would be escaped. Tool output is most of a transcript and not worth
+    // parsing for this.
     if !line.contains("\"user\"") || line.contains("\"tool_result\"") {
         return false;
     }
@@ -53,8 +53,8 @@ fn is_a_prompt(line: &str) -> bool {
     line.kind == "user" && line.is_sidechain != Some(true) && !content.answers_a_tool
 }
 
-/// The text the agent ended with: the last text block after the last line that came from the other
-/// side. `None` while that line has not been written.
+/// The agent's final text: the last text block after the last line from the user's side. `None`
+/// while that text has not been written.
 pub fn final_text(tail: &str) -> Option<String> {
     let mut text = None;
     for line in tail.lines() {
@@ -67,13 +67,13 @@ pub fn final_text(tail: &str) -> Option<String> {
     text
 }
 
-/// Whether a file beside a session's transcript is the one of an agent of its own.
+/// Whether a file beside a session's transcript is the transcript of one of its subagents.
 pub fn is_an_agents(name: &str) -> bool {
     name.starts_with("agent-") && Path::new(name).extension().is_some_and(|end| end == "jsonl")
 }
 
 /// Whether the user interrupted the agent (Esc): the client's own mark, as a user's line that holds
-/// nothing else. The same words in a file or a tool's output are not one.
+/// nothing else. The same words in a file or a tool's output do not count.
 pub fn interrupted(tail: &str) -> bool {
     tail.lines().filter(|line| line.contains(INTERRUPTED)).any(|line| {
         let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return false };
@@ -83,7 +83,7 @@ pub fn interrupted(tail: &str) -> bool {
     })
 }
 
-/// How the client's mark of an interruption begins; it goes on with "]" or " for tool use]".
+/// How the client's mark of an interruption begins; "]" or " for tool use]" follows.
 const INTERRUPTED: &str = "[Request interrupted by user";
 
 #[derive(Deserialize)]
@@ -107,8 +107,8 @@ struct Block<'a> {
     text: Option<String>,
 }
 
-/// What matters of a message's content. Its blocks are not kept: a line may hold very many values,
-/// and in memory each is many times as large as its text.
+/// What is needed of a message's content. Its blocks are not kept: a line may hold very many
+/// values, and in memory each is many times as large as its text.
 #[derive(Default)]
 struct Content {
     /// The content itself, where it is one text.

@@ -1,5 +1,6 @@
-//! What a model's message used, as a line of the client's transcript tells it. The client writes
-//! one line for each block of a message, each with the message's id and its usage.
+//! What a model's message used, as a line of the client's transcript reports it. The client writes
+//! one line for each block of a message, each with the message's id and its usage. A line of
+//! another shape reports nothing.
 
 use std::borrow::Cow;
 
@@ -11,10 +12,10 @@ use crate::clients::Dated;
 use crate::engine::usage::prices::Speed;
 use crate::engine::usage::{Message, Tokens};
 
-/// The longest id or model that is kept, in characters.
+/// The longest id or model kept, in characters.
 const NAME_CHARS: usize = 80;
 
-/// The message a line tells of and when it was written; `None` for every other line.
+/// The message a line reports and when it was written; `None` for every other line.
 pub fn message(line: &str) -> Option<Dated> {
     if !may_hold_one(line) {
         return None;
@@ -25,7 +26,7 @@ pub fn message(line: &str) -> Option<Dated> {
     }
     let Told { id, model, usage } = line.message;
     let written = usage.cache_creation.unwrap_or_default();
-    // Of what was written, only what is said to last an hour does.
+    // The one-hour part never exceeds what was written in all.
     let hour = whole(written.hour).min(whole(usage.cache_write));
     let tokens = Tokens {
         input: whole(usage.input),
@@ -49,7 +50,7 @@ pub fn message(line: &str) -> Option<Dated> {
     used.then(|| (message, at.map(|at| at.to_utc())))
 }
 
-/// A cheap look: whether a line, or the beginning of one, can be one of a model's.
+/// A cheap test: whether a line, or the beginning of one, can be a model's.
 pub fn may_hold_one(line: &str) -> bool {
     line.contains("\"assistant\"")
 }
@@ -58,7 +59,7 @@ fn clipped(text: &str) -> String {
     text.chars().take(NAME_CHARS).collect()
 }
 
-/// Numbers are the client's own: what is no whole number counts nothing.
+/// Numbers come from the client: one that is absent counts as 0, a fraction is cut off.
 fn whole(number: Option<f64>) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,5 +1,5 @@
-//! Clients as they were recorded, for tests of the seam alone: no build that is run knows them.
-//! They show what a new client needs, and that nothing outside its folder does.
+//! Clients as they were recorded, only for tests of the seam: no released build knows them. They
+//! show what a new client needs, and that nothing outside its folder needs to change.
 
 #[path = "codex_tests.rs"]
 mod codex;
@@ -16,7 +16,7 @@ use super::HookEvent;
 use crate::parse::typed::typed;
 
 /// A message to a client that has no commands: `crew loop "task"` starts a loop. crew's own prompts
-/// come as messages, too.
+/// arrive as messages, too.
 fn message(prompt: &str) -> HookEvent {
     let prompt = prompt.trim();
     if let Some(order) = typed(prompt) {

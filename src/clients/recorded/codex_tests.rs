@@ -15,9 +15,9 @@ pub struct Codex;
 
 static ABILITIES: Abilities = Abilities {
     commands: None,
-    // 40 of 40 in a row were honoured.
+    // The client honoured 40 of 40 in a row.
     cap: None,
-    // The rest of 10 KB goes to a file, in the middle of a sentence.
+    // The client writes what exceeds 10 KB to a file, cut in mid-sentence.
     prompt_bytes: Some(10_000),
     message_grows: false,
     wakes: false,
@@ -87,7 +87,8 @@ impl Client for Codex {
         Output { out: Some(out), ..Output::default() }
     }
 
-    /// Which session a hook's process has was not recorded: a test's parent stands for the client.
+    /// Which session a hook's process has was not recorded: the test's parent process stands for
+    /// the client.
     fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
         true
     }

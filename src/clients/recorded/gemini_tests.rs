@@ -1,4 +1,4 @@
-//! Gemini 0.61.0: events and answers of its own, and a last message that grows from stop to stop.
+//! Gemini 0.61.0: its own events and answers, and a last message that grows from stop to stop.
 
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ pub struct Gemini;
 
 static ABILITIES: Abilities = Abilities {
     commands: None,
-    // 130 of 130 with different answers; after some ten equal ones no turn is made any more.
+    // The client honoured 130 of 130 with different answers; after some ten equal ones it makes no
+    // more turns.
     cap: None,
     prompt_bytes: None,
     message_grows: true,
     wakes: false,
     waits_at_the_end: Duration::ZERO,
     transcript: None,
-    // The user's prompt itself, which crew's reasons do not replace.
+    // The user's prompt itself; crew's reasons do not replace it.
     turn: "prompt",
     data: None,
     project: Some("GEMINI_PROJECT_DIR"),
@@ -85,7 +86,8 @@ impl Client for Gemini {
         Output { out: Some(out), ..Output::default() }
     }
 
-    /// Which session a hook's process has was not recorded: a test's parent stands for the client.
+    /// Which session a hook's process has was not recorded: the test's parent process stands for
+    /// the client.
     fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! Qwen 0.24.4: Claude Code's events and answers with other facts, a hard cap among them.
+//! Qwen 0.24.4: Claude Code's events and answers with other facts, such as a hard cap.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub struct Qwen;
 
 static ABILITIES: Abilities = Abilities {
     commands: Some("/"),
-    // A variable raises it, to one less than it says.
+    // A variable raises the cap to one less than its value.
     cap: Some(Cap { usual: 7, variable: None, tools_reset_it: false }),
     prompt_bytes: None,
     message_grows: false,
@@ -63,7 +63,8 @@ impl Client for Qwen {
         ClaudeCode.write(name, reply)
     }
 
-    /// Which session a hook's process has was not recorded: a test's parent stands for the client.
+    /// Which session a hook's process has was not recorded: the test's parent process stands for
+    /// the client.
     fn is_owner(&self, _hook: &ProcessRow, _above: &ProcessRow) -> bool {
         true
     }

@@ -1,16 +1,17 @@
-//! Crashes: an agent that could not start, was ended by a signal of somebody else's, or ended by itself without the
-//! closing event its output has. Trying again at once mostly crashes again, so the next iteration waits. A plain
-//! exit status is no crash, and the failure of the model's service has a wait of its own.
+//! Crashes: an agent that could not start, was ended by a signal crew did not send, or ended
+//! without its closing event. An immediate retry mostly crashes again, so the next iteration waits.
+//! A plain exit status is not a crash, and a failure of the model's service has its own wait.
 
 use super::facts::{AgentClosing, AgentOutcome, ProcessEnd};
 use crate::engine::record::Loop;
 
-/// Seconds before the next iteration, by the crashes in a row; the last for all that follow.
+/// Seconds before the next iteration, by crashes in a row; the last value applies to all further
+/// ones.
 const NEVER_WORKED_S: [u64; 3] = [5, 30, 300];
-/// The same for an agent that has worked in this loop: what broke is likely to last.
+/// The same for an agent that has worked in this loop: the cause is likely to last longer.
 const WORKED_S: [u64; 3] = [15, 120, 900];
 
-/// What crashed, in words; `None` for an end that is no crash.
+/// What crashed, in words; `None` if the end was not a crash.
 pub fn of(agent: &AgentOutcome) -> Option<String> {
     match agent.process.as_ref().filter(|_| agent.error.is_none())? {
         ProcessEnd::Signal(signal) => Some(by_signal(*signal)),
@@ -32,7 +33,7 @@ pub(super) fn unclosed() -> String {
     "the agent ended without its closing event".to_owned()
 }
 
-/// Seconds that the next iteration waits; `subject` has counted the crash.
+/// Seconds that the next iteration waits; `subject` has already counted the crash.
 pub fn wait_s(subject: &Loop) -> u64 {
     let state = &subject.state;
     let waits = if state.completed > state.crashes.saturating_add(state.skips) {

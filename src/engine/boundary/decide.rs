@@ -1,6 +1,6 @@
-//! The way out of a boundary: ten rules, numbered here, the first that matches wins. A refused claim is no exit; it is
-//! a fact of the next prompt. So a success on the last iteration is a success, and a third failure on
-//! it is `aborted`, not `exhausted`.
+//! The way out of a boundary: ten rules, numbered here; the first that matches wins. A refused
+//! claim does not end the loop; it becomes a fact of the next prompt. So a success on the last
+//! iteration is a success, and a third failure on it is `aborted`, not `exhausted`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -21,9 +21,9 @@ use crate::engine::text::count;
 pub enum Decision {
     /// Another iteration, with the next prompt.
     Continue,
-    /// At `until` the same iteration again, or, after a crash, the next one.
+    /// At `until` the same iteration runs again or, after a crash, the next one.
     Wait { until: DateTime<Utc>, why: String },
-    /// Let the agent stop, count nothing, and stay where the loop is.
+    /// The agent may stop; nothing is counted and the status stays.
     Hold(Hold),
     /// The loop is over.
     Finish(Ending),
@@ -37,7 +37,7 @@ pub enum Hold {
     Background(String),
 }
 
-/// Decides. `judged` is what `judge` made of the same `facts`.
+/// Applies the rules. `judged` is the result of `judge` for the same `facts`.
 pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
     let subject = &judged.after;
     ordered(judged, facts)
@@ -71,7 +71,7 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 
 /// 1. cancelled → finish `cancelled`; paused → hold.
 ///
-/// A pause that found an iteration at its end does not take its way out from it.
+/// A pause that finds the iteration at its end does not prevent another way out.
 fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
         ControlRequest::Cancel { by, reason } => {
@@ -82,7 +82,7 @@ fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// 1. ended by the person at its keyboard → finish `interrupted`, whatever else the iteration was.
+/// 1. ended by the person at its keyboard → finish `interrupted`, whatever else happened.
 fn broken_off(facts: &Facts) -> Option<Decision> {
     match (&facts.seen.agent.process, &facts.seen.order) {
         (Some(ProcessEnd::BrokenOff(how)), None) => {
@@ -92,7 +92,8 @@ fn broken_off(facts: &Facts) -> Option<Decision> {
     }
 }
 
-/// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) → `blocked`.
+/// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
+///    `blocked`.
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
     if let Some(ApiError::Fatal { cause, cure }) = &agent.error {
@@ -109,7 +110,8 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// 3. transient API error → wait; past a limit the loop finishes now; the 12th in a row → `blocked`.
+/// 3. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
+///    `blocked`.
 fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let Some(ApiError::Transient { message, reset }) = &facts.seen.agent.error else { return None };
     let attempt = subject.state.transient_errors;
@@ -157,12 +159,13 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
 
 /// 7. a limit reached → finish `exhausted`.
 ///
-/// A loop that nothing else could complete is `completed` here, if every check it has passes at this boundary.
+/// A loop that nothing else can complete is `completed` here if all its checks pass at this
+/// boundary.
 fn spent(judged: &Judged) -> Option<Decision> {
     at_its_limit(&judged.after, judged.sound).map(Decision::Finish)
 }
 
-/// The end of a loop whose limit is reached between two iterations, where nothing is looked at.
+/// The end of a loop whose limit is reached between two iterations, where no checks run.
 pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
     let is_unchecked = subject.contract.checks.is_empty();
     let last = subject.state.evidence.as_ref().filter(|_| is_unchecked);
@@ -170,7 +173,7 @@ pub fn spent_at_rest(subject: &Loop) -> Option<Ending> {
     at_its_limit(subject, is_sound.then_some(Proof::Claimed))
 }
 
-/// `sound` is what a completion of a loop that nothing else ends would rest on.
+/// `sound` is the proof that completes a loop which only its limit ends.
 fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
     let why = reached(subject)?;
     let contract = &subject.contract;
@@ -187,7 +190,7 @@ fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
     Some(Ending { outcome: Outcome::Completed, proof: Some(proof), why })
 }
 
-/// 7. a limit on cost or tokens that nothing tells the use of → `blocked`: it must not be passed unseen.
+/// 7. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
 fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
     (limited && judged.counted && facts.usage.is_none()).then(|| {
@@ -228,7 +231,7 @@ fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     Some(Decision::Wait { until: facts.now.wall.checked_add_signed(wait)?, why })
 }
 
-/// The record as the decision leaves it; the generation is the store's.
+/// The record after the decision; the store sets its generation.
 pub fn apply(judged: Judged, decision: &Decision) -> Loop {
     let mut subject = judged.after;
     let state = &mut subject.state;

@@ -1,5 +1,5 @@
-//! Everything a boundary may look at. `Seen` is the cheap look; `Facts` adds what was worth its cost.
-//! An absent value means *not looked at*, never zero.
+//! Everything a boundary may look at. `Seen` is the cheap part; `Facts` adds the costly part. An
+//! absent value means *not looked at*, never zero.
 
 use crate::engine::evidence::check::{CheckResult, Verdict};
 use crate::engine::record::moment::Moment;
@@ -10,7 +10,7 @@ use crate::engine::claim::Claim;
 use crate::engine::record::contract::{Contract, Role};
 use crate::engine::usage::Usage;
 
-/// An order from outside the loop, waiting in a file of its own.
+/// An order from outside the loop, kept in a separate file until it is obeyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
     Cancel {
@@ -21,14 +21,15 @@ pub enum ControlRequest {
     Pause,
 }
 
-/// Why the model's service did not answer, by what can be done about it.
+/// Why the model's service did not answer, by the possible remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiError {
-    /// Rate limit, overload, 5xx, network, unknown: neither an iteration nor a failure.
+    /// Rate limit, overload, 5xx, network, unknown: counts neither as an iteration nor as a
+    /// failure.
     Transient { message: String, reset: Option<DateTime<Utc>> },
-    /// Auth, billing, model, organisation: only a person helps.
+    /// Auth, billing, model, organisation: only a person can fix it.
     Fatal { cause: String, cure: String },
-    /// Invalid, too long, output cut, refusal: a failed iteration, and the next prompt says which.
+    /// Invalid, too long, output cut, refusal: the iteration failed, and the next prompt says why.
     Request { message: String },
 }
 
@@ -38,73 +39,73 @@ pub enum ProcessEnd {
     Exit(i32),
     /// By a signal crew did not send.
     Signal(i32),
-    /// By crew, at the iteration's timeout of so many seconds.
+    /// By crew, at the iteration's timeout of this many seconds.
     TimedOut(u64),
-    /// By crew, because the loop's own time was over.
+    /// By crew, because the loop's own time was used up.
     OutOfTime,
-    /// By crew, because it printed nothing for so many seconds while no tool call was open.
+    /// By crew, after this many seconds without output while no tool call was open.
     Silent(u64),
-    /// By crew, because a person asked for it; says how.
+    /// By crew, because a person asked for it; the text says how.
     BrokenOff(String),
-    /// It could not be started, and why.
+    /// It could not be started; the text says why.
     NotStarted(String),
-    /// It was not to be started, and why: a reaction of the user's stood against it.
+    /// It was not started, because a reaction of the user's prevented it; the text says why.
     Skipped(String),
 }
 
-/// What the closing event of an agent says of its iteration.
+/// What an agent's closing event says about its iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum AgentClosing {
-    /// Nothing else than how its process ended; or the agent has no such event.
+    /// Nothing beyond how its process ended; or the agent has no such event.
     #[default]
     Plain,
-    /// That it failed; says how.
+    /// That it failed; the text says how.
     Failed(String),
-    /// It never came, though the agent has one.
+    /// The event never came, although the agent has one.
     Missing,
 }
 
-/// How the agent's iteration ended, as its client or its process told.
+/// How the agent's iteration ended, as its client or its process reported it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentOutcome {
-    /// `None` for an agent in a session: its process lives on.
+    /// `None` for an agent in a session: its process continues to run.
     pub process: Option<ProcessEnd>,
-    /// What else failed around the iteration: a reaction of the user's.
+    /// What else failed around the iteration, such as a reaction of the user's.
     pub failed_around: Option<String>,
     pub error: Option<ApiError>,
     pub closing: AgentClosing,
     /// Tools that were denied.
     pub denied: Vec<String>,
-    /// Work the client still runs in the background and that is worth waiting for.
+    /// Work that the client still runs in the background and that is worth waiting for.
     pub background: Option<String>,
-    /// The answer was cut by the token limit: whatever it says is no claim, and how it ended is no failure.
+    /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
     pub cut: bool,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
-    /// Milliseconds of its time in which crew itself was stopped, so that nobody watched: they count for
-    /// neither the iteration nor the loop.
+    /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They
+    /// count neither for the iteration nor for the loop.
     pub missed_ms: u64,
 }
 
-/// The cheap look: enough to know which checks and which diffs are worth their cost.
+/// The cheap part: enough to decide which checks and diffs are worth their cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub order: Option<ControlRequest>,
-    /// As it was read; what counts of it is [`Seen::heard`].
+    /// The claim as read; [`Seen::heard`] returns the one that counts.
     pub claim: Claim,
     pub agent: AgentOutcome,
-    /// A number from 0 to 999 that spreads waits of many loops.
+    /// A number from 0 to 999 that spreads the waits of many loops.
     pub jitter: u16,
 }
 
 impl Seen {
-    /// The claim that counts: an answer that was cut makes none.
+    /// The claim that counts: a cut answer makes none.
     pub fn heard(&self) -> &Claim {
         if self.agent.cut { &Claim::None } else { &self.claim }
     }
 
-    /// Whether an order breaks the iteration off: any cancel, and a pause that finds the agent at work. Where
-    /// its process has ended by itself, a pause only keeps the next one from beginning.
+    /// Whether an order breaks the iteration off: any cancel does, and a pause while the agent
+    /// works. If the process has ended by itself, a pause only prevents the next iteration.
     pub fn breaks_off(&self) -> bool {
         match self.order {
             Some(ControlRequest::Cancel { .. }) => true,
@@ -118,15 +119,16 @@ impl Seen {
         }
     }
 
-    /// A transient or fatal API error, or a pending background task without a claim, ends no iteration.
+    /// Whether an iteration ran. A transient or fatal API error, or background work without a
+    /// claim, means that it did not.
     pub fn ran_an_iteration(&self) -> bool {
         let failed_to_run =
             matches!(self.agent.error, Some(ApiError::Transient { .. } | ApiError::Fatal { .. }));
         !failed_to_run && self.waits_for().is_none()
     }
 
-    /// The background work a boundary waits for. A near miss is no claim: "I will say it when the build is
-    /// done" waits too.
+    /// The background work a boundary waits for. A near miss is not a claim: "I will say it when
+    /// the build is done" waits, too.
     pub fn waits_for(&self) -> Option<&str> {
         let work = self.agent.background.as_deref()?;
         matches!(self.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
@@ -151,37 +153,37 @@ impl Seen {
 pub struct Looks {
     /// The state of the working tree.
     pub tree: bool,
-    /// That of the protected paths.
+    /// The state of the protected paths.
     pub protected: bool,
-    /// What the checks say; which of them, `wants` says.
+    /// Whether checks run; `wants` chooses which.
     pub checks: bool,
 }
 
-/// All that was looked at.
+/// Everything that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     pub seen: Seen,
-    /// When the looking was over: an iteration's time includes its checks.
+    /// When the looking ended: an iteration's time includes its checks.
     pub now: Moment,
-    /// In the order they ran; empty when none was worth running.
+    /// In the order they ran; empty if none was worth running.
     pub checks: Vec<CheckResult>,
-    /// Hash of the working tree as the agent left it; `None` when nobody could tell, or when not looked at.
+    /// Hash of the working tree as the agent left it; `None` if it is unknown or was not looked at.
     pub tree: Option<String>,
-    /// The same after the checks, whose own files are no progress of the agent's.
+    /// The same after the checks; files that checks write are not the agent's progress.
     pub tree_checked: Option<String>,
-    /// What stands at protected paths; `None` when not looked at.
+    /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
-    /// Used since the last boundary; `None` where nothing tells.
+    /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }
 
 impl Facts {
-    /// The verdict of a command at this boundary; `None` when it was not run.
+    /// The verdict of a command at this boundary; `None` if it did not run.
     pub fn verdict(&self, run: &str) -> Option<Verdict> {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
     }
 
-    /// Whether every check of a role passed at this boundary; a contract may have none.
+    /// Whether every check of a role passed at this boundary; true if the contract has none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
         contract.of_role(role).all(|check| self.verdict(&check.run) == Some(Verdict::Passed))
     }

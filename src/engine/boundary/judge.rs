@@ -1,5 +1,6 @@
-//! What a boundary was, counted, whatever happens next: the claim and what became of it, the proof, the
-//! failure, the progress. `decide` then picks the way out from the loop as it stands after this.
+//! Judges and counts a boundary, whatever happens next: the claim and its result, the proof, the
+//! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
+//! here.
 
 use std::time::Duration;
 
@@ -18,16 +19,16 @@ use crate::engine::text::tail_of;
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// The loop with its counters moved on; its status is still the old one.
+    /// The loop with updated counters; its status is still the old one.
     pub after: Loop,
-    /// Whether this was an iteration: a hold and an error of the model's service are none.
+    /// Whether this was an iteration: a hold and an error of the model's service are not.
     pub counted: bool,
-    /// What a completion here would rest on; `None` when the loop is not proved done.
+    /// The proof of a completion here; `None` if the loop is not proved done.
     pub proved: Option<Proof>,
-    /// The same for a loop that nothing but its limit ends: the iteration was run and did not fail, and every
+    /// The same for a loop that only its limit ends: the iteration ran and did not fail, and every
     /// check passes at this boundary.
     pub sound: Option<Proof>,
-    /// Why an end was refused for the second time in a row, where no agent can change that.
+    /// Why an end was refused for the second time in a row, where no agent can change the reason.
     pub incurable: Option<String>,
     pub progress: Progress,
 }
@@ -79,7 +80,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         state.last_iteration_at = Some(facts.now.wall);
         state.consecutive_failures = match failure {
             Some(_) => state.consecutive_failures + 1,
-            // What was not run to its end says nothing of the row.
+            // An iteration that did not run to its end says nothing about failures in a row.
             None if skipped(facts).is_some() => state.consecutive_failures,
             None => 0,
         };
@@ -92,7 +93,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     Judged { after, counted, proved, sound, incurable: again, progress }
 }
 
-/// The words that are left for the next prompt: all but those that an agent was told, if one was started.
+/// The messages left for the next prompt: all except those an agent received, if one was started.
 fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
     let mut words = std::mem::take(&mut state.words);
     let told = std::mem::take(&mut state.told).min(words.len());
@@ -103,7 +104,7 @@ fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
-    // From here on the evidence has the words of what failed.
+    // From here on the evidence holds the output of failed checks.
     after.state.checks.values_mut().for_each(|memory| memory.tail.clear());
     for result in facts.checks.iter().filter(|result| result.verdict != Verdict::Unknown) {
         let before = after.state.checks.get(&result.run);
@@ -112,21 +113,21 @@ fn remember_checks(after: &mut Loop, facts: &Facts) {
     }
 }
 
-/// Whether the agent says that the job is done, or every `until` does.
+/// Whether the agent claims that the job is done, or every `until` passes.
 fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
     let contract = &subject.contract;
     let reached = contract.has_until() && facts.all_pass(contract, Role::Until);
     reached || *facts.seen.heard() == Claim::Success
 }
 
-/// What of a refusal no agent can change.
+/// The reasons for a refusal that no agent can change.
 fn incurable(facts: &Facts) -> Option<String> {
     let why: Vec<&str> =
         facts.checks.iter().filter_map(|result| result.incurable.as_deref()).collect();
     (!why.is_empty()).then(|| why.join("; "))
 }
 
-/// What the checks prove when every one of them passed; `None` when one did not, or was not run.
+/// What the checks prove if all of them passed; `None` if one did not pass or did not run.
 fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     let roles = [Role::Verify, Role::Gate, Role::Until];
     let all_pass = roles.into_iter().all(|role| facts.all_pass(&subject.contract, role));
@@ -144,10 +145,10 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     Some(if mended { Proof::Checked } else { Proof::Unbroken })
 }
 
-/// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that says error or is missing, a
-/// timeout in which nothing changed as far as is known, FAILURE, a failed gate, a protected path that is not as
-/// it was, or a request the model's service refused for what it was. An answer cut by the token limit ends as it can: neither its
-/// exit nor the error it ended with is a failure.
+/// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
+/// error or is missing, a timeout without known changes, FAILURE, a failed gate, a changed
+/// protected path, or a request that the model's service refused for its content. For an answer cut
+/// by the token limit, neither the exit status nor the error it ended with is a failure.
 fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
     let agent = &facts.seen.agent;
     if let Claim::Failure { reason } = facts.seen.heard() {
@@ -176,7 +177,7 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
     Some(format!("gate `{}` failed", failed_gate.run))
 }
 
-/// What is wrong with the protected paths. A look that was wanted and gave nothing excuses nothing.
+/// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.
 fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     let began = subject.protected.as_ref()?;
     match facts.protected.as_ref()? {
@@ -199,7 +200,7 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
     }
 }
 
-/// Why crew ended the agent, where its time or its silence was the reason.
+/// Why crew ended the agent, if its time or its silence was the reason.
 fn overdue(end: &ProcessEnd) -> Option<String> {
     let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
     match end {
@@ -273,7 +274,7 @@ fn evidence(
     }
 }
 
-/// What the agent's process complained of, where its end was the failure.
+/// The process's standard error, if the end of the process was the failure.
 fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
     let agent = &facts.seen.agent;
     let end = process_failure(agent, facts.seen.heard(), progress);

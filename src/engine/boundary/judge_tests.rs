@@ -141,7 +141,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
         let state = judge(&subject, &facts).after.state;
         let evidence = state.evidence.unwrap();
         assert_eq!(evidence.failure.as_deref(), expected);
-        // What was not run to its end says nothing of the row.
+        // An iteration that did not run to its end says nothing about failures in a row.
         let unmoved = if evidence.skipped.is_some() { 2 } else { 0 };
         assert_eq!(state.consecutive_failures, if expected.is_some() { 3 } else { unmoved });
     }
@@ -352,7 +352,7 @@ fn a_look_at_protected_paths_that_gave_nothing_refuses_the_claim_where_one_gave_
             assert_eq!(judged.proved.is_none(), refused);
         }
     }
-    // What does not count was not looked at either.
+    // An iteration that does not count was not looked at either.
     let mut subject = a_loop();
     subject.contract.protect = vec!["tests".to_owned()];
     subject.protected = Some(held_to(Marks::new()));

@@ -1,7 +1,7 @@
 //! The bounds of a loop and the rule that says which one is reached. 0 always means "none".
 //!
-//! The defaults are finite because a loop that runs away is the worst thing a loop can do; a user who
-//! wants no bound says 0 out loud.
+//! The defaults are finite, because a runaway loop is the worst outcome; a user who wants no bound
+//! must say 0.
 
 use crate::engine::record::contract::Limits;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -30,8 +30,8 @@ pub struct LimitChanges {
 }
 
 impl LimitChanges {
-    /// The limits of `subject` after the changes. "By" on a limit that is none counts from what is done by now:
-    /// `spent_ms` are the awake milliseconds of its running iteration.
+    /// The limits of `subject` after the changes. "By" on a limit of 0 counts from what is used so
+    /// far: `spent_ms` are the awake milliseconds of the running iteration.
     pub fn apply(&self, subject: &Loop, spent_ms: u64) -> Limits {
         let (limits, state) = (&subject.contract.limits, &subject.state);
         let moved = |limit: u64, change: Option<LimitChange>, done: u64| match change {
@@ -92,8 +92,8 @@ pub fn reached(subject: &Loop) -> Option<String> {
     None
 }
 
-/// Says of the iteration that begins that no other will follow it: it is the last by number, or less is left of
-/// the money, the tokens or the time than an iteration took so far.
+/// Says of the iteration that begins that it is the last: by number, or because the money, tokens
+/// or time left is less than an average iteration took so far.
 pub fn last(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let max = limits.max_iterations;
@@ -101,7 +101,7 @@ pub fn last(subject: &Loop) -> Option<String> {
         return Some("This is the last iteration.".to_owned());
     }
     let (state, done) = (&subject.state, u64::from(subject.state.completed));
-    // `used` is of the whole loop, `worked` of its iterations.
+    // `used` covers the whole loop, `worked` only its iterations.
     let left_of = |max: u64, used: u64, worked: u64| {
         let left = max.saturating_sub(used);
         (max > 0 && done > 0 && left < worked / done).then_some(left)
@@ -126,7 +126,7 @@ pub fn last(subject: &Loop) -> Option<String> {
     Some(format!("About {left} is left: treat this as the last iteration."))
 }
 
-/// How a loop that nothing else could end came to its limit: "ran its 5 iterations".
+/// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
     iterations_are_spent(subject)
@@ -134,7 +134,8 @@ pub fn ran(subject: &Loop) -> Option<String> {
         .or(reached(subject))
 }
 
-/// Milliseconds of the loop's time that are left at `awake_ms`, in its running iteration; `None` without a limit.
+/// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
+/// limit.
 pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
     let max = subject.contract.limits.max_duration_s;
     let iteration = awake_ms.saturating_sub(subject.state.began.awake_ms);
@@ -142,7 +143,8 @@ pub fn time_left_ms(subject: &Loop, awake_ms: u64) -> Option<u64> {
     (max > 0).then(|| max.saturating_mul(1000).saturating_sub(spent))
 }
 
-/// How many milliseconds of a check may pass after the loop's time is over: a tenth of it, 10 min at most.
+/// How many milliseconds a check may run after the loop's time is over: a tenth of that time, 10
+/// min at most.
 pub fn overtime_ms(limits: &Limits) -> u64 {
     limits.max_duration_s.saturating_mul(100).min(600_000)
 }
@@ -157,7 +159,8 @@ fn time_is_spent(subject: &Loop) -> bool {
     max > 0 && subject.state.awake_ms >= max.saturating_mul(1000)
 }
 
-/// A model without a price is taken for the dearest: a limit that may be passed is passed.
+/// A model without a known price counts at the highest rate: if the limit may be exceeded, it
+/// counts as reached.
 fn cost_is_spent(subject: &Loop) -> bool {
     let max = subject.contract.limits.max_cost_micros;
     max > 0 && subject.state.usage.cost_at_most() >= Money::from_micros(max)
@@ -168,7 +171,8 @@ fn tokens_are_spent(subject: &Loop) -> bool {
     max > 0 && subject.state.usage.tokens.total() >= max
 }
 
-/// Whether the loop ended where nothing told what it used, so that a limit on that could not be kept.
+/// Whether the loop was blocked because nothing reported its use, so that a limit on it could not
+/// be kept.
 fn is_unkept(subject: &Loop) -> bool {
     let state = &subject.state;
     subject.contract.limits.bound_usage()
@@ -179,8 +183,8 @@ fn is_unkept(subject: &Loop) -> bool {
             .is_some_and(|last| last.skipped.is_none() && last.usage.is_none())
 }
 
-/// The options that raise what is spent, and lift what cannot be kept, each with a blank before it, for the
-/// command that goes on.
+/// The options that raise what is used up and lift what cannot be kept, each with a blank before
+/// it, for the command that resumes the loop.
 pub fn raise(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let is_unkept = is_unkept(subject);
@@ -199,13 +203,14 @@ pub fn raise(subject: &Loop) -> String {
     format!("{iterations}{time}{cost}{tokens}")
 }
 
-/// Seconds to wait before try `attempt` (1-based) when the service names no reset: 60 s doubling to 30 min.
+/// Seconds to wait before try `attempt` (1-based) if the service names no reset: 60 s doubling to
+/// 30 min.
 pub fn back_off_s(attempt: u32) -> u64 {
     (60_u64 << attempt.saturating_sub(1).min(5)).min(1800)
 }
 
-/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the wait, and
-/// at most 30 s, so that many loops with one reset do not all come back in the same second.
+/// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the
+/// wait and at most 30 s, so that many loops with one reset do not all retry in the same second.
 pub fn wait_until(
     now: DateTime<Utc>,
     reset: Option<DateTime<Utc>>,
@@ -220,7 +225,7 @@ pub fn wait_until(
     now + wait + TimeDelta::milliseconds(spread)
 }
 
-/// Names the limit a wait until `due` would outlast, if there is one.
+/// Names the limit that a wait until `due` would exceed, if there is one.
 pub fn outlasted_by(subject: &Loop, now: DateTime<Utc>, due: DateTime<Utc>) -> Option<String> {
     let limits = &subject.contract.limits;
     let seconds = u64::try_from((due - now).num_seconds()).unwrap_or(0);

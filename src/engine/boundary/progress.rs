@@ -1,13 +1,14 @@
-//! Whether an iteration moved anything crew can see: the one function to replace when there is better
-//! evidence than the working tree's hash and the checks' verdicts.
+//! Whether an iteration changed anything crew can see. This is the one function to replace if there
+//! is better evidence than the working tree's hash and the checks' verdicts. Without a hash it does
+//! not guess.
 
 use super::facts::Facts;
 use crate::engine::evidence::Progress;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
 
-/// Progress is a tree or a check's verdict that differs from the boundary before. Without a tree to
-/// look at it is unknown.
+/// Progress is a tree or a check's verdict that differs from the boundary before. Without a tree it
+/// is unknown.
 pub fn progress(subject: &Loop, facts: &Facts) -> Progress {
     let Some(tree) = &facts.tree else { return Progress::Unknown };
     let moved = subject.state.tree.as_ref() != Some(tree);

@@ -1,14 +1,16 @@
-//! The paths that the agent must not change, such as the tests that judge it. crew cannot hold its hand: an
-//! iteration after which such a path is not as it was when the loop began is a failure, no claim is believed
-//! then, and the next prompt says which paths to put back. What git ignored when the loop began is left out.
+//! The paths that the agent must not change, such as the tests that judge it. crew cannot prevent a
+//! change. But an iteration that leaves such a path changed since the loop began is a failure, its
+//! claim is not believed, and the next prompt names the paths to restore. What git ignored when the
+//! loop began is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
-/// Reads a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**` crosses folders,
-/// and what names a folder names all in it. The error says what is wanted.
+/// Reads a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**` crosses
+/// folders, and a glob that matches a folder covers everything in it. The error says what is
+/// expected.
 pub fn glob(text: &str) -> Result<GlobMatcher, String> {
     if text.starts_with('/') || text.split('/').any(|part| part == ".." || part == ".") {
         return Err("paths from the root of the checkout".to_owned());
@@ -17,13 +19,14 @@ pub fn glob(text: &str) -> Result<GlobMatcher, String> {
     built.map(|glob| glob.compile_matcher()).map_err(|error| format!("a glob ({})", error.kind()))
 }
 
-/// What a list of globs covers. A glob that is none covers nothing: the reader of the settings has refused it.
+/// What a list of globs covers. An invalid glob covers nothing; the reader of the settings has
+/// refused it.
 #[derive(Debug)]
 pub struct Cover {
     globs: Vec<GlobMatcher>,
-    /// They match the folders that may hold what a glob names.
+    /// These match the folders that may hold what a glob matches.
     leads: Vec<GlobMatcher>,
-    /// How far each glob is a plain path.
+    /// The leading part of each glob that is a plain path.
     plain: Vec<String>,
 }
 
@@ -36,7 +39,7 @@ impl Cover {
             let crosses =
                 parts.iter().position(|part| *part == "**").map_or(parts.len(), |at| at + 1);
             let above = (1..parts.len().min(crosses + 1)).map(|end| parts[..end].join("/"));
-            // Half of an alternation that holds a slash is no glob: then any folder may lead there.
+            // Half of an alternation with a slash is not a glob; any folder may lead there then.
             above.filter_map(|text| glob(&text).or_else(|_| glob("**")).ok()).collect::<Vec<_>>()
         });
         let plain = texts().map(|text| {
@@ -51,24 +54,24 @@ impl Cover {
         }
     }
 
-    /// Whether a glob names this very path.
+    /// Whether a glob matches this exact path.
     pub fn names(&self, path: &str) -> bool {
         self.globs.iter().any(|glob| glob.is_match(path))
     }
 
-    /// Whether a glob names this path or a folder above it.
+    /// Whether a glob matches this path or a folder above it.
     pub fn covers(&self, path: &str) -> bool {
         let above = path.match_indices('/').map(|(end, _)| &path[..end]);
         above.chain([path]).any(|it| self.names(it))
     }
 
-    /// Whether a folder that no glob covers may hold what one does.
+    /// Whether a folder that no glob covers may hold a covered path.
     pub fn leads(&self, folder: &str) -> bool {
         self.leads.iter().any(|glob| glob.is_match(folder))
     }
 
-    /// Whether a link at this path would stand in for a folder that a glob leads through. Where a glob looks
-    /// through all folders, a link is no way to one.
+    /// Whether a link at this path would replace a folder that a glob leads through. Where a glob
+    /// searches all folders, links are not followed.
     pub fn leads_plainly(&self, path: &str) -> bool {
         let within = |path: &str, folder: &str| {
             path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -77,20 +80,21 @@ impl Cover {
         self.leads(path) && plain.any(|plain| within(path, plain) || within(plain, path))
     }
 
-    /// The paths below which all is that they cover; empty for the whole tree.
+    /// Every covered path is below one of these; empty means the whole tree.
     pub fn roots(&self) -> &[String] {
         if self.plain.iter().any(String::is_empty) { &[] } else { &self.plain }
     }
 }
 
-/// What stands at protected paths that differ from the commit the loop began at: a mark of its kind and content
-/// for each.
+/// The protected paths that differ from the commit the loop began at, each with a mark of its kind
+/// and content.
 pub type Marks = BTreeMap<String, String>;
 
-/// What protected paths are held to.
+/// The state that protected paths must keep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protected {
-    /// What git ignored when the loop began. `None` in a loop of a crew that left the looking to git.
+    /// What git ignored when the loop began. `None` in a loop of an older crew, which left the
+    /// search to git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoreRules>,
     pub marks: Marks,
@@ -99,23 +103,23 @@ pub struct Protected {
 /// The texts of git's ignore rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoreRules {
-    /// Those of no folder: the user's, then the repository's own, which go before them.
+    /// The rules of no folder: the user's, then the repository's own, which take precedence.
     pub everywhere: Vec<String>,
-    /// Each `.gitignore`, by its folder from the checkout's root; the root is empty.
+    /// Each `.gitignore`, by its folder from the checkout's root; the root's key is empty.
     pub folders: BTreeMap<String, String>,
 }
 
-/// Why nobody can tell what stands at the protected paths.
+/// Why the state of the protected paths is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// There is no git, or another repository than the loop began in.
+    /// git is missing, or this is not the repository the loop began in.
     Git,
-    /// There is more than crew looks at.
+    /// The globs lead to more files than crew looks at.
     TooMuch,
 }
 
 impl Unseen {
-    /// What is said of it when a loop begins.
+    /// The message for it when a loop begins.
     pub fn at_the_start(self) -> &'static str {
         match self {
             Self::Git => "nothing is protected here: that takes git",
@@ -125,7 +129,7 @@ impl Unseen {
         }
     }
 
-    /// What is wrong where it could be told when the loop began.
+    /// The complaint for it if the paths could be read when the loop began.
     pub fn complaint(self) -> &'static str {
         match self {
             Self::Git => {
@@ -138,22 +142,22 @@ impl Unseen {
     }
 }
 
-/// What is said of paths under a protect glob that are left out; `None` where there are none.
+/// The message for ignored paths under a protect glob; `None` if there are none.
 pub fn left_out(paths: &[String]) -> Option<String> {
     let it = if paths.len() == 1 { "it" } else { "them" };
     (!paths.is_empty())
         .then(|| format!("not protected, because git ignores {it}: {}", named(paths, "")))
 }
 
-/// The paths that are not as they were when the loop began.
+/// The paths that changed since the loop began.
 pub fn changed(began: &Marks, now: &Marks) -> Vec<String> {
     let either: BTreeSet<&String> = began.keys().chain(now.keys()).collect();
     let changed = either.into_iter().filter(|path| began.get(*path) != now.get(*path));
     changed.cloned().collect()
 }
 
-/// What the paths are held to after crew itself moved the working tree, as by a rebase: to what is there now,
-/// but for those that were changed `before`.
+/// The new required state after crew itself moved the working tree, as by a rebase: the present
+/// one, except for paths that had changed `before`.
 pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
     let mut held = after;
     for path in changed(began, before) {
@@ -165,7 +169,7 @@ pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
     held
 }
 
-/// What is wrong, and what to do about it; `None` when nothing was changed.
+/// The complaint and its remedy; `None` if nothing changed.
 pub fn complaint(changed: &[String]) -> Option<String> {
     (!changed.is_empty()).then(|| {
         let named = named(changed, "`");
@@ -173,7 +177,7 @@ pub fn complaint(changed: &[String]) -> Option<String> {
     })
 }
 
-/// The first few, each between quotes, and how many more.
+/// The first few, each in quotes, and the number of the others.
 fn named(paths: &[String], quote: &str) -> String {
     const NAMED_MAX: usize = 5;
     let named = paths.iter().take(NAMED_MAX).map(|path| format!("{quote}{path}{quote}"));

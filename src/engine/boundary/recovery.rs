@@ -1,10 +1,11 @@
-//! What a driver went on with in memory, and what others did to the record on disk meanwhile, made one record
-//! again. Counters are the memory's; what a person asked for is the disk's. Nothing here decides or counts.
+//! Merges the record a driver continued in memory with the changes that others made to it on disk
+//! meanwhile. Counters come from memory; what a person asked for comes from disk. Nothing here
+//! decides or counts.
 
 use crate::engine::record::{Loop, Status};
 
-/// The record as it is to be written: `known` is what was last common to both, `memory` what its driver made of
-/// it, `found` what is on disk by now.
+/// The record to write. `known` is the last common version, `memory` is the driver's, `found` is
+/// the one on disk now.
 pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
     let mut next = memory.clone();
     if found.state.generation <= known.state.generation {
@@ -30,7 +31,7 @@ mod tests {
     use crate::engine::fixture::a_loop;
     use crate::engine::record::outcome::Ending;
 
-    /// The record both knew, and what memory made of it: two iterations on.
+    /// The common version, and the memory two iterations later.
     fn apart() -> (Loop, Loop) {
         let mut known = a_loop();
         known.state.generation = 4;

@@ -1,5 +1,5 @@
-//! Which checks are worth running at this boundary, from what is known of it so far: asked again after each
-//! batch until it wants no more.
+//! Which checks are worth running at this boundary, from what is known so far. It is asked again
+//! after each batch until it wants no more. It runs nothing itself.
 
 use super::decide::{Decision, decide};
 use super::facts::Facts;
@@ -9,9 +9,9 @@ use crate::engine::record::Loop;
 use crate::engine::record::contract::{Check, Role};
 use crate::engine::record::outcome::Outcome;
 
-/// The checks to run next, in this order, each command once a boundary: every `gate`; every `verify` if there
-/// is a success claim, or a limit ends the loop here; every `until`; and, when all of those pass, every
-/// `verify` that has not run. None at all when the iteration does not count.
+/// The checks to run next, in this order, each command once a boundary: every `gate`; every
+/// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
+/// of those pass, every `verify` that has not run. None if the iteration does not count.
 pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
     let contract = &subject.contract;
     if !known.seen.looks(contract).checks {
@@ -41,8 +41,8 @@ pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
     next
 }
 
-/// Whether a limit or a stall ends the loop here, as far as is known. Its page then has every check's last
-/// word; after a cancel, a failure too many or an error nobody would look at it.
+/// Whether a limit or a stall ends the loop here, as far as is known. The final report then shows
+/// every check's last result. After a cancel, too many failures or an error nobody would read it.
 fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
     match decide(&judge(subject, known), known) {
         Decision::Finish(ending) => matches!(ending.outcome, Outcome::Exhausted | Outcome::Stalled),

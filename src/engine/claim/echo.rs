@@ -1,16 +1,18 @@
-//! Whether plain output ends in an echo of the prompt. A program may print what it was given, and a task
-//! may end in the very line that would be a claim; what only repeats the prompt claims nothing.
+//! Whether plain output ends in an echo of the prompt. A program may print its input, and a task
+//! may end in the very line that would be a claim. Text that only repeats the prompt is not a
+//! claim.
 
 use crate::engine::text::{is_unseen, plain};
 
-/// How much of the prompt an output must consist of to be taken for a piece from its middle, in characters
+/// How long an output must be to count as a piece from the middle of the prompt, in characters
 /// without white space: far more than a task would have an agent repeat.
 const PIECE_CHARACTERS: usize = 1000;
 
-/// Whether the end of the output is an echo: it repeats the last line of the prompt, or the whole task, or
-/// all of the prompt from its first line up to some place, or the whole output is a long piece of it. Colours and white
-/// space make no difference, so an echo may be wrapped anew. A claim that follows an echo is none of it.
-/// Takes time in proportion to both texts, and memory for the output alone.
+/// Whether the end of the output is an echo: it repeats the last line of the prompt, the whole
+/// task, or the prompt from its first line up to some place; or the whole output is a long piece of
+/// the prompt. Colours and white space are ignored, so an echo may be wrapped differently. A claim
+/// after an echo is not part of it. Takes time in proportion to both texts, and memory only for the
+/// output.
 pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     let (output, prompt, task) = (plain(output), plain(prompt), plain(task));
     let is_text = |line: &&str| !line.trim().is_empty();
@@ -27,7 +29,7 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     if repeated(&prompt) >= last || (whole > 0 && repeated(&task) == whole) {
         return true;
     }
-    // One line alone may be an agent's own, though a prompt begins with it.
+    // A single line may be the agent's own, even if a prompt begins with it.
     let head = begun(&said, &prompt);
     let first = length(prompt.lines().find(is_text));
     if head >= first && head > length(output.lines().rfind(is_text)) {
@@ -36,8 +38,8 @@ pub(super) fn ends_in_echo(output: &str, prompt: &str, task: &str) -> bool {
     said.len() >= PIECE_CHARACTERS && is_piece(&said, &prompt)
 }
 
-/// Whether a message ends in the whole task. White space makes no difference. A task that is no longer than the
-/// message's last line, and so is only the tag, can be said without repeating anything.
+/// Whether a message ends in the whole task. White space is ignored. A task no longer than the
+/// message's last line, such as the tag alone, can be said without repeating anything.
 pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
     let last = message.lines().rfind(|line| letters(line).next().is_some()).unwrap_or_default();
     let whole = letters(task).count();
@@ -45,7 +47,7 @@ pub(super) fn ends_in_the_task(message: &str, task: &str) -> bool {
     whole > letters(last).count() && repeated.take_while(|(one, two)| one == two).count() == whole
 }
 
-/// The characters of a text that a reader sees and that are not white space.
+/// The visible characters of a text that are not white space.
 fn letters(text: &str) -> impl DoubleEndedIterator<Item = char> {
     text.chars().filter(|it| !it.is_whitespace() && !is_unseen(*it))
 }
@@ -67,7 +69,7 @@ fn is_piece(said: &[char], prompt: &str) -> bool {
 }
 
 /// For each beginning of a text, the length of its longest shorter beginning that it also ends with
-/// (Knuth, Morris and Pratt): what keeps the search in proportion.
+/// (Knuth, Morris and Pratt). It keeps the search linear.
 fn borders(text: &[char]) -> Vec<usize> {
     let mut table = vec![0; text.len()];
     for index in 1..text.len() {
@@ -76,7 +78,7 @@ fn borders(text: &[char]) -> Vec<usize> {
     table
 }
 
-/// How much of `text` is matched after `next`, when `matched` was before it.
+/// How much of `text` is matched after `next`, given how much was `matched` before.
 fn step(text: &[char], table: &[usize], mut matched: usize, next: char) -> usize {
     loop {
         if matched < text.len() && text[matched] == next {
@@ -197,7 +199,7 @@ mod tests {
             format!("{prompt}\n{TAG}"),
             format!("{prompt}\n\nAll done.\n\n{TAG}\n"),
             format!("{prompt}\n\x1b[32m{TAG}\x1b[0m\r\n"),
-            // What the task asks the agent to say is not an echo of the task.
+            // Text that the task asks the agent to say is not an echo of the task.
             format!("When it is built, output:\n{TAG}"),
         ];
         for output in table {
@@ -245,7 +247,7 @@ mod tests {
 
         #[test]
         fn a_claim_after_a_prompt_of_crews_counts(before in any_text(), task in any_text()) {
-            // A fence that is left open covers the claim, too.
+            // An open fence covers the claim, too.
             prop_assume!(!format!("{before}{task}").contains(['`', '~']));
             let prompt = format!("Iteration 1 of 2.\n{task}\n\nIt must be true, says crew.");
             let output = format!("{before}\n{prompt}\nAll is done.\n{TAG}\n");

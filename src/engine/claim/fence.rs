@@ -1,6 +1,6 @@
-//! Which lines of a Markdown text are inside a fenced code block: the opening, closing and length rules
-//! of `CommonMark`, also where the fence stands on the line of a list marker. Blank lines change
-//! nothing and need not be shown. Fences inside block quotes end with the quote and are not followed.
+//! Which lines of a Markdown text are inside a fenced code block: the opening, closing and length
+//! rules of `CommonMark`, also where the fence is on the line of a list marker. Blank lines change
+//! nothing and may be left out. Fences inside block quotes end with the quote and are not followed.
 
 /// The state of the fences after the lines seen so far.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ struct Fence {
 }
 
 impl Fences {
-    /// Takes the next non-blank line and tells whether it is inside a fence or is a fence itself.
+    /// Takes the next non-blank line and returns whether it is inside a fence or is a fence itself.
     pub(super) fn cover(&mut self, line: &str) -> bool {
         let (column, rest) = indentation(line, 0);
         if let Some(fence) = &self.open {
@@ -41,7 +41,7 @@ impl Fence {
     }
 }
 
-/// The columns of white space a line begins with, and what follows it. A tab goes on to the next
+/// The columns of white space a line begins with, and the rest of it. A tab extends to the next
 /// multiple of four.
 pub(super) fn indentation(line: &str, start: usize) -> (usize, &str) {
     let mut column = start;
@@ -62,7 +62,7 @@ fn opening(column: usize, rest: &str) -> Option<Fence> {
     let (mut item, mut column, mut rest) = (0, column, rest);
     while let Some(width) = list_marker(rest) {
         let (text_column, text) = indentation(&rest[width..], column + width);
-        // Five columns after a marker make indented code of what follows.
+        // Five columns after a marker make the rest indented code.
         if !(1..=4).contains(&(text_column - column - width)) {
             return None;
         }

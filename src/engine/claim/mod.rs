@@ -1,8 +1,9 @@
 //! What an agent claims at the end of its final message. Only one thing counts: a `<promise>` tag
-//! alone on the last non-blank line, outside code fences and block quotes. All else that looks like
-//! a claim is a near miss: it is explained to the agent and never believed. Nothing here guesses at
-//! what prose means, because an agent that explains the rule would then be taken at its word. Marks that
-//! nobody can see are none around a line: whoever writes from right to left could not know what was wrong.
+//! alone on the last non-blank line, outside code fences and block quotes. Anything else that looks
+//! like a claim is a near miss: it is explained to the agent and never believed. Nothing here
+//! guesses at the meaning of prose, because an agent that explains the rule would then be taken at
+//! its word. Invisible marks around a line are ignored: a person who writes from right to left
+//! could not see the fault.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +36,12 @@ pub enum Claim {
     Success,
     /// This try failed.
     Failure {
-        /// Why, in the agent's words, one line of at most `MAX_REASON_CHARACTERS`.
+        /// Why, in the agent's words: one line of at most `MAX_REASON_CHARACTERS`.
         reason: Option<String>,
     },
-    /// The agent cannot go on without a person.
+    /// The agent cannot continue without a person.
     Blocked {
-        /// Why, in the agent's words, one line of at most `MAX_REASON_CHARACTERS`.
+        /// Why, in the agent's words: one line of at most `MAX_REASON_CHARACTERS`.
         reason: Option<String>,
     },
     /// Something that looks like a claim and does not count.
@@ -48,7 +49,7 @@ pub enum Claim {
 }
 
 /// Reads the claim at the end of an agent's final message. Without a promise (`--no-promise`)
-/// FAILURE and BLOCKED still count and success never does. Takes time in proportion to the message.
+/// FAILURE and BLOCKED still count, but success does not. Takes time in proportion to the message.
 pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
     let (mut fences, mut quotes) = (Fences::default(), Quotes::default());
     let mut is_open = false;
@@ -74,9 +75,10 @@ pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
     miss.map_or(Claim::None, Claim::NearMiss)
 }
 
-/// Reads the claim of an agent whose final message is told apart from all else. A message that ends in the
-/// whole task, wrapped anew or not, repeats it and claims nothing. A claim below words of the agent's own
-/// counts, even where the task ends in that very tag; so does a tag that is all the task.
+/// Reads the claim of an agent whose final message is reported separately. A message that ends in
+/// the whole task, even wrapped differently, repeats it and is not a claim. A claim below the
+/// agent's own words counts, even if the task ends in that very tag; so does a tag that is the
+/// whole task.
 pub fn read_message(message: &str, task: &str, promise: Option<&Promise>) -> Claim {
     match read(message, promise) {
         Claim::Success | Claim::Failure { .. } | Claim::Blocked { .. }
@@ -88,8 +90,8 @@ pub fn read_message(message: &str, task: &str, promise: Option<&Promise>) -> Cla
     }
 }
 
-/// Reads the claim at the end of an agent's plain output, which may hold terminal codes and may repeat the
-/// prompt, or the task in it: an output that ends in an echo of them claims nothing, whatever stands there.
+/// Reads the claim at the end of an agent's plain output, which may hold terminal codes and may
+/// repeat the prompt or the task. An output that ends in an echo of them makes no claim.
 pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
     if echo::ends_in_echo(output, prompt, task) {
         return Claim::None;
@@ -97,7 +99,7 @@ pub fn read_output(output: &str, prompt: &str, task: &str, promise: Option<&Prom
     read(&plain(output), promise)
 }
 
-/// What the text of a tag in the right place claims.
+/// What the text of a correctly placed tag claims.
 fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     let said = normal(said);
     let is_promise = promise.is_some_and(|promise| promise.as_str() == said);
@@ -122,7 +124,7 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
 
 /// A non-blank line of a message.
 struct Line<'message> {
-    /// The line without the white space around it.
+    /// The line without surrounding white space.
     text: &'message str,
     tags: Tags<'message>,
     is_fenced: bool,
@@ -142,13 +144,13 @@ impl<'message> Line<'message> {
         }
     }
 
-    /// What the tag says, where the line is a tag that counts if it is the last.
+    /// The tag's text, if this line counts as a claim when it is the last.
     fn claim(&self) -> Option<&'message str> {
         let is_own = !self.is_fenced && !self.is_indented && self.quoted == Quoted::No;
         self.tags.said.filter(|_| self.tags.is_alone && is_own)
     }
 
-    /// Why this line, the last, is no claim though it looks like one.
+    /// Why this last line looks like a claim but is not one.
     fn miss_at_the_end(&self, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
         let is_half = starts_with(self.text, OPEN) || ends_with(self.text, CLOSE);
         let miss = match &self.tags {
@@ -161,7 +163,7 @@ impl<'message> Line<'message> {
         Some(self.for_loop(miss, promise))
     }
 
-    /// Why this line, which is not the last, is no claim though it looks like one.
+    /// Why this line, which is not the last, looks like a claim but is not one.
     fn miss_before_the_end(&self, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
         let miss = match &self.tags {
             tags if tags.said.is_some() => self.cover().unwrap_or(NearMiss::NotLastLine),
@@ -171,7 +173,7 @@ impl<'message> Line<'message> {
         Some(self.for_loop(miss, promise))
     }
 
-    /// What keeps the line from being read as text.
+    /// What prevents the line from being read as text.
     fn cover(&self) -> Option<NearMiss> {
         match (self.is_fenced, self.quoted, self.is_indented && self.tags.is_alone) {
             (true, _, _) => Some(NearMiss::InFence),
@@ -182,7 +184,7 @@ impl<'message> Line<'message> {
         }
     }
 
-    /// In a loop without a promise the place of a success claim is not what is wrong with it.
+    /// In a loop without a promise the position of a success claim does not matter.
     fn for_loop(&self, miss: NearMiss, promise: Option<&Promise>) -> NearMiss {
         match (promise, self.tags.said) {
             (None, Some(said)) if reserved(said).is_none() => NearMiss::NoPromise,
@@ -190,7 +192,7 @@ impl<'message> Line<'message> {
         }
     }
 
-    /// Whether the line is what a tag would have to say, perhaps in bold, in quotes or as a sentence.
+    /// Whether the line is the text a tag would hold, perhaps in bold, in quotes or as a sentence.
     fn is_bare_claim(&self, promise: Option<&Promise>) -> bool {
         let bare = self.text.trim_matches(|c: char| c.is_whitespace() || "*_`\"'.!".contains(c));
         let is_promise = |text| promise.is_some_and(|promise| promise.as_str() == normal(text));
@@ -201,7 +203,7 @@ impl<'message> Line<'message> {
 /// The promise tags of a line, in any letter case.
 #[derive(Default)]
 struct Tags<'message> {
-    /// What stands between the last opening tag that is closed and its closing tag.
+    /// The text between the last opening tag that is closed and its closing tag.
     said: Option<&'message str>,
     /// Whether the line is one tag and nothing else.
     is_alone: bool,

@@ -1,5 +1,5 @@
-//! Something in a message that looks like a claim and is none, with the words that explain it. Each
-//! says what was wrong and what to do; none is written so that repeating it would make a claim.
+//! Text in a message that looks like a claim and is not one, with its explanation. Each explanation
+//! says what was wrong and what to do; repeating one never makes a claim.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NearMiss {
-    /// A tag stands somewhere before the last line.
+    /// A tag is somewhere before the last line.
     NotLastLine,
     /// The last line holds more than the tag.
     NotAlone,
-    /// The tag stands on the last line and says something else.
+    /// The tag is on the last line but has another text.
     WrongText {
-        /// What it says, shortened.
+        /// Its text, shortened.
         said: String,
     },
     /// Only the letter case of the tag or its text is wrong.
     WrongCase,
-    /// The tag stands in a fenced code block.
+    /// The tag is in a fenced code block.
     InFence,
-    /// The tag stands in a block quote.
+    /// The tag is in a block quote.
     Quoted,
-    /// The tag goes on with a quoted paragraph that no blank line ends.
+    /// The tag continues a quoted paragraph that no blank line ends.
     LazilyQuoted,
     /// The message ends in the words of the task.
     Echo,
-    /// The tag stands behind four or more columns of white space, which makes code of it.
+    /// Four or more columns of white space before the tag make it code.
     Indented,
     /// The last line is the promise or a reserved word without the tag.
     Untagged,
@@ -36,7 +36,7 @@ pub enum NearMiss {
     SplitOverLines,
     /// The last line has one half of the tag, or a closing tag that does not close.
     Malformed,
-    /// The loop takes no claim of success.
+    /// The loop accepts no success claim.
     NoPromise,
 }
 

@@ -1,8 +1,7 @@
 //! The promise: the text an agent must say inside `<promise>` to claim that the job is done.
 //!
 //! A promise that could be met by accident is refused here, once: an empty one, one over several
-//! lines, one that holds markup, and the words that mean something else. Whoever holds a `Promise`
-//! needs no second look.
+//! lines, one with markup, and the reserved words. A `Promise` is therefore always valid.
 
 use std::fmt;
 
@@ -14,27 +13,28 @@ use crate::engine::text::clean;
 pub const OPEN: &str = "<promise>";
 /// The tag that closes a claim.
 pub const CLOSE: &str = "</promise>";
-/// The word, alone or before `: reason`, by which an agent says that this try failed.
+/// The word, alone or before `: reason`, that reports a failed try.
 pub const FAILURE: &str = "FAILURE";
-/// The word, alone or before `: reason`, by which an agent says that it needs a person.
+/// The word, alone or before `: reason`, that reports that a person is needed.
 pub const BLOCKED: &str = "BLOCKED";
-/// What stands between such a word and its reason: the colon, and the wide one of Chinese and Japanese text.
+/// The separators between such a word and its reason: the colon, and the wide one of Chinese and
+/// Japanese text.
 pub(super) const COLONS: [char; 2] = [':', '\u{ff1a}'];
-/// The longest promise, in characters. It is repeated in every prompt.
+/// The longest promise, in characters. Every prompt repeats it.
 pub const MAX_CHARACTERS: usize = 500;
 
 /// The text an agent must say inside `<promise>` to claim completion: not empty, one line, no `<`,
-/// no reserved word. White space is kept in its normal form: none around it, single blanks inside. What
-/// cannot be seen is left out.
+/// no reserved word. White space is normalised: none around the text, single blanks inside.
+/// Invisible characters are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Promise(String);
 
 impl Promise {
-    /// Takes the text of a promise as a person wrote it.
+    /// Reads the text of a promise as a person wrote it.
     ///
     /// # Errors
-    /// When the text is empty, too long, has a line break or `<`, or is a reserved word.
+    /// If the text is empty, too long, has a line break or `<`, or is a reserved word.
     pub fn new(text: &str) -> Result<Self, PromiseError> {
         let text = text.trim();
         if text.contains(is_line_break) {
@@ -43,7 +43,8 @@ impl Promise {
         if text.contains('<') {
             return Err(PromiseError::AngleBracket);
         }
-        // The agent is told it without what is unseen in it, and could not say that.
+        // The prompt shows the promise without invisible characters, so the agent could not repeat
+        // them.
         let text = normal(&clean(text));
         if text.is_empty() {
             return Err(PromiseError::Empty);
@@ -57,12 +58,12 @@ impl Promise {
         Ok(Self(text))
     }
 
-    /// The promise a task names by writing it as a tag, `None` when it names none. Tags that hold a
-    /// reserved word are passed over if the task also names a promise: it then tells the agent how
-    /// to give up.
+    /// The promise that a task names by writing it as a tag; `None` if it names none. Tags with a
+    /// reserved word are skipped if the task also names a promise: they then only explain how to
+    /// give up.
     ///
     /// # Errors
-    /// When the task names two different promises, or one that is not valid.
+    /// If the task names two different promises, or an invalid one.
     pub fn in_task(task: &str) -> Result<Option<Self>, PromiseError> {
         let mut found: Option<Self> = None;
         let mut word = None;
@@ -91,7 +92,7 @@ impl Promise {
         }
     }
 
-    /// The text, in its normal form.
+    /// The normalised text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -133,15 +134,15 @@ pub enum PromiseError {
     LineBreak,
     /// A `<`, which could open another tag.
     AngleBracket,
-    /// One of the words that make another claim.
+    /// A reserved word, which makes another claim.
     Reserved(&'static str),
     /// More than `MAX_CHARACTERS` characters.
     TooLong,
     /// The task names two promises.
     Different {
-        /// The one that comes first in the task.
+        /// The first one in the task.
         first: String,
-        /// The first one that is not the same.
+        /// The next one that differs.
         second: String,
     },
 }
@@ -171,8 +172,8 @@ impl fmt::Display for PromiseError {
 
 impl std::error::Error for PromiseError {}
 
-/// The text without white space around it and with single blanks inside: the form in which a claim
-/// and a promise are compared.
+/// The text without surrounding white space and with single blanks inside: the form in which a
+/// claim and a promise are compared.
 pub(super) fn normal(text: &str) -> String {
     let mut normal = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -184,7 +185,7 @@ pub(super) fn normal(text: &str) -> String {
     normal
 }
 
-/// The reserved word a claim's text consists of or begins with, before a colon.
+/// The reserved word that is a claim's whole text, or its beginning before a colon.
 pub(super) fn reserved(text: &str) -> Option<&'static str> {
     [FAILURE, BLOCKED].into_iter().find(|word| {
         let rest = text.trim_start().strip_prefix(word).map(str::trim_start);
@@ -192,7 +193,7 @@ pub(super) fn reserved(text: &str) -> Option<&'static str> {
     })
 }
 
-/// What stands between each closing tag and the last opening one before it.
+/// The text between each closing tag and the last opening tag before it.
 fn tag_texts(task: &str) -> impl Iterator<Item = &str> {
     let closed = task.split_inclusive(CLOSE).filter_map(|piece| piece.strip_suffix(CLOSE));
     closed.filter_map(|piece| piece.rfind(OPEN).map(|start| &piece[start + OPEN.len()..]))

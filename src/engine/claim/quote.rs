@@ -1,6 +1,6 @@
-//! Which lines of a Markdown text belong to a block quote: those with its mark, and those that lazily
-//! continue a quoted paragraph without one, by the rules of `CommonMark`. Only a paragraph continues: after a
-//! quoted heading, fence or empty line the next line is the writer's own.
+//! Which lines of a Markdown text belong to a block quote by the rules of `CommonMark`: those with
+//! its mark, and those that lazily continue a quoted paragraph without one. Nothing else continues:
+//! after a quoted heading, fence or empty line the next line is the writer's own.
 
 use super::fence::{Fences, indentation, list_marker, run};
 
@@ -9,7 +9,7 @@ use super::fence::{Fences, indentation, list_marker, run};
 pub(super) enum Quoted {
     No,
     Marked,
-    /// Without a mark of its own: the line before it is a quoted paragraph.
+    /// Has no mark itself: the line before it is a quoted paragraph.
     Lazily,
 }
 
@@ -22,7 +22,8 @@ pub(super) struct Quotes {
 }
 
 impl Quotes {
-    /// Takes the next line, blank ones too. `is_fenced` says that it is inside a fence of the text around.
+    /// Takes the next line, including blank ones. `is_fenced` says that a fence of the surrounding
+    /// text covers it.
     pub(super) fn cover(&mut self, line: &str, is_fenced: bool) -> Quoted {
         let inner = if is_fenced { None } else { quoted(line) };
         let Some(inner) = inner else {
@@ -36,7 +37,7 @@ impl Quotes {
     }
 }
 
-/// What a line holds behind the marks of quotes, and of the lists around them.
+/// The text after the marks of quotes, and of the lists around them.
 fn quoted(line: &str) -> Option<&str> {
     let (mut rest, mut found) = (line, None);
     loop {
@@ -51,7 +52,7 @@ fn quoted(line: &str) -> Option<&str> {
     }
 }
 
-/// What follows the marker of a list.
+/// The text after a list marker.
 fn item(text: &str) -> Option<&str> {
     let rest = &text[list_marker(text)?..];
     rest.starts_with([' ', '\t']).then_some(rest)
@@ -69,7 +70,8 @@ fn is_paragraph(inner: &str, continues: bool) -> bool {
     column < 4 && !text.trim().is_empty() && !is_heading(text) && !is_rule(text)
 }
 
-/// Whether a line without a mark goes on with the paragraph before it: it begins no block of its own.
+/// Whether a line without a mark continues the paragraph before it, which it does unless it begins
+/// a block.
 fn continues_a_paragraph(line: &str) -> bool {
     let (column, text) = indentation(line, 0);
     let begins_a_block = is_heading(text) || is_rule(text) || item(text).is_some();

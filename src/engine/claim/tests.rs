@@ -1,4 +1,5 @@
-//! What counts as a claim and what does not, as a table; and the properties that no table can show.
+//! What counts as a claim and what does not, as a table; and the properties that a table cannot
+//! show.
 
 use proptest::prelude::*;
 
@@ -213,14 +214,14 @@ fn no_explanation_is_itself_a_claim() {
 
 #[test]
 fn a_message_of_four_megabytes_is_read_in_linear_time() {
-    // A reader that is not linear would not come back from these in an hour.
+    // A reader that is not linear would need more than an hour for these.
     for piece in ["<promise>", "</promise>", "<", "\n", " ", "```\n", "- ", "> ", "x\u{a0}"] {
         let text = piece.repeat((2 << 20) / piece.len());
         done(&format!("{text}\n<promise>{text}</promise>"));
     }
 }
 
-/// Texts made of the pieces a claim is made of, in any order.
+/// Texts of the pieces of a claim, in any order.
 fn scraps() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         Just("<promise>"),

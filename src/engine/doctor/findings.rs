@@ -1,10 +1,11 @@
-//! From facts to findings: each names what is the matter and the way out, the worst first.
+//! Turns facts into findings, the worst first. A finding names the problem and its remedy; it
+//! changes nothing.
 
 use super::DoctorFacts;
 use super::Finding;
 use super::{own, rules};
 
-/// Everything there is to say about these facts.
+/// All findings for these facts.
 pub fn findings(facts: &DoctorFacts) -> Vec<Finding> {
     let mut all = Vec::new();
     rules::client(facts, &mut all);

@@ -1,5 +1,5 @@
-//! The state of crew on this machine: what was looked at (here), and what to make of it (`findings`).
-//! Values in, values out; an `Option` that is absent was not there or not told.
+//! The state of crew on this machine: the facts (here), and the conclusions (`findings`). Values
+//! in, values out, without I/O. An absent `Option` was not there or was not reported.
 
 mod findings;
 mod own;
@@ -7,7 +7,7 @@ mod rules;
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// A name that a program may rely on.
+    /// A name that programs may rely on.
     pub code: &'static str,
     pub severity: Severity,
     pub what: String,
@@ -17,11 +17,11 @@ pub struct Finding {
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Loops do not run, or not as they should.
+    /// Loops do not run, or not correctly.
     Broken,
-    /// Something a person should see to.
+    /// A person should look into it.
     Warning,
-    /// Good to know.
+    /// For information only.
     Note,
 }
 
@@ -50,7 +50,7 @@ pub const NAME: &str = "crew";
 /// The plugin as the client names it.
 pub const PLUGIN: &str = "crew@crew";
 
-/// A word of a command to type, as a shell takes it.
+/// One word of a command to type, quoted for a shell.
 pub fn shell_word(word: &str) -> String {
     let plain = |it: char| it.is_ascii_alphanumeric() || "/._-@:=+".contains(it);
     if word.chars().all(plain) {
@@ -59,22 +59,21 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// A client as its user knows it.
+/// A client as its users know it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Product {
     pub name: &'static str,
     pub program: &'static str,
-    /// The first version whose hooks can give the agent words when it stops.
+    /// The first version whose hooks can give the agent a prompt when it stops.
     pub oldest: Version,
     /// The newest version crew was tried with.
     pub newest_tried: Version,
-    /// What older ones lack.
+    /// What older versions lack.
     pub older_lacks: &'static str,
-    /// The variable that moves its cap on tool-less continuations in a row, and the one it has by
-    /// itself.
+    /// The variable that sets its cap on tool-less continuations in a row, and its default cap.
     pub cap: &'static str,
     pub usual_cap: i64,
-    /// Its folder for a plugin of crew's name that a session was given and nobody installed.
+    /// The client's data folder for a crew plugin that one session was given and nobody installed.
     pub given: &'static str,
 }
 
@@ -82,17 +81,18 @@ pub struct Product {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorFacts {
     pub product: &'static Product,
-    /// Of the crew that looks.
+    /// The version of the crew that runs the check.
     pub version: String,
     pub client: ClientCheck,
-    /// The plugins the client tells of, for the folder looked from; `None` when it told nothing.
+    /// The plugins the client reports for the current folder; `None` if it reported none that can
+    /// be read.
     pub plugins: Option<Vec<PluginCheck>>,
     /// The folder the client reads crew's plugin from.
     pub folder: Option<Folder>,
     pub settings: Vec<ClientSettings>,
-    /// What crew's own settings files come to in the folder looked from.
+    /// The state of crew's own settings files for the current folder.
     pub own: Own,
-    /// The cap in the environment.
+    /// The cap set in the environment.
     pub cap: Option<String>,
     pub home: HomeCheck,
     pub git: bool,
@@ -109,7 +109,7 @@ pub struct DoctorFacts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientCheck {
     Absent,
-    /// It is there and does not say its version.
+    /// It exists but does not report its version; the text says why.
     Silent(String),
     Present {
         program: PathBuf,
@@ -117,7 +117,7 @@ pub enum ClientCheck {
     },
 }
 
-/// A version as three numbers.
+/// A version of three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32, pub u32, pub u32);
 
@@ -135,11 +135,11 @@ pub struct PluginCheck {
     /// `user`, `project` or `local`.
     pub scope: String,
     pub enabled: bool,
-    /// Where a `project` or `local` one belongs to.
+    /// The project that a `project` or `local` one belongs to.
     pub project: Option<PathBuf>,
     /// The client's copy.
     pub copy: Option<PathBuf>,
-    /// What the client has against it.
+    /// Errors the client reports for it.
     pub errors: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ pub struct PluginCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     pub path: PathBuf,
-    /// The version its `plugin.json` gives; `None` when that is missing or no crew's.
+    /// The version in its `plugin.json`; `None` if that file is missing or not crew's.
     pub version: Option<String>,
     pub hooks: bool,
     pub program: PathBuf,
@@ -159,7 +159,7 @@ pub struct Folder {
 pub enum Program {
     Absent,
     NotExecutable,
-    /// It runs and names no version.
+    /// It runs but reports no version.
     Silent,
     Version(String),
 }
@@ -168,13 +168,13 @@ pub enum Program {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientSettings {
     pub path: PathBuf,
-    /// Why it cannot be understood.
+    /// Why it cannot be parsed.
     pub broken: Option<String>,
     pub disables_hooks: bool,
     pub managed_hooks_only: bool,
-    /// What it says of crew's plugin.
+    /// Whether it enables crew's plugin; `None` if it does not say.
     pub enables: Option<bool>,
-    /// The cap in its environment for hooks.
+    /// The cap it sets for hooks.
     pub cap: Option<String>,
 }
 
@@ -183,17 +183,17 @@ pub struct ClientSettings {
 pub struct Own {
     /// What cannot be read of them, each with its place.
     pub faults: Vec<String>,
-    /// Variables of crew's that cannot be used.
+    /// crew's variables that have invalid values.
     pub variables: Vec<String>,
-    /// Keys that were passed over, each with its place.
+    /// Keys that were ignored, each with its place.
     pub unknown: Vec<String>,
-    /// What of the project's file nobody has trusted here.
+    /// The parts of the project's file that nobody has trusted on this machine.
     pub untrusted: Vec<String>,
-    /// The agent they name for `crew run`, if it is not the built-in one and its program is there.
+    /// The agent they name for `crew run`, if it is not the built-in one and its program exists.
     pub agent: Option<String>,
-    /// That its program is not there, where it is not the built-in one.
+    /// A message that its program is missing, if it is not the built-in one.
     pub agent_missing: Option<String>,
-    /// That a check's program is not there.
+    /// A message that a check's program is missing.
     pub check_missing: Option<String>,
 }
 
@@ -201,30 +201,30 @@ pub struct Own {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HomeCheck {
     pub root: PathBuf,
-    /// Why nothing can be kept there.
+    /// Why nothing can be stored there.
     pub unusable: Option<String>,
-    /// `None` where it is not made yet.
+    /// `None` if it does not exist yet.
     pub mode: Option<u32>,
-    /// The homes that hooks were told to use, by the file that tells them.
+    /// The file that pins the home for hooks, and that home.
     pub settled: Vec<(PathBuf, PathBuf)>,
 }
 
-/// A loop that a person should know of.
+/// A loop that needs a person's attention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoopFact {
     pub id: LoopId,
     pub checkout: PathBuf,
-    /// The command that goes on with it, in the driver it has.
+    /// The command that resumes it with its current driver.
     pub going_on: String,
     pub trouble: LoopTrouble,
 }
 
-/// What is the matter with a loop.
+/// What is wrong with a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopTrouble {
-    /// It is live, and its client or crew is gone.
+    /// It is live, but its client or its crew process is gone.
     OwnerGone,
-    /// It is running, and no boundary was reached for so many hours.
+    /// It is running and has reached no boundary for this many hours.
     Quiet {
         hours: i64,
     },

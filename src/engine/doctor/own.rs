@@ -1,4 +1,4 @@
-//! The rules of crew's own settings files.
+//! The rules for crew's own settings files. They report and change nothing.
 
 use super::DoctorFacts;
 use super::Finding;

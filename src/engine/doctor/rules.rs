@@ -1,5 +1,5 @@
-//! The rules, one function per thing looked at. A thing that was not told leads to no finding of its own:
-//! why it was not told is one already.
+//! The rules, one function for each thing looked at. A missing fact produces no finding here; the
+//! reason that it is missing already did.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{
     ClientCheck, DoctorFacts, LoopTrouble, NAME, PLUGIN, PluginCheck, Product, Program, shell_word,
 };
 
-/// A cap of this or less leaves no room for a tool-less iteration.
+/// A cap of at most this leaves no room for a tool-less iteration.
 const TOO_SMALL_CAP: i64 = 2;
 
 pub(super) fn add(
@@ -77,7 +77,7 @@ fn is_crew(plugin: &PluginCheck) -> bool {
     plugin.id.split('@').next() == Some(NAME)
 }
 
-/// Whether a loop was started with a plugin the client was given and has not installed.
+/// Whether a loop was started with a plugin that the client was given for a session, not installed.
 fn was_given(facts: &DoctorFacts) -> bool {
     let of = |file: &Path| file.parent().is_some_and(|data| data.ends_with(facts.product.given));
     facts.home.settled.iter().any(|(file, _)| of(file))

@@ -1,4 +1,4 @@
-//! Each fault planted alone in a healthy machine is found alone, with its way out.
+//! Each fault planted alone in a healthy machine is the only one found, with its remedy.
 
 use super::Severity;
 use super::findings::findings;
@@ -145,7 +145,7 @@ const FAULTS: [Fault; 32] = [
 #[test]
 fn a_healthy_machine_has_no_finding() {
     assert_eq!(findings(&healthy()), []);
-    // Nor has one that has never run a loop, with a cap that is large enough.
+    // A home that has never run a loop has no finding either, nor has a large enough cap.
     let mut fresh = healthy();
     fresh.home = HomeCheck { mode: None, settled: Vec::new(), ..fresh.home };
     fresh.cap = Some("30".to_owned());

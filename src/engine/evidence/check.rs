@@ -1,4 +1,4 @@
-//! What a check came to.
+//! The result of a check. A check that did not finish is never taken for a failure.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,12 @@ pub enum Verdict {
     Failed,
     /// Ended by its own timeout: a failed check.
     TimedOut,
-    /// Died by a signal crew did not send, or was not run: never taken for a failure.
+    /// Died by a signal crew did not send, or did not run: never taken for a failure.
     Unknown,
 }
 
 impl Verdict {
-    /// "failed (exit 1)", "timed out after 600 s": what happened, for people and for the agent.
+    /// "failed (exit 1)", "timed out after 600 s": the result, for people and for the agent.
     pub fn what_happened(self, exit: Option<i32>, elapsed_ms: u64) -> String {
         match (self, exit) {
             (Self::Passed, _) => "passed".to_owned(),
@@ -30,15 +30,15 @@ impl Verdict {
 /// One check, run once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The command, as the contract gives it.
+    /// The command as in the contract.
     pub run: String,
     pub verdict: Verdict,
-    /// `None` when it did not exit by itself.
+    /// `None` if it did not exit by itself.
     pub exit: Option<i32>,
     pub elapsed_ms: u64,
-    /// The last lines of what it printed, bounded.
+    /// The last lines of its output, bounded.
     pub tail: String,
-    /// Why it did not pass, where that is nothing an agent can change, with the way out; `None` where it is.
+    /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incurable: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! What crew saw at the last boundary, small enough to be kept in the state and shown to the agent.
+//! What crew saw at the last boundary, bounded so that it can be kept in the state and shown to the
+//! agent.
 
 pub mod check;
 pub mod size;
@@ -9,7 +10,7 @@ use self::check::Verdict;
 use super::record::contract::Role;
 use super::usage::Usage;
 
-/// The most of a check's or an agent's complaint that is kept, in characters.
+/// How much of a check's or an agent's error output is kept, in characters.
 pub const TAIL_CHARS: usize = 2000;
 
 /// The summary of one boundary.
@@ -19,28 +20,28 @@ pub struct Evidence {
     pub iteration: u32,
     pub claim: ClaimResult,
     pub checks: Vec<CheckEvidence>,
-    /// Why the iteration failed; `None` when it did not.
+    /// Why the iteration failed; `None` if it did not.
     pub failure: Option<String>,
-    /// The last of what the agent's process wrote to standard error, where its end was the failure; bounded
-    /// to [`TAIL_CHARS`].
+    /// The end of the agent process's standard error, if the end of the process was the failure;
+    /// bounded to [`TAIL_CHARS`].
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub errors: String,
-    /// Why the iteration was not run, or not to its end; `None` when it was.
+    /// Why the iteration did not run, or not to its end; `None` if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// What ended the agent where that was no failure; `None` when it ended by itself.
+    /// Why crew ended the agent where that was not a failure; `None` if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     pub progress: Progress,
-    /// Checks that pass now and failed when they last ran.
+    /// Checks that pass now and failed in their previous run.
     pub mended: u32,
-    /// What the iteration used; `None` where nothing tells.
+    /// What the iteration used; `None` where nothing reports it.
     #[serde(default)]
     pub usage: Option<Usage>,
-    /// What the user wants the agent to be told with the prompt that follows.
+    /// The user's messages to the agent for the next prompt.
     #[serde(default)]
     pub words: Vec<String>,
-    /// The answer was cut by the token limit.
+    /// The token limit cut the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
@@ -52,24 +53,25 @@ impl Evidence {
     }
 }
 
-/// What became of the agent's claim.
+/// The result of the agent's claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is", content = "because")]
 pub enum ClaimResult {
     #[default]
     None,
     Accepted,
-    /// A success claim, with what stood against it.
+    /// A success claim, and the reasons against it.
     Refused(String),
     Failure(String),
     Blocked(String),
-    /// Something like a claim, with what was wrong about it.
+    /// Something like a claim, and what was wrong with it.
     NearMiss(String),
 }
 
 impl ClaimResult {
-    /// What became of it in the words of one page, for a claim that was believed, refused, FAILURE, BLOCKED and
-    /// near a claim, with what stands behind it as `shown` makes it; `None` where the page has no word for it.
+    /// The result in the words of one page. `words` are for an accepted claim, a refused one,
+    /// FAILURE, BLOCKED and a near miss; the reason is added as `shown` renders it. `None` where
+    /// the page has no word for it.
     pub fn worded(&self, words: [&str; 5], shown: impl Fn(&str) -> String) -> Option<String> {
         let (word, because) = match self {
             Self::None => return None,
@@ -89,7 +91,7 @@ impl ClaimResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckEvidence {
     pub run: String,
-    /// Every role the command has in the contract.
+    /// Every role of the command in the contract.
     pub roles: Vec<Role>,
     pub verdict: Verdict,
     pub exit: Option<i32>,
@@ -99,25 +101,25 @@ pub struct CheckEvidence {
 }
 
 impl CheckEvidence {
-    /// "failed (exit 1)", "timed out after 10m": what happened, for people and for the agent.
+    /// "failed (exit 1)", "timed out after 600 s": the result, for people and for the agent.
     pub fn what_happened(&self) -> String {
         self.verdict.what_happened(self.exit, self.elapsed_ms)
     }
 }
 
-/// Whether an iteration moved anything crew can see.
+/// Whether an iteration changed anything crew can see.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Progress {
     Made,
     None,
-    /// Nothing could be looked at; unknown never stalls.
+    /// Nothing could be looked at; unknown never stalls a loop.
     #[default]
     Unknown,
 }
 
 impl Progress {
-    /// One of a page's words: for something, for nothing, and for nobody knows.
+    /// One of a page's words: for progress, for none, and for unknown.
     pub fn worded(self, [made, none, unknown]: [&'static str; 3]) -> &'static str {
         match self {
             Self::Made => made,

@@ -1,14 +1,14 @@
-//! How big a prompt is, about: no agent tells its tokens beforehand, so a token is taken for four characters.
-//! Too big is worth a warning and nothing more.
+//! The approximate size of a prompt: no agent reports its tokens beforehand, so four characters
+//! count as a token. A prompt that is too big causes a warning and is never refused.
 
 const CHARS_PER_TOKEN: u64 = 4;
 
 /// A prompt's size against its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// About.
+    /// Approximate.
     pub tokens: u64,
-    /// 0 is none.
+    /// 0 means none.
     pub budget: u64,
 }
 
@@ -19,7 +19,7 @@ impl Size {
         Self { tokens: chars.div_ceil(CHARS_PER_TOKEN), budget }
     }
 
-    /// Whether it is worth a warning.
+    /// Whether it exceeds the budget, which is worth a warning.
     pub fn is_over(self) -> bool {
         self.budget > 0 && self.tokens > self.budget
     }

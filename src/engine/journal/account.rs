@@ -1,18 +1,19 @@
-//! What each iteration came to, in one line for whoever comes next: a fresh process knows nothing of the
-//! iterations before its own. Made from the journal's evidence alone, never from an agent's own story.
+//! The result of each iteration, in one line for the next agent: a fresh process knows nothing of
+//! earlier iterations. Made only from the journal's evidence, never from what an agent reports
+//! about itself.
 
 use super::{Event, JournalEntry, Settled};
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::text::one_line;
 
-/// How many iterations a prompt looks back on.
+/// How many earlier iterations a prompt lists.
 pub const ACCOUNTS_SHOWN: usize = 5;
-/// The most of one line, in characters.
+/// The longest line, in characters.
 pub const ACCOUNT_CHARS: usize = 500;
-/// The most of one failing check in such a line.
+/// The longest part of it for one failing check, in characters.
 const PART_CHARS: usize = 200;
 
-/// What is said of a claim.
+/// The words for the result of a claim.
 const CLAIM: [&str; 5] =
     ["claimed done, and believed", "claimed done, refused", "said FAILURE", "said BLOCKED", ""];
 
@@ -26,7 +27,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// What the evidence of one boundary comes to.
+    /// The line for the evidence of one boundary.
     pub fn of(evidence: &Evidence) -> Self {
         let mut parts: Vec<String> =
             evidence.claim.worded(CLAIM, str::to_owned).into_iter().collect();
@@ -52,12 +53,12 @@ impl Account {
     }
 }
 
-/// The last iterations that a journal tells of. Lines come one at a time, and only so much is kept.
+/// The last iterations in a journal. Lines come one at a time, and only a bounded number is kept.
 #[derive(Debug)]
 pub struct Accounts(Settled<Account>);
 
 impl Accounts {
-    /// None yet. More are kept than are shown, because some may be taken back.
+    /// Empty. It keeps more than it shows, because some may be taken back.
     pub fn new() -> Self {
         Self(Settled::newest(2 * ACCOUNTS_SHOWN))
     }
@@ -72,7 +73,7 @@ impl Accounts {
         }
     }
 
-    /// The last [`ACCOUNTS_SHOWN`], the oldest first.
+    /// The last [`ACCOUNTS_SHOWN`], oldest first.
     pub fn told(&self) -> Vec<Account> {
         let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
         self.0.iter().skip(earlier).cloned().collect()
@@ -89,7 +90,7 @@ fn checks(evidence: &Evidence) -> Vec<String> {
     if evidence.mended > 0 {
         parts.push(format!("{} of them failed before", evidence.mended));
     }
-    // A refusal names what stood against it, and a failed gate is named as the failure.
+    // A refusal already names the reasons against it, and a failed gate is named as the failure.
     if !matches!(evidence.claim, ClaimResult::Refused(_)) {
         let failure = evidence.failure.as_deref().unwrap_or_default();
         let told = |run: &str| failure.contains(&format!("`{run}`"));
@@ -144,7 +145,7 @@ mod tests {
         step(Claim::None, Verdict::TimedOut, Verdict::Passed, false, true);
         step(Claim::None, Verdict::Failed, Verdict::Failed, false, false);
         step(Claim::Success, Verdict::Passed, Verdict::Passed, true, false);
-        // The same iteration again, as after a crash between journal and record.
+        // The same iteration again, as after a crash between writing the journal and the record.
         journal.push(journal[5].clone());
         let mut lost = journal[5].clone();
         lost.generation += 1;

@@ -1,6 +1,7 @@
-//! The lines of a loop's journal and the one way to read them back: what was decided, in order, with
-//! enough in each line to rebuild the record. Written before the state, so after a crash the journal may
-//! be one line ahead; the state is what counts, and the line's generation is then written again.
+//! The lines of a loop's journal and the one way to read them back: what was decided, in order,
+//! with enough in each line to rebuild the record. A line is written before the state, so after a
+//! crash the journal may be one line ahead. The state is then what counts, and the line's
+//! generation is written again.
 
 pub mod account;
 pub mod story;
@@ -17,7 +18,7 @@ use super::record::run::Run;
 use super::record::upgrade::upgraded;
 use super::record::{Loop, State};
 
-/// The version of the lines' shape.
+/// The version of the lines' format.
 pub const SCHEMA: u32 = 1;
 
 /// One line.
@@ -30,55 +31,55 @@ pub struct JournalEntry {
     pub event: Event,
 }
 
-/// What a line tells.
+/// What a line reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Event {
     Started {
         record: Box<Loop>,
     },
-    /// A boundary, with its decision in one word and the reason where there is one.
+    /// A boundary, with its decision in one word and the reason, if there is one.
     Boundary {
         decision: String,
         why: Option<String>,
-        /// Awake milliseconds of the iteration; `None` when it did not count.
+        /// Awake milliseconds of the iteration; `None` if it did not count.
         elapsed_ms: Option<u64>,
         state: Box<State>,
     },
-    /// The state changed between boundaries: cancelled, interrupted, woken, resumed; and the limits, where
-    /// the user moved them.
+    /// The state changed between boundaries: cancelled, interrupted, woken, resumed; also the
+    /// limits, if the user changed them.
     Changed {
         what: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
-        /// What a run is made of, where a new owner changed it.
+        /// How iterations run, if a new owner changed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Box<Run>>,
-        /// What checks are held to from here on, where a session took the loop.
+        /// The environment that checks are held to from here on, if a session took the loop.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         environment: Option<Box<Environment>>,
-        /// What protected paths are held to, where crew itself moved them.
+        /// The state that protected paths must keep, if crew itself moved them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         protected: Option<Box<Protected>>,
         state: Box<State>,
     },
-    /// The record whole, after boundaries that only its driver's memory had.
+    /// The whole record, after boundaries that only its driver's memory held.
     Recovered {
         record: Box<Loop>,
     },
-    /// Worth remembering; changes nothing.
+    /// For information; changes nothing.
     Noted {
         what: String,
     },
 }
 
 impl Event {
-    /// A change of state alone, as the record will stand.
+    /// A change of the state alone, as the record will have it.
     pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
         Self::changed_from(next.protected.as_ref(), what, next)
     }
 
-    /// The same, where protected paths may be held to something else than before.
+    /// The same, where the required state of protected paths may have changed.
     pub fn changed_from(before: Option<&Protected>, what: impl Into<String>, next: &Loop) -> Self {
         let protected = next.protected.as_ref().filter(|now| before != Some(*now));
         Self::Changed {
@@ -99,23 +100,24 @@ impl JournalEntry {
     }
 }
 
-/// What the lines of a journal come to, one at a time. Of several lines with one generation the last counts,
-/// because the earlier ones never reached the record. Only the newest are kept.
+/// The valid lines of a journal, taken one at a time. Of several lines with one generation the last
+/// counts, because the earlier ones never reached the record. Only the newest are kept.
 #[derive(Debug, Clone)]
 pub struct Settled<T> {
     kept: VecDeque<(Option<u64>, T)>,
     most: usize,
-    /// How many came before those that are kept.
+    /// How many came before the ones that are kept.
     pub earlier: u64,
 }
 
 impl<T> Settled<T> {
-    /// None yet; at most so many are kept.
+    /// Empty; keeps at most `most`.
     pub fn newest(most: usize) -> Self {
         Self { kept: VecDeque::new(), most, earlier: 0 }
     }
 
-    /// A line that reaches this generation comes next: none of what stands had it. Notes stay.
+    /// Announces a line that reaches this generation: kept items of this or a later one are
+    /// dropped. Notes stay.
     pub fn reach(&mut self, generation: Option<u64>) {
         let Some(generation) = generation else { return };
         let is_before = |(at, _): &(Option<u64>, T)| at.is_some_and(|at| at < generation);
@@ -124,7 +126,7 @@ impl<T> Settled<T> {
         self.kept.extend(notes);
     }
 
-    /// Takes what the line that reaches this generation comes to.
+    /// Takes the item for the line that reaches this generation.
     pub fn push(&mut self, generation: Option<u64>, it: T) {
         self.kept.push_back((generation, it));
         if self.kept.len() > self.most {
@@ -133,13 +135,14 @@ impl<T> Settled<T> {
         }
     }
 
-    /// What is kept, the oldest first.
+    /// What is kept, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         self.kept.iter().map(|(_, it)| it)
     }
 }
 
-/// Rebuilds the record from its journal. Lines of older crews may stand among them. `None` without a start.
+/// Rebuilds the record from its journal, which may hold lines of older crews. `None` without a
+/// start.
 pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
     let mut settled = Settled::newest(usize::MAX);
     for entry in entries.iter().filter(|entry| entry.reached().is_some()) {
@@ -159,7 +162,7 @@ pub fn replay(entries: &[JournalEntry]) -> Option<Loop> {
                 record.state = (**state).clone();
             }
             (Event::Changed { limits, run, environment, protected, state, .. }, Some(record)) => {
-                // A new owner comes with an environment of its own, or with none.
+                // A new owner brings its own environment, or none.
                 if environment.is_some() || record.state.owner != state.owner {
                     record.environment = environment.as_deref().cloned();
                 }
@@ -251,7 +254,7 @@ mod tests {
         let mut record = a_loop();
         record.environment = Some(kept("of the start"));
         let mut lines = vec![entry(0, Event::Started { record: Box::new(record.clone()) })];
-        // Resumed by the same session, told something, resumed in a fresh process.
+        // Resumed by the same session, given a message, resumed in a fresh process.
         for (pid, environment) in [(42, Some(kept("of the resume"))), (42, None), (43, None)] {
             record.state.generation += 1;
             record.state.owner.process.pid = pid;

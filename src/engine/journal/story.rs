@@ -1,6 +1,6 @@
-//! The story of a loop, from its journal: who drove it, what every iteration was, what happened between. Lines
-//! come one at a time and only what a page shows of them is kept, so a journal of any length is read in
-//! little room.
+//! The story of a loop, from its journal: who drove it, what every iteration was, what happened
+//! between. Lines come one at a time, and only what a page shows is kept, so a journal of any
+//! length needs little memory.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -10,18 +10,18 @@ use crate::engine::evidence::Evidence;
 use crate::engine::record::contract::Limits;
 use crate::engine::record::owner::{Driver, Owner};
 
-/// The most chapters that are kept, the newest.
+/// The most chapters kept; the newest are.
 pub const CHAPTERS_MAX: usize = 10_000;
 
-/// What a journal tells.
+/// What a journal reports.
 #[derive(Debug, Clone)]
 pub struct Story {
     pub chapters: Settled<Chapter>,
-    /// Everybody who drove the loop, in order.
+    /// Everyone who drove the loop, in order.
     pub drivers: Settled<Who>,
     /// Lines that could not be read.
     pub torn: u64,
-    /// Whether the journal is longer than what is read of it: then its beginning is missing.
+    /// Whether the journal is longer than the part that was read: its beginning is missing then.
     pub cut: bool,
     pick: Option<u32>,
     picked: Settled<Iteration>,
@@ -49,10 +49,10 @@ pub enum What {
         decision: String,
         why: Option<String>,
     },
-    /// Something from outside a boundary.
+    /// A change between boundaries.
     Changed {
         what: String,
-        /// Who drives the loop since then, where that changed.
+        /// Who drives the loop from then on, if that changed.
         by: Option<Who>,
         limits: Option<Limits>,
     },
@@ -86,12 +86,12 @@ pub struct Iteration {
     /// What was decided at its boundary: `continue`, `wait`, `hold` or `finish`.
     pub decision: String,
     pub why: Option<String>,
-    /// What was seen; what checks and agents printed only of the one that was asked for.
+    /// What was seen. The output of checks and agents is kept only for the picked iteration.
     pub evidence: Evidence,
 }
 
 impl Story {
-    /// An empty story that will keep all of iteration `pick`.
+    /// An empty story that will keep all evidence of iteration `pick`.
     pub fn picking(pick: Option<u32>) -> Self {
         let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
         Self { chapters, drivers, torn: 0, cut: false, pick, picked: Settled::newest(1) }
@@ -107,7 +107,7 @@ impl Story {
         if let Event::Boundary { state, .. } = &event
             && self.drivers.iter().len() == 0
         {
-            // The beginning was not read.
+            // The journal's beginning was not read.
             self.drivers.push(None, Who::of(&state.owner));
         }
         let what = match event {
@@ -144,12 +144,12 @@ impl Story {
         self.chapters.push(reached, Chapter { at, generation, what });
     }
 
-    /// The iteration that was asked for, with all its evidence.
+    /// The picked iteration, with all its evidence.
     pub fn picked(&self) -> Option<&Iteration> {
         self.picked.iter().last()
     }
 
-    /// The iterations that are kept, in order.
+    /// The iterations kept, in order.
     pub fn iterations(&self) -> impl Iterator<Item = &Iteration> {
         self.chapters.iter().filter_map(|chapter| match &chapter.what {
             What::Iteration(iteration) => Some(&**iteration),

@@ -1,5 +1,5 @@
-//! What crew must know of an agent's command line to start it and to read it, copied into the contract at
-//! the start: a loop goes on with the agent it began with, whatever the settings say by then.
+//! What crew must know of an agent's command line to start it and to read it. It is copied into the
+//! contract at the start: a loop keeps the agent it began with, whatever the settings say later.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,22 +10,23 @@ use serde::{Deserialize, Serialize};
 /// An agent's command-line tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
-    /// What `--agent` names it.
+    /// Its name in `--agent`.
     pub name: String,
-    /// The program and its fixed arguments; no shell ever sees them.
+    /// The program and its fixed arguments; they never pass through a shell.
     pub command: Vec<String>,
     pub prompt: PromptVia,
     pub dialect: Dialect,
-    /// The arguments that ask for each kind of permissions. A kind that is missing cannot be asked for.
+    /// The arguments that ask for each kind of permissions. A missing kind cannot be asked for.
     #[serde(default)]
     pub permissions: BTreeMap<Permissions, Vec<String>>,
-    /// The option that bounds an iteration's turns, such as `--max-turns`; `None` where there is none.
+    /// The option that limits an iteration's turns, such as `--max-turns`; `None` if there is none.
     #[serde(default)]
     pub max_turns: Option<String>,
-    /// The option that names its model, such as `--model`; `None` where there is none.
+    /// The option that names its model, such as `--model`; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The option that allows commands by rules such as `Bash(cargo test)`; `None` where there is none.
+    /// The option that allows commands by rules such as `Bash(cargo test)`; `None` if there is
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
 }
@@ -37,7 +38,7 @@ pub enum PromptVia {
     /// On standard input, which is then closed.
     #[default]
     Stdin,
-    /// As the last argument: the system bounds its length.
+    /// As the last argument; the system limits its length.
     Argument,
 }
 
@@ -51,13 +52,13 @@ impl PromptVia {
     }
 }
 
-/// How the agent's output is read, by the name of what reads it.
+/// How the agent's output is read: the name of the reader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Dialect(pub Cow<'static, str>);
 
 impl Dialect {
-    /// Plain text; the end of it is the final message.
+    /// Plain text; its end is the final message.
     pub const TEXT: Self = Self(Cow::Borrowed("text"));
 }
 

@@ -1,5 +1,5 @@
-//! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can read
-//! it and cannot change it; no file of the checkout is read again for a running loop.
+//! What the user asked for, fixed at the start: task, promise, checks and limits. The agent can
+//! read it and cannot change it; no file of the checkout is read again for a running loop.
 
 use std::path::PathBuf;
 
@@ -18,22 +18,22 @@ pub struct Contract {
     pub task: String,
     /// What the agent must say to claim success; `None` after `--no-promise`.
     pub promise: Option<Promise>,
-    /// In the order given; a command may stand under several roles and still runs once a boundary.
+    /// In the order given. A command may have several roles; it still runs once a boundary.
     pub checks: Vec<Check>,
     pub limits: Limits,
     /// Globs of paths that the agent must not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
-    /// The weakest proof that completes the loop; `None` takes any.
+    /// The weakest proof that completes the loop; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
-    /// How iterations are run as fresh processes; `None` for a loop that no process has driven yet.
+    /// How iterations run as fresh processes; `None` for a loop that no process has driven yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
 }
 
 impl Contract {
-    /// The checks that are looked at before the first iteration. What a gate says counts after one.
+    /// The checks that run before the first iteration. A gate's result counts only after one.
     pub fn before_the_first(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.role != Role::Gate)
     }
@@ -49,7 +49,7 @@ impl Contract {
         pace.is_some_and(|pace| pace.timeout_s > 0 || pace.idle_timeout_s > 0)
     }
 
-    /// Whether checks alone end the loop: then a claim ends nothing.
+    /// Whether checks alone end the loop; a claim ends nothing then.
     pub fn has_until(&self) -> bool {
         self.of_role(Role::Until).next().is_some()
     }
@@ -60,13 +60,13 @@ impl Contract {
     }
 }
 
-/// When a check runs, and what its failing means.
+/// When a check runs, and what its failure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Must pass before a claim is believed.
     Verify,
-    /// As `Verify`, and runs after every iteration, where failing makes the iteration a failure.
+    /// As `Verify`, and runs after every iteration; if it fails, the iteration is a failure.
     Gate,
     /// Ends the loop when it passes; no claim is needed.
     Until,
@@ -79,13 +79,13 @@ impl Role {
     }
 }
 
-/// A command crew runs itself. Its exit status alone passes or fails it.
+/// A command crew runs itself. Only its exit status decides whether it passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Given to `sh -c`.
+    /// Run by `sh -c`.
     pub run: String,
     pub role: Role,
-    /// Seconds until the check is ended and has failed.
+    /// Seconds until the check is ended and counts as failed.
     pub timeout_s: u64,
     /// The exit status that passes.
     pub success_exit_code: i32,
@@ -101,26 +101,29 @@ impl Check {
     }
 }
 
-/// Where a loop lives, fixed at the start: the agent's `cd`, `git switch` or worktree does not move it.
+/// The place of a loop, fixed at the start: the agent's `cd`, `git switch` or worktree does not
+/// move it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The working tree's root; without git the folder the client was started in.
+    /// The working tree's root; without git the folder in which the client was started.
     pub checkout: PathBuf,
     /// Where checks run: the folder the loop was started from.
     pub folder: PathBuf,
     /// The branch the loop started on; `None` without git or on a detached HEAD.
     pub branch: Option<String>,
-    /// Below the checkout, the folder of all branches. It is where it is, and in no record.
+    /// Below the checkout, the folder of all branches. It is the same for all loops and not in the
+    /// record.
     #[serde(skip)]
     pub branches: &'static str,
-    /// The folder in there that holds the view, the task and the handoffs.
+    /// The folder in it that holds the view, the task and the handoffs.
     pub branch_dir: String,
-    /// git's own folder, as git named it when fresh processes first had the loop; `None` until then, and without git.
+    /// git's own folder, as git named it when fresh processes first drove the loop; `None` until
+    /// then, and without git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<PathBuf>,
     /// `HEAD` at the start, for "since the start"; `None` without git or without a commit.
     pub head: Option<String>,
-    /// Where the task and the handoffs are, if the branch folder cannot be written; `None` where it can.
+    /// Where the task and the handoffs are if the branch folder is not writable; `None` if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<PathBuf>,
 }
@@ -131,7 +134,7 @@ impl Place {
         self.checkout.join(self.branches).join(&self.branch_dir)
     }
 
-    /// The folder of what the agent is asked to read: the task and the handoffs.
+    /// The folder of the files the agent is asked to read: the task and the handoffs.
     pub fn reading_folder(&self) -> PathBuf {
         self.apart.clone().unwrap_or_else(|| self.branch_folder())
     }
@@ -163,7 +166,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether these allow no more than `other` in any of them; 0 allows everything.
+    /// Whether none of these limits allows more than in `other`; 0 allows everything.
     pub fn are_within(&self, other: &Self) -> bool {
         let narrower = |other: u64, own: u64| other == 0 || (own != 0 && own <= other);
         narrower(u64::from(other.max_iterations), u64::from(self.max_iterations))
@@ -175,7 +178,7 @@ impl Limits {
             && narrower(other.max_tokens, self.max_tokens)
     }
 
-    /// Whether a limit rests on what the loop used.
+    /// Whether a limit depends on what the loop used.
     pub fn bound_usage(&self) -> bool {
         self.max_cost_micros > 0 || self.max_tokens > 0
     }

@@ -1,7 +1,8 @@
-//! The environment of a session's checks: that of the start. An agent that changes the `env` of the project's
-//! settings changes what the client hands to the next hook, and `MAKEFLAGS=-n` alone makes a failing check
-//! pass. So the record holds a salted hash of each variable, to tell what is as it was. It refuses to hold a
-//! value: but for `PATH`, only those that a file of the checkout held already.
+//! The environment of a session's checks: that of the start. An agent that changes the `env` of the
+//! project's settings changes what the client passes to the next hook, and `MAKEFLAGS=-n` alone
+//! makes a failing check pass. So the record holds a salted hash of each variable, to detect
+//! changes. It refuses to hold values, except `PATH` and those that a file of the checkout already
+//! held.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,36 +18,36 @@ pub type Digest = fn(&[u8]) -> String;
 /// Variables by name.
 pub type Variables = BTreeMap<OsString, OsString>;
 
-/// Names of variables that are not a session's own.
+/// Names of variables that do not belong to the session.
 #[derive(Debug, Clone, Default)]
 pub struct Foreign {
-    /// Set by a client for what it starts itself; no child of crew is given one.
+    /// The variables that clients set for what they start. crew gives them to none of its children.
     pub own: Vec<&'static str>,
-    /// Differ between two hooks of one session without anybody's doing. Passed while they are as
-    /// they were, else dropped unsaid.
+    /// The variables that differ between two hooks of one session although nobody changed them.
+    /// They are passed while unchanged, else dropped without a remark.
     pub shifting: Vec<&'static str>,
 }
 
 /// The hexadecimal digits kept of a hash: 128 bits.
 const DIGITS: usize = 32;
-/// The most characters of a variable's name that are told.
+/// The longest part of a variable's name that is shown, in characters.
 const NAME_CHARS: usize = 80;
 
-/// What a session's environment was when the loop began there or was last resumed.
+/// A session's environment when the loop began there or was last resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// So that equal values of two loops do not look equal.
+    /// Makes equal values of two loops look different.
     salt: String,
-    /// What stands for each variable, by its name.
+    /// The hash of each variable, by its name.
     hashes: BTreeMap<String, String>,
-    /// The few values that can be put back.
+    /// The few values that can be restored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     values: BTreeMap<String, String>,
 }
 
 impl Environment {
-    /// Takes down `now`. `held` is what files of the checkout say of a name: a value is kept where one of them
-    /// says exactly that. A name that is not UTF-8 is left out, and so never passed.
+    /// Records `now`. `held` lists the values that files of the checkout give to a name; a value is
+    /// kept if one of them is the same. A name that is not UTF-8 is left out, and so never passed.
     pub fn of(
         now: &Variables,
         foreign: &Foreign,
@@ -68,7 +69,7 @@ impl Environment {
         it
     }
 
-    /// What becomes of each variable of `now` on its way to a check.
+    /// What happens to each variable of `now` before a check gets it.
     pub fn compare(&self, now: &Variables, foreign: &Foreign, digest: Digest) -> Plan {
         let mut plan = Plan::default();
         for (raw, value) in now {
@@ -107,29 +108,29 @@ impl Environment {
     }
 }
 
-/// How a check's environment differs from this process's. Nothing differs in a default one.
+/// How a check's environment differs from this process's. A default plan changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Not passed.
     pub dropped: Vec<OsString>,
-    /// Passed with the value of then.
+    /// Passed with the value from the start.
     pub replaced: Vec<(String, String)>,
-    /// Dropped, and not there when the loop began.
+    /// Dropped, because they were absent when the loop began.
     pub new: Vec<String>,
-    /// Dropped, and of another value when the loop began, which nobody knows any more.
+    /// Dropped, because they had another value when the loop began, which is not recorded.
     pub changed: Vec<String>,
-    /// There when the loop began.
+    /// Present when the loop began, absent now.
     pub missing: Vec<String>,
 }
 
 impl Plan {
-    /// What is passed with another value.
+    /// The variables passed with another value.
     pub fn variables(&self) -> Vec<(&str, String)> {
         self.replaced.iter().map(|(name, value)| (name.as_str(), value.clone())).collect()
     }
 
-    /// Why no check can be run until `resume` is typed: its result would rest on a variable that
-    /// nobody can put back.
+    /// Why no check can run until `resume` is typed: its result would depend on a variable that
+    /// cannot be restored.
     pub fn refusal(&self, resume: &str) -> Option<String> {
         let (noun, verb, them) = match self.changed.len() {
             0 => return None,
@@ -141,7 +142,7 @@ impl Plan {
         Some(format!("was not run: the {noun} {names} {ending}"))
     }
 
-    /// What the journal remarks: a sentence for each kind of difference, by names alone.
+    /// The journal's remarks: a sentence for each kind of difference, with names only.
     pub fn remarks(&self) -> Vec<String> {
         let replaced: Vec<String> = self.replaced.iter().map(|(name, _)| name.clone()).collect();
         let kinds: [(&[String], _, _); 4] = [
@@ -165,7 +166,7 @@ impl Plan {
         some.map(said).collect()
     }
 
-    /// What a resume accepts: every name that differs; `None` when there is none.
+    /// What a resume accepts: every name that differs; `None` if there is none.
     pub fn accepted(&self) -> Option<String> {
         let replaced = self.replaced.iter().map(|(name, _)| name);
         let all = self.new.iter().chain(&self.changed).chain(&self.missing).chain(replaced);
@@ -176,7 +177,8 @@ impl Plan {
     }
 }
 
-/// Names for a person; what a project's settings can make of one must not move a terminal.
+/// Names for a person. A project's settings can choose a name, so it is escaped: it must not
+/// control a terminal.
 fn listed(names: &[String]) -> String {
     let plain = |name: &String| start(name, NAME_CHARS).escape_debug().to_string();
     named(&names.iter().map(plain).collect::<Vec<_>>())

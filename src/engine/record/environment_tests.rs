@@ -20,7 +20,7 @@ fn foreign() -> Foreign {
     }
 }
 
-/// No hash at all: the bytes themselves, so that what is compared can be seen.
+/// Returns the bytes themselves instead of a hash, so that a comparison can be read.
 fn bare(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -60,7 +60,7 @@ fn each_variable_is_passed_dropped_put_back_or_refused() {
         ("EDITOR", "ed", "[] [] [] [] []"),
         ("MAKEFLAGS", "-n", r#"["MAKEFLAGS"] [] ["MAKEFLAGS"] [] []"#),
         ("AWS_PROFILE", "theirs", r#"["AWS_PROFILE"] [] [] ["AWS_PROFILE"] []"#),
-        // A file that says something else of a name holds no value of it.
+        // A file that gives a name another value does not hold its value.
         ("EDITOR", "vi", r#"["EDITOR"] [] [] ["EDITOR"] []"#),
         ("STRICT", "no", r#"[] [("STRICT", "yes")] [] [] []"#),
         ("PATH", "", r#"[] [("PATH", "/bin")] [] [] []"#),
@@ -152,7 +152,7 @@ proptest! {
         now in some_variables(),
         held in prop::collection::vec(("[AB_]{1,2}", "a?"), 0..4),
     ) {
-        // Of names and values as short as these every byte is kept.
+        // Names and values this short are kept whole.
         let whole: Digest = |bytes| bytes.iter().map(|byte| char::from(*byte)).collect();
         let kept = Environment::of(&start, &foreign(), &held, String::new(), whole);
         let plan = kept.compare(&now, &foreign(), whole);
@@ -167,7 +167,7 @@ proptest! {
         for (name, value) in &passed {
             prop_assert_eq!(start.get(name), Some(value));
         }
-        // And what is as it was is passed.
+        // A variable that did not change is passed.
         for (name, value) in now.iter().filter(|(name, value)| start.get(*name) == Some(*value)) {
             let is_told = name.to_str().is_some_and(|name| !foreign().own.contains(&name));
             prop_assert_eq!(passed.contains_key(name), is_told, "{:?}={:?}", name, value);

@@ -1,8 +1,9 @@
-//! What a loop remembers of its steps of git: what it pushed last, and what did not work since it last did.
+//! What a loop remembers of its git steps: its last push, and the failures since a step last
+//! worked. It runs no git.
 
 use serde::{Deserialize, Serialize};
 
-/// What its steps of git came to so far.
+/// The results of its git steps so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GitMemory {
@@ -18,24 +19,25 @@ pub struct GitMemory {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     pub remote: String,
-    /// The branch there.
+    /// The branch on the remote.
     pub branch: String,
     pub commit: String,
-    /// What crew's own rebase has made of that commit since: only then may a push put it in its place.
+    /// What crew's own rebase has since made of that commit. A push may replace the commit only
+    /// with this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rebased: Option<String>,
 }
 
-/// Tries in a row that failed.
+/// Consecutive failed tries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     pub count: u32,
-    /// The last cause, with the way out.
+    /// The last cause, with its remedy.
     pub why: String,
 }
 
 impl Failures {
-    /// One more.
+    /// Counts one more.
     pub fn add(&mut self, why: String) {
         *self = Self { count: self.count.saturating_add(1), why };
     }
@@ -47,7 +49,7 @@ impl GitMemory {
         *self == Self::default()
     }
 
-    /// "not pushed, 2 tries failed, the last: …"; `None` where nothing is left undone.
+    /// "not pushed, 2 tries failed, the last: …"; `None` if nothing is left to do.
     pub fn undone(&self) -> Option<String> {
         let one = |failures: &Failures, what: &str| {
             let tries = if failures.count == 1 { "try" } else { "tries" };

@@ -1,6 +1,6 @@
-//! The loop's record: the fixed contract and place, and the state that each boundary replaces whole.
-//! It is the only thing a decision reads. `check` is called before every write and after every read,
-//! so a record that breaks its own rules is never believed.
+//! The loop's record: the fixed contract and place, and the state that each boundary replaces
+//! whole. A decision reads only this and the boundary's facts. `check` is called before every write
+//! and after every read; a record that breaks its own rules is refused.
 
 pub mod agent;
 pub mod contract;
@@ -33,7 +33,7 @@ use super::text::word;
 use super::usage::Usage;
 use super::usage::times::{self, Earlier, Spread};
 
-/// The format this crew writes. It reads every earlier one, too: [`super::upgrade`].
+/// The format this crew writes. It also reads every earlier one: [`upgrade`].
 pub const VERSION: u32 = 2;
 
 /// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
@@ -42,7 +42,7 @@ pub const VERSION: u32 = 2;
 pub struct LoopId(String);
 
 impl LoopId {
-    /// Spells a random number as an id.
+    /// Turns a random number into an id.
     pub fn from_random(mut bits: u64) -> Self {
         const LETTERS: &[u8] = b"abcdefghjkmnpqrstvwxyz";
         const ALL: &[u8] = b"abcdefghjkmnpqrstvwxyz23456789";
@@ -93,39 +93,44 @@ impl From<LoopId> for String {
     }
 }
 
-/// One task pursued to an end.
+/// One task, worked on until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loop {
     pub version: u32,
     pub id: LoopId,
-    /// The crew that first wrote it in this format: named to an older one.
+    /// The crew version that first wrote it in this format; an older crew that cannot read it names
+    /// this version.
     pub made_by: String,
     pub started_at: DateTime<Utc>,
     pub contract: Contract,
     pub place: Place,
     /// Awake milliseconds of the newest counted iterations, [`times::KEPT`] of them.
     pub elapsed_ms: Vec<u64>,
-    /// What the times of those before come to.
+    /// The totals of the iteration times before those.
     #[serde(default, skip_serializing_if = "is_default")]
     pub earlier: Earlier,
-    /// What steps of git are held to; `None` outside git, and until fresh processes first have the loop.
+    /// The git configuration that git steps require; `None` outside git, and until fresh processes
+    /// first drive the loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusted: Option<GitBaseline>,
-    /// What checks are held to in a session; `None` in fresh processes, and where an older crew began.
+    /// The environment that checks require in a session; `None` in fresh processes, and in loops
+    /// that an older crew began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Environment>,
-    /// What protected paths are held to; `None` where none are, or nobody could tell when the loop began.
+    /// The state that protected paths must keep; `None` if none are protected, or their state was
+    /// unknown when the loop began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected: Option<Protected>,
     pub state: State,
 }
 
-/// Where a live loop stands. A finished one has an ending instead.
+/// The status of a loop. A finished one also has an ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Running,
-    /// The model's service is not answering; the same iteration is tried again.
+    /// Waits until `due`. If the model's service did not answer, the same iteration is tried again;
+    /// after a crash of the agent the next one begins.
     Waiting,
     Paused,
     Finished,
@@ -163,7 +168,7 @@ pub struct State {
     pub skips: u32,
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
-    /// What it waits for; means nothing while it does not wait.
+    /// Why the loop waits; meaningless while it does not wait.
     #[serde(default)]
     pub awaited: Option<String>,
     /// Awake milliseconds over all iterations.
@@ -173,26 +178,26 @@ pub struct State {
     pub last_iteration_at: Option<DateTime<Utc>>,
     /// Hash of the working tree at the last boundary.
     pub tree: Option<String>,
-    /// Where an earlier crew kept what is now [`Loop::protected`]; never written.
+    /// Where an earlier crew kept what is now [`Loop::protected`]; read, never written.
     #[serde(default, skip_serializing, rename = "protected")]
     pub old_marks: Option<Marks>,
-    /// What is known of each check, by command.
+    /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
-    /// Why the last end that was asked for was refused, where no agent can change that.
+    /// Why the last requested end was refused, if no agent can change the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incurable: Option<String>,
     pub evidence: Option<Evidence>,
     /// Since the start, as far as it could be counted.
     #[serde(default)]
     pub usage: Usage,
-    /// What the user wants the agent to be told with the next prompt.
+    /// The user's messages to the agent for the next prompt.
     #[serde(default)]
     pub words: Vec<String>,
-    /// How many of them, the oldest, went with the prompt of the iteration that runs: told, unless that
-    /// iteration comes again.
+    /// How many of them, oldest first, were in the prompt of the running iteration. They count as
+    /// delivered unless that iteration runs again.
     #[serde(default)]
     pub told: usize,
-    /// What steps of git came to so far.
+    /// The results of git steps so far.
     #[serde(default, skip_serializing_if = "GitMemory::is_empty")]
     pub git: GitMemory,
     pub session: SessionMemory,
@@ -236,25 +241,26 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a loop remembers of a check: how it ended last, an unknown end aside.
+/// What a loop remembers of a check: its last result, except unknown ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckMemory {
     pub last: Verdict,
     pub ever_failed: bool,
-    /// The iterations that were done then; `None` in records of an older crew.
+    /// The number of completed iterations at that time; `None` in records of an older crew.
     #[serde(default)]
     pub after: Option<u32>,
     #[serde(default)]
     pub exit: Option<i32>,
     #[serde(default)]
     pub elapsed_ms: u64,
-    /// The end of what it printed before the first iteration, for the first prompt; bounded as in the evidence.
+    /// The end of its output before the first iteration, for the first prompt; bounded as in the
+    /// evidence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub tail: String,
 }
 
 impl CheckMemory {
-    /// What is remembered of a result, in place of `before`.
+    /// The memory of a result, which replaces `before`.
     pub fn of(result: &CheckResult, after: u32, before: Option<&Self>) -> Self {
         let failed = result.verdict != Verdict::Passed;
         Self {
@@ -267,15 +273,15 @@ impl CheckMemory {
         }
     }
 
-    /// "failed (exit 1)": what happened, as far as it was kept.
+    /// "failed (exit 1)": the result, as far as it was kept.
     pub fn what_happened(&self) -> String {
         self.last.what_happened(self.exit, self.elapsed_ms)
     }
 }
 
 impl Loop {
-    /// How a check ended at the last boundary, else when it last ran, which is then named; `None` where it
-    /// never ran to its end.
+    /// The result of a check at the last boundary, or else of its last run, which is then named;
+    /// `None` if it never ran to its end.
     pub fn last_of(&self, run: &str) -> Option<String> {
         let seen = self.state.evidence.iter().flat_map(|evidence| &evidence.checks);
         if let Some(result) = seen.into_iter().find(|result| result.run == run) {
@@ -290,47 +296,48 @@ impl Loop {
         })
     }
 
-    /// The iteration that runs now, 1-based; of a finished loop the last one counted, 0 if none was.
+    /// The running iteration, 1-based; for a finished loop the last one counted, 0 if none was.
     pub fn iteration(&self) -> u32 {
         self.state.completed + u32::from(self.is_live())
     }
 
-    /// Whether the loop can still go on by itself: running, waiting or paused.
+    /// Whether the loop can still continue: running, waiting or paused.
     pub fn is_live(&self) -> bool {
         self.state.status != Status::Finished
     }
 
-    /// Takes the time of one more counted iteration.
+    /// Adds the time of one more counted iteration.
     pub fn took(&mut self, ms: u64) {
         self.elapsed_ms.push(ms);
         let more = self.elapsed_ms.len().saturating_sub(times::KEPT);
         self.elapsed_ms.drain(..more).for_each(|ms| self.earlier.add(ms));
     }
 
-    /// What the times of all its iterations come to.
+    /// The spread of all its iteration times.
     pub fn spread(&self) -> Option<Spread> {
         times::spread(&self.earlier, &self.elapsed_ms)
     }
 
-    /// Whether an iteration is judged by what it changed in the working tree: for the stall rule, and for one
-    /// that runs into its timeout.
+    /// Whether an iteration is judged by its changes in the working tree: for the stall rule, and
+    /// when it runs into its timeout.
     pub fn watches_the_tree(&self) -> bool {
         let may_time_out =
             || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
         self.contract.limits.stall > 0 || may_time_out()
     }
 
-    /// Which driver has the loop.
+    /// The driver that runs the loop.
     pub fn driver(&self) -> Driver {
         self.state.owner.driver
     }
 
-    /// The procedure it runs; `None` for a task of its own.
+    /// The procedure it runs; `None` if it runs a task.
     pub fn procedure(&self) -> Option<&str> {
         self.contract.run.as_ref()?.procedure.as_deref()
     }
 
-    /// The branch it pushes: that of the start, unless a person went on with another; `None` where it was none.
+    /// The branch it pushes: that of the start, unless a person resumed it on another; `None` if
+    /// there was none.
     pub fn branch(&self) -> Option<&str> {
         let named = self.contract.run.as_ref().and_then(|run| run.git.branch.as_deref());
         named.or(self.place.branch.as_deref())
@@ -346,12 +353,12 @@ impl Loop {
         self.outcome().map_or(self.state.status.label(), Outcome::label)
     }
 
-    /// "$1.84 · 123k tokens"; `None` while nothing is known to be used.
+    /// "$1.84 · 123k tokens"; `None` while no use is known.
     pub fn spent(&self) -> Option<String> {
         self.state.usage.spoken(self.contract.limits.max_cost_micros > 0)
     }
 
-    /// Finds what is wrong with this record.
+    /// Checks this record's own rules. The error says which one is broken.
     pub fn check(&self) -> Result<(), String> {
         let state = &self.state;
         let limits = &self.contract.limits;

@@ -1,4 +1,4 @@
-//! A moment on three clocks: the wall's, the awake time's and the sum of both.
+//! A moment on two clocks: wall time and awake time. It reads neither clock.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 pub struct Moment {
     /// For dates, resets and people.
     pub wall: DateTime<Utc>,
-    /// Milliseconds this machine was awake since boot: for durations.
+    /// Milliseconds this machine has been awake since boot; for durations.
     pub awake_ms: u64,
 }
 
 impl Moment {
-    /// How long the machine slept since `earlier`: what the wall clock gained on the time it was awake. A
-    /// clock set forward looks the same.
+    /// How long the machine slept since `earlier`: the wall time that passed minus the awake time.
+    /// A clock that was set forward looks the same.
     pub fn asleep_since(self, earlier: Self) -> TimeDelta {
         let awake = self.awake_ms.saturating_sub(earlier.awake_ms);
         let awake = TimeDelta::milliseconds(i64::try_from(awake).unwrap_or(i64::MAX / 2));

@@ -1,9 +1,9 @@
-//! How a loop ends, in one of eight words, and what a completed one rests on.
+//! How a loop ends, in one of eight words, and the proof of a completed one.
 
 use crate::engine::text::word;
 use serde::{Deserialize, Serialize};
 
-/// Why a loop is over. Every outcome but `Completed` can be resumed.
+/// Why a loop is over. Every outcome except `Completed` can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -29,21 +29,21 @@ impl Outcome {
     }
 }
 
-/// What a `completed` loop rests on.
+/// The proof of a `completed` loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Proof {
-    /// A check that had failed in or before this loop now passes, with all the others.
+    /// A check that had failed in or before this loop now passes, and so do all others.
     Checked,
     /// The checks pass and were never seen to fail.
     Unbroken,
-    /// Nothing was checked: the agent's word.
+    /// Nothing was checked; it rests on the agent's word.
     Claimed,
 }
 
 impl Proof {
-    /// What is wrong with this proof where a loop requires more; `None` where it is enough. No agent can make
-    /// a check fail first.
+    /// Why this proof is too weak for `required`; `None` if it suffices. An agent cannot make a
+    /// check fail first.
     pub fn falls_short(self, required: Option<Self>) -> Option<String> {
         let is_short = required == Some(Self::Checked) && self != Self::Checked;
         is_short.then(|| {
@@ -61,7 +61,7 @@ impl Proof {
         word(&self)
     }
 
-    /// What the word means, for the page a person reads at the end.
+    /// The meaning of the word, for the final report to a person.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Checked => "a check that had failed now passes",
@@ -72,7 +72,7 @@ impl Proof {
 }
 
 impl Ending {
-    /// By an order; `by` is who gave it, the user or the agent.
+    /// Ended by an order from `by`: the user or the agent.
     pub fn cancelled(by: &str, reason: Option<&str>) -> Self {
         let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
         let why = format!("cancelled by the {by}{reason}");
@@ -84,8 +84,9 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     pub outcome: Outcome,
-    /// Only with `Completed`; `None` there in records of crews that completed loops which had nothing to prove.
+    /// Only with `Completed`; `None` with it in records of older crews that completed loops without
+    /// anything to prove.
     pub proof: Option<Proof>,
-    /// One sentence fragment: what ended the loop and, where there is one, the cure.
+    /// One sentence fragment: what ended the loop and, if there is one, the remedy.
     pub why: String,
 }

@@ -1,5 +1,6 @@
-//! Who drives a loop now, and what the session driver must remember from one of the client's events
-//! to the next. No rule of the engine reads this; it is stored here because the record is one file.
+//! Who drives a loop now, and what the session driver must remember from one client event to the
+//! next. The rules of a boundary read only which driver it is; the rest is stored here because the
+//! record is one file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::usage::Counted;
 
-/// Which driver a loop has.
+/// The kind of driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
@@ -17,31 +18,32 @@ pub enum Driver {
     Process,
 }
 
-/// A process, told from a later one with the same id by its start time.
+/// A process, distinguished from a later one with the same id by its start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub pid: i32,
-    /// In the units of the system that started it: compared for equality, never read.
+    /// In the units of the system that started it: only compared for equality.
     pub started: String,
 }
 
-/// A machine since one start of it: elsewhere and later its process ids mean other processes.
+/// A machine between two boots: on another machine or after another boot its process ids mean other
+/// processes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// For people.
     pub name: String,
-    /// Compared, never read; empty where the machine has no id of its own.
+    /// Only compared for equality; empty if the machine has no id.
     pub machine: String,
-    /// Another one after each start.
+    /// Differs after each boot.
     pub boot: String,
 }
 
-/// What can be said of an owner's process.
+/// What is known of an owner's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
     Alive,
     Gone,
-    /// On another machine: perhaps alive.
+    /// On another machine; it may be alive.
     Elsewhere,
 }
 
@@ -51,22 +53,25 @@ pub struct Owner {
     pub driver: Driver,
     /// The client's session; `None` for the process driver.
     pub session_id: Option<String>,
-    /// The client, by its name; `None` for the process driver, and where an older crew recorded a
-    /// session.
+    /// The client's name; `None` for the process driver, and in sessions that an older crew
+    /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     pub process: ProcessIdentity,
-    /// `PATH` when it took the loop. Later ones may be the agent's: the project's settings can set it.
+    /// `PATH` when it took the loop. A later one may come from the agent, because the project's
+    /// settings can set it.
     #[serde(default)]
     pub search_path: Option<String>,
-    /// Where its process runs; `None` where the system, or the older crew that recorded it, did not tell.
+    /// Where its process runs; `None` if the system did not report it or an older crew recorded the
+    /// owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
 }
 
 impl Owner {
-    /// Judges its process from `here`, where `is_there` knows the processes. An owner of unknown place is taken
-    /// for one of this machine and this start of it; from a place that does not know itself nobody is judged.
+    /// Judges its process from `here`; `is_there` looks it up. An owner without a recorded host
+    /// counts as one of this machine and boot. If `here` is unknown, an owner with a recorded host
+    /// is not judged.
     pub fn life(
         &self,
         here: Option<&Host>,
@@ -83,8 +88,8 @@ impl Owner {
         if is_there(&self.process) { Life::Alive } else { Life::Gone }
     }
 
-    /// Whether the ids of its processes can mean anything here: another machine gives them to others, and so does
-    /// this one after it was started anew.
+    /// Whether the ids of its processes are valid here: another machine, and this one after a
+    /// reboot, gives them to other processes.
     pub fn is_of_this_start(&self, here: Option<&Host>) -> bool {
         self.host.as_ref().is_none_or(|host| {
             here.is_some_and(|here| (&host.machine, &host.boot) == (&here.machine, &here.boot))
@@ -97,28 +102,28 @@ impl Owner {
 pub struct SessionMemory {
     /// The user prompt or wake the stops belong to.
     pub prompt_id: Option<String>,
-    /// Continuations given in a row under `prompt_id` without a tool call: what the client's cap counts.
+    /// Continuations in a row under `prompt_id` without a tool call, which the client's cap counts.
     pub without_tools: u32,
     /// Size in bytes of the transcript at the last boundary.
     pub transcript_bytes: u64,
     /// The transcript itself.
     #[serde(default)]
     pub transcript: Option<PathBuf>,
-    /// How far its usage was counted.
+    /// How far its usage has been counted.
     #[serde(default)]
     pub metered: Metered,
-    /// How much of a last message that grows from stop to stop was judged.
+    /// How much of a last message that grows from stop to stop has been judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heard: Option<Heard>,
-    /// The stop the last boundary judged.
+    /// The stop that the last boundary judged.
     pub last_stop: Option<StopMark>,
     /// Background tasks that were running at the last boundary, by the client's ids.
     #[serde(default)]
     pub tasks: Vec<String>,
-    /// Those of them that are no longer waited for: the agent went on working beside them.
+    /// Those that crew no longer waits for, because the agent continued to work beside them.
     #[serde(default)]
     pub unawaited: Vec<String>,
-    /// Holds in a row, each of which waited in vain.
+    /// Holds in a row without a tool call between them.
     #[serde(default)]
     pub holds: u32,
     /// Turns since the last iteration that used tools and ended in a hold.
@@ -129,13 +134,13 @@ pub struct SessionMemory {
     pub queue: Queue,
 }
 
-/// The client's queue of typed texts, as far as the transcript told of it.
+/// The client's queue of typed texts, as far as the transcript shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
-    /// How far the transcript was read; 0 stands for the last boundary.
+    /// How far the transcript has been read; 0 means up to the last boundary.
     pub bytes: u64,
-    /// The commands that wait, in order; a text that is none, or was obeyed, is empty.
+    /// The waiting texts, in order. A text that is not a command, or was obeyed, is empty.
     pub waiting: Vec<String>,
     /// Commands that were obeyed before the client delivered them.
     pub obeyed: Vec<Obeyed>,
@@ -145,17 +150,17 @@ pub struct Queue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Obeyed {
     pub command: String,
-    /// At the boundary of this one.
+    /// The iteration at whose boundary it was obeyed.
     pub iteration: u32,
 }
 
-/// How far the usage of a session was counted. Its agents have transcripts of their own.
+/// How far the usage of a session has been counted. Its subagents have separate transcripts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metered {
-    /// What was written before does not count; `None` where nothing is counted yet.
+    /// Earlier messages do not count; `None` while nothing has been counted.
     pub since: Option<DateTime<Utc>>,
-    /// When they were last looked at.
+    /// When the transcripts were last read.
     pub last: Option<DateTime<Utc>>,
     pub main: Mark,
     /// By file name, those that were written to lately.
@@ -167,18 +172,18 @@ pub struct Metered {
 #[serde(default)]
 pub struct Mark {
     pub bytes: u64,
-    /// The last messages before it: their other lines may follow.
+    /// The last messages before it; further lines of them may follow.
     pub recent: Vec<Counted>,
 }
 
-/// The beginning of a message that is known.
+/// The part of a message that was already judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heard {
     pub bytes: usize,
     pub digest: String,
 }
 
-/// Tells a second report of one stop from the next stop (the client gives a stop no id).
+/// Distinguishes a second report of one stop from the next stop (the client gives a stop no id).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopMark {
     /// Hash of the prompt's id and the final message.

@@ -1,5 +1,6 @@
-//! What is fixed of a loop that runs in fresh processes, beside the task, promise, checks and limits of its
-//! contract: the agent, the recipe of its prompts, and what is done around an iteration.
+//! The fixed parts of a loop that runs in fresh processes, besides the task, promise, checks and
+//! limits of its contract: the agent, the recipe of its prompts, and the steps around an iteration.
+//! A running loop never takes them from the settings again.
 
 use std::path::PathBuf;
 
@@ -11,30 +12,30 @@ use crate::engine::text::word;
 /// The process driver's part of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The procedure it was started by; `None` for a task.
+    /// The procedure it was started with; `None` for a task.
     pub procedure: Option<String>,
     pub agent: Agent,
     pub permissions: Permissions,
-    /// The model the agent is asked for; `None` leaves it to the agent.
+    /// The model requested from the agent; `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What stands behind the agent's own arguments: the words that a person typed after `--`.
+    /// Arguments after the agent's own: the words that a person typed after `--`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
     pub recipe: Recipe,
     pub pace: IterationTimes,
-    /// The most turns of the agent in one iteration; 0 is no limit.
+    /// The most turns of the agent in one iteration; 0 means no limit.
     pub max_turns: u32,
-    /// The tokens of a prompt that are worth a warning; 0 is none.
+    /// The tokens of a prompt above which crew warns; 0 means never.
     pub token_budget: u64,
     pub git: GitSteps,
     pub reactions: Vec<Reaction>,
-    /// Let the machine sleep while the loop works.
+    /// Lets the machine sleep while the loop works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_sleep: bool,
 }
 
-/// What a prompt is made of, beside the task: the phases of one iteration, each in the order given.
+/// The parts of a prompt besides the task: the phases of one iteration, each in the order given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recipe {
@@ -42,7 +43,7 @@ pub struct Recipe {
     pub observe: Vec<Fragment>,
     pub orient: Vec<Fragment>,
     pub decide: Vec<Fragment>,
-    /// Stands in the place of the task where there is no task.
+    /// Takes the place of the task if there is none.
     pub act: Vec<Fragment>,
 }
 
@@ -59,21 +60,22 @@ impl Recipe {
 pub enum Fragment {
     /// A person's words, byte for byte.
     Text(String),
-    /// An absolute path, read anew for every iteration: a template if its name ends in `.hbs`, else literal.
+    /// An absolute path, read again for every iteration: a template if its name ends in `.hbs`,
+    /// else literal.
     File(PathBuf),
     /// One of crew's own templates, by name.
     BuiltIn(String),
 }
 
-/// The times of an iteration, in seconds; 0 is "none" for each.
+/// The times of an iteration, in seconds; 0 means "none" for each.
 #[expect(clippy::struct_field_names, reason = "each name ends with its unit")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationTimes {
     /// The longest an iteration may take.
     pub timeout_s: u64,
-    /// The longest the agent may print nothing while no tool call of its own is open.
+    /// The longest the agent may print nothing while none of its tool calls is open.
     pub idle_timeout_s: u64,
-    /// Between two iterations.
+    /// The pause between two iterations.
     pub delay_s: u64,
 }
 
@@ -81,16 +83,16 @@ pub struct IterationTimes {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GitSteps {
-    /// Commit what an iteration changed.
+    /// Commits what an iteration changed.
     pub commit: bool,
-    /// What the user had not committed before the loop began, too.
+    /// Also commits what the user had not committed before the loop began.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Push after an iteration.
+    /// Pushes after an iteration.
     pub push: bool,
-    /// The branch to rebase onto before an iteration, when it moved.
+    /// The branch to rebase onto before an iteration, if it moved.
     pub rebase: Option<String>,
-    /// The branch to push, where a person resumed with another than that of the start.
+    /// The branch to push if a person resumed on another one than that of the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
@@ -99,23 +101,23 @@ pub struct GitSteps {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reaction {
     pub on: LoopMoment,
-    /// Given to `sh -c`.
+    /// Run by `sh -c`.
     pub run: String,
-    /// Seconds until it is ended and has failed.
+    /// Seconds until it is ended and counts as failed.
     pub timeout_s: u64,
 }
 
-/// The moments that can be reacted to.
+/// The moments that a reaction can be set for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopMoment {
-    /// Before an iteration; failing skips it.
+    /// Before an iteration; a failure skips it.
     IterationStart,
-    /// After an iteration; failing makes it a failure.
+    /// After an iteration; a failure makes the iteration a failure.
     IterationEnd,
-    /// When the loop begins to wait for the model's service.
+    /// When the loop begins to wait for the model's service or after a crash.
     Wait,
-    /// When half of the stall limit passed without progress.
+    /// When half of the stall limit has passed without progress.
     Stall,
     /// When the loop is over.
     Finish,

@@ -1,20 +1,21 @@
-//! Brings what an older crew recorded up to date: the one place that knows of older formats, so that no rule has
-//! to. A record of a newer crew never comes here: it is neither understood nor written.
+//! Upgrades what an older crew recorded. It is the one place that knows older formats, so no rule
+//! has to. A record of a newer crew never comes here: it is neither understood
+//! nor written.
 //!
 //! | format | what changed |
 //! |---|---|
 //! | 1 | the first |
 //! | 2 | an owner names its machine; one without is judged by its process alone, as before |
-//! |   | what protected paths are held to moved from the state to the loop, where the journal does not repeat it |
+//! |   | the required state of protected paths moved to the loop: the journal repeats the state |
 
 use super::{Loop, VERSION};
 use crate::engine::boundary::protect::Protected;
 
-/// The crew that this is a part of.
+/// The version of this crew.
 const THIS: &str = env!("CARGO_PKG_VERSION");
 
-/// The record as this crew would have written it. A journal holds states without their format, so this looks at
-/// what is there, and of what is up to date it changes nothing.
+/// The record in this crew's format. A journal holds states without their format, so this looks at
+/// what is present; it changes nothing in an up-to-date record.
 pub fn upgraded(mut record: Loop) -> Loop {
     if record.version < VERSION {
         record.version = VERSION;

@@ -121,7 +121,7 @@ fn protected() -> Value {
     })
 }
 
-/// A record with nothing left out, as this crew writes it.
+/// A record with every field, as this crew writes it.
 fn every_field() -> Value {
     json!({
         "version": VERSION, "id": "k3v9abcd", "made_by": THIS,
@@ -136,7 +136,7 @@ fn every_field() -> Value {
     })
 }
 
-/// A name that is changed here is another one for every record there is: keep the old one on disk, by
+/// A name changed here breaks every existing record: keep the old name on disk with
 /// `serde(rename)`, or read both.
 #[test]
 fn the_names_in_a_record_are_these() {

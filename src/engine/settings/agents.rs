@@ -1,4 +1,5 @@
-//! What a settings file may say of an agent: its own command line, or what it changes of one that crew knows.
+//! What a settings file may say about an agent: its own command line, or its changes to a known
+//! agent. It resolves no names and starts nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +9,12 @@ use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
 /// One `[agents.NAME]`; what it leaves out comes from the agent it is like.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentEntry {
-    /// The agent it starts from, one that crew knows or another entry; without it, the known one of its own
-    /// name, if there is one.
+    /// The agent it starts from: one that crew knows, or another entry. Without it, the known agent
+    /// of the same name, if there is one.
     pub like: Option<String>,
     /// The program and its fixed arguments.
     pub command: Option<Vec<String>>,
-    /// Stand behind the command's own.
+    /// Placed after the command's own.
     pub arguments: Vec<String>,
     pub prompt: Option<PromptVia>,
     pub output: Option<Dialect>,
@@ -23,7 +24,8 @@ pub struct AgentEntry {
     pub model: Option<String>,
 }
 
-/// All of it on one line, as a file would write it: what is trusted. The command stands last.
+/// All of it on one line, as a file would write it; this text is what a person trusts. The command
+/// comes last.
 impl fmt::Display for AgentEntry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |key: &str, value: &dyn fmt::Debug| format!("{key} = {value:?}");

@@ -1,13 +1,14 @@
-//! Every setting that a settings file or a variable may hold, one row each: where it is written, what kind of
-//! value it takes, what it is where nobody says so, and which of two values goes further. Readers, tiers, trust,
-//! `crew config` and the file of `crew init` go by these rows. What has no row here is no setting.
+//! Every setting that a settings file or a variable may hold, one row each: where it is written,
+//! what kind of value it takes, its default, and which of two values is wider. Readers, tiers,
+//! trust, `crew config` and the file of `crew init` use these rows. A name without a row here is
+//! not a setting.
 
 use super::Value;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::contract::Role;
 
-/// A setting, in the order they are shown.
+/// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     MaxIterations,
@@ -16,20 +17,20 @@ pub enum Key {
     MaxDuration,
     MaxCost,
     MaxTokens,
-    /// Of one iteration.
+    /// For one iteration.
     Timeout,
-    /// Of an agent's silence.
+    /// For the agent's silence.
     IdleTimeout,
-    /// Between two iterations: the one bound from below.
+    /// Between two iterations; the only limit where less is wider.
     Delay,
-    /// Of one iteration.
+    /// For one iteration.
     MaxTurns,
-    /// Of a prompt, past which it is warned of.
+    /// For a prompt; crew warns above it.
     TokenBudget,
     MaxWait,
-    /// Of the iterations' logs of all loops.
+    /// For the iteration logs of all loops.
     KeepLogs,
-    /// The oldest log.
+    /// For the age of the oldest log.
     KeepDays,
     Promise,
     /// The weakest proof that completes a loop.
@@ -37,14 +38,14 @@ pub enum Key {
     /// The name of the agent that fresh processes run.
     Agent,
     Model,
-    /// Of the agent, behind its own.
+    /// For the agent, after its own.
     Arguments,
     Permissions,
     Commit,
     Push,
     /// The branch to rebase onto.
     Rebase,
-    /// Whether the machine is kept from sleeping while a run works.
+    /// Whether the machine is kept awake while a run works.
     Awake,
     Verify,
     Gate,
@@ -53,7 +54,7 @@ pub enum Key {
     Protect,
 }
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Iterations,
@@ -65,75 +66,75 @@ pub enum Kind {
     Tokens,
     Bytes,
     Switch,
-    /// Of the agent, or off.
+    /// The agent's promise, or off.
     Promise,
     Proof,
     /// Any text that is not blank.
     Name,
     Model,
     Permissions,
-    /// Or off.
+    /// A branch, or off.
     Branch,
     Words,
-    /// A list of them, kept with the other checks of its layer.
+    /// A list of commands, kept with the other checks of its layer.
     Commands(Role),
-    /// A list of them, which adds up over the tiers.
+    /// A list of globs, which adds up over the tiers.
     Globs,
 }
 
-/// What a setting is part of.
+/// The group that a setting belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The limits of every loop.
     Bound,
-    /// What every loop is held to beside them.
+    /// Other terms of every loop.
     Term,
     /// The limits of an iteration in a fresh process.
     Process,
-    /// What is done around such an iteration.
+    /// The steps around such an iteration.
     Step,
     Agent,
     Wait,
     Keep,
 }
 
-/// Which values go further than what a person allowed.
+/// Which values are wider than what a person allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wider {
-    /// Greater ones; of a number 0, "none", is the greatest.
+    /// Greater values; for a number 0, "none", is the greatest.
     More,
     Less,
-    /// To be on, or on with another word.
+    /// On, or on with another word.
     On,
-    /// To be on, by a variable: a project's file may say so untrusted.
+    /// On, if a variable says so; a project's file may say so without trust.
     OnByVariable,
-    /// All others.
+    /// Any other value.
     Other,
-    /// All others, and off where the user says nothing.
+    /// Any other value, and off if the user says nothing.
     OtherOrOff,
-    /// All: it is a command, or part of one.
+    /// Every value, because it is a command or part of one.
     All,
     Nothing,
 }
 
-/// All there is to say of one setting.
+/// Everything about one setting.
 #[derive(Debug)]
 pub struct KeyRow {
     key: Key,
     pub part: Part,
-    /// The name in the table of its own.
+    /// The name in its own table.
     pub name: &'static str,
-    /// The environment's variable for it.
+    /// The environment variable for it.
     pub variable: Option<&'static str>,
     pub kind: Kind,
     wider: Wider,
-    /// The name in `[loop]` of what has another table of its own.
+    /// The name in `[loop]`, if its own table is another one.
     in_loop: Option<&'static str>,
-    /// Of a number or a switch.
+    /// The default of a number or a switch.
     built_in: u64,
-    /// A value that makes sense, as a file holds it.
+    /// A sensible value, as a file writes it.
     pub example: &'static str,
-    /// What the file of `crew init` says of it; empty where it says nothing.
+    /// Its description in the file of `crew init`; empty if it has none.
     pub help: &'static str,
 }
 
@@ -156,7 +157,7 @@ impl KeyRow {
     }
 }
 
-/// In the order in which one is guessed from a misspelled name.
+/// A misspelled name is compared with the rows in this order.
 const ROWS: [KeyRow; 28] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
@@ -247,7 +248,7 @@ const ROWS: [KeyRow; 28] = {
 };
 
 impl Key {
-    /// All of them, as a misspelled name is compared with them.
+    /// All keys, in the order in which a misspelled name is compared with them.
     pub fn all() -> impl Iterator<Item = Self> {
         ROWS.iter().map(|row| row.key)
     }
@@ -257,7 +258,7 @@ impl Key {
         ROWS.iter().find(|row| row.key == self).expect("a row for each key")
     }
 
-    /// The table that is its own.
+    /// Its own table.
     pub fn table(self) -> &'static str {
         match self.row().part {
             Part::Agent => "agent",
@@ -267,18 +268,18 @@ impl Key {
         }
     }
 
-    /// Its name in a table of a settings file; `None` where it cannot stand there.
+    /// Its name in a table of a settings file; `None` if it may not be in that table.
     pub fn name_in(self, table: &str) -> Option<&'static str> {
         let of_the_loop = self.row().in_loop.filter(|_| table == "loop");
         of_the_loop.or_else(|| (self.table() == table).then(|| self.row().name))
     }
 
-    /// Whether it is nothing to a session's loop.
+    /// Whether it has no effect on a session's loop.
     pub fn is_for_processes(self) -> bool {
         matches!(self.row().part, Part::Process | Part::Step | Part::Agent | Part::Keep)
     }
 
-    /// Its value where no setting names one.
+    /// Its value if no setting names one.
     pub fn built_in(self) -> Option<Value> {
         let number = self.row().built_in;
         match self.row().kind {
@@ -291,7 +292,7 @@ impl Key {
         }
     }
 
-    /// Whether `value` goes further than what the user allowed; `None` where the user says nothing.
+    /// Whether `value` is wider than what the user allowed; `None` if the user says nothing.
     pub fn is_wider(self, value: &Value, allowed: Option<&Value>) -> bool {
         if self.row().wider == Wider::OtherOrOff && allowed.is_none() {
             return *value == Value::Off;
@@ -314,7 +315,7 @@ impl Key {
         }
     }
 
-    /// Whether a variable that is perhaps not the user's work may put `value` in the place of `below`.
+    /// Whether a variable that the user may not have set may replace `below` by `value`.
     pub fn is_narrower(self, value: &Value, below: Option<&Value>) -> bool {
         match self.row().wider {
             Wider::More | Wider::Less => {

@@ -1,4 +1,4 @@
-//! What widens each setting, and that each has one row. A key without its rules here does not compile.
+//! What widens each setting, and that each has one row. A key without rules here does not compile.
 
 use super::keys::Key;
 use super::merge::{Layers, VariableTrust, merge};
@@ -16,8 +16,8 @@ fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// What the user said, a value, whether a project's file needs trust for it, and whether a variable that is
-/// perhaps the project's is obeyed.
+/// What the user said, a value, whether a project's file needs trust for it, and whether a variable
+/// that a project may have set is obeyed.
 type Rules = Vec<(Option<Value>, Value, bool, bool)>;
 
 fn of_limit(built_in: u64) -> Rules {
@@ -112,12 +112,12 @@ fn rules(key: Key) -> Rules {
             let another = (Some(text("main")), text("other"), true, false);
             [of_step(&text("main"), &Value::Off), vec![another]].concat()
         }
-        // It costs the machine's sleep and no more, so a project's file may ask for it.
+        // It costs nothing but the machine's sleep, so a project's file may ask for it.
         Key::Awake => {
             let rules = of_step(&switch(true), &switch(false));
             rules.into_iter().map(|(own, it, _, obeyed)| (own, it, false, obeyed)).collect()
         }
-        // Lists stand beside the values of a layer; a check needs trust whatever the user has.
+        // Lists are not among the values of a layer; a check needs trust whatever the user has set.
         Key::Verify | Key::Gate | Key::Until | Key::Protect => Vec::new(),
     }
 }

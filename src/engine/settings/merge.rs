@@ -1,9 +1,9 @@
-//! Lays the tiers over each other: built-in, the user's file, the project's file, the environment,
-//! what was typed. A value of a higher tier replaces the lower one's; checks do so role by role and
-//! reactions moment by moment, so that a typed `--verify` leaves the project's gates in place, and
-//! an empty list says nothing, so that no file can take the user's own checks away without naming
-//! others. Protected paths add up: they only narrow. Where a client runs the hook that starts a
-//! loop, the project's own settings can plant variables: there the environment may only narrow.
+//! Merges the tiers: built-in, the user's file, the project's file, the environment, what was
+//! typed. A value of a higher tier replaces the lower one's. Checks do so role by role and
+//! reactions moment by moment, so a typed `--verify` keeps the project's gates. An empty list says
+//! nothing, so no file can remove the user's own checks without naming others. Protected paths add
+//! up, because they only narrow. Where a client runs the hook that starts a loop, the project's own
+//! settings can plant variables: there the environment may only narrow.
 
 use std::collections::BTreeMap;
 
@@ -14,48 +14,49 @@ use crate::engine::record::run::{IterationTimes, LoopMoment, Recipe};
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// The client that a project can set variables for.
+    /// The name of the client that a project can set variables for.
     pub client: &'static str,
-    /// The procedures that crew brings and the agent where nobody names one; every other value that is built in
-    /// stands in its row.
+    /// The procedures that crew brings and the default agent; every other built-in value is in its
+    /// row.
     pub built_in: Layer,
     pub user: Layer,
-    /// What in it needs trust has been trusted; that is the caller's to see to.
+    /// The caller must have made sure that what needs trust in it is trusted.
     pub project: Layer,
     pub environment: Layer,
     pub typed: Layer,
 }
 
-/// Whose work the variables are.
+/// Who may have set the variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableTrust {
-    /// Perhaps a project's, or an agent's: what would widen anything is not obeyed.
+    /// Perhaps a project or an agent: values that would widen a setting are not obeyed.
     OnlyNarrows,
-    /// The user's own, in a terminal or a pipeline: all of it is obeyed.
+    /// The user, in a terminal or a pipeline: all values are obeyed.
     IsTheUsers,
 }
 
 /// What is in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// All tiers in one, with a value for every key that has one built in. Checks stand by role: verify, gate,
-    /// until; reactions in the order of a loop's life. The model and the arguments are there only if they
-    /// are meant for the agent in force.
+    /// All tiers in one, with a value for every key that has a default. Checks are ordered by role:
+    /// verify, gate, until; reactions in the order of a loop's life. The model and the arguments
+    /// are present only if they are meant for the agent in force.
     pub layer: Layer,
-    /// That of the procedure that was asked for; empty without one.
+    /// The recipe of the requested procedure; empty without one.
     pub recipe: Recipe,
-    /// Variables that were not obeyed: one sentence each.
+    /// The variables that were not obeyed, in one sentence each.
     pub notes: Vec<String>,
 }
 
 /// Every role, in the order contracts list checks.
 pub const ROLES: [Role; 3] = [Role::Verify, Role::Gate, Role::Until];
 
-/// Lays the tiers over each other. A procedure's own value goes before the loop's of its tier.
+/// Merges the tiers. A procedure's value takes precedence over the loop's in the same tier.
 pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
     let mut laid = Layer { values: built_in.collect(), ..Layer::default() };
-    // What one agent understands is an error to another: the one in force in the tier that gives them.
+    // A model or arguments for one agent are an error for another: they are meant for the agent in
+    // force in the tier that gives them.
     let mut meant_for = BTreeMap::new();
     let mut lay = |laid: &mut Layer, tier: &Layer| {
         *laid = tier.over(laid);
@@ -88,13 +89,13 @@ pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str
     Settings { layer: laid, recipe, notes }
 }
 
-/// What is in force where nobody says anything.
+/// The settings in force if nobody sets any.
 pub fn built_in() -> Settings {
     merge(&Layers::default(), VariableTrust::IsTheUsers, None)
 }
 
 impl Layer {
-    /// Lays this tier over all that is lower.
+    /// Lays this tier over all lower ones.
     pub(super) fn over(&self, lower: &Self) -> Self {
         let kept = lower
             .protect
@@ -129,7 +130,7 @@ fn with<K: Ord + Clone, V: Clone>(
     both.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// For each kind the upper's, if it has any, else the lower's.
+/// For each kind the upper list's items if it has any, else the lower list's.
 fn by<K: PartialEq, V: Clone>(
     kinds: &[K],
     upper: &[Sourced<V>],
@@ -146,7 +147,7 @@ fn by<K: PartialEq, V: Clone>(
     chosen.collect()
 }
 
-/// The part of planted variables that narrows what the files say.
+/// The planted variables that narrow what the files say.
 fn narrowing(planted: &Layer, laid: &Layer) -> Layer {
     let values = planted.values.iter();
     let narrower = values.filter(|(key, own)| key.is_narrower(&own.value, laid.value(**key)));
@@ -154,8 +155,7 @@ fn narrowing(planted: &Layer, laid: &Layer) -> Layer {
     Layer { values, ..Layer::default() }
 }
 
-/// What is said of the variables that would widen a limit; those that are nothing to a session are not worth
-/// a word there.
+/// The notes on variables that would widen a limit. Settings without effect on a session get none.
 fn not_obeyed(layers: &Layers, laid: &Layer) -> Vec<String> {
     let (typed, client) = (&layers.typed, layers.client);
     let in_sessions = layers.environment.values.iter().filter(|(key, own)| {
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_higher_tier_wins_and_the_environment_only_narrows() {
-        // User, project, environment, typed; what is in force, and whether a note is due.
+        // User, project, environment, typed; the value in force, and whether a note is expected.
         let table: [([Option<u64>; 4], u64, bool); 12] = [
             ([None, None, None, None], 10, false),
             ([Some(20), None, None, None], 20, false),

@@ -1,7 +1,7 @@
-//! The settings a loop starts with: which there are (`keys`), what each tier says (`Layer`), what is in force when
-//! all are laid over each other (`merge`), and what of a project's own file a person must have trusted (`trust`).
-//! Every value knows where it came from. Nothing here reads a file or a variable, and nothing here is
-//! asked again once a loop runs: the contract holds a copy.
+//! The settings a loop starts with: which exist (`keys`), what each tier says (`Layer`), what is in
+//! force when all are merged (`merge`), and what a person must have trusted in a project's own file
+//! (`trust`). Every value records its origin. Nothing here reads a file or a variable, and nothing
+//! here is read again once a loop runs: the contract holds a copy.
 
 mod agents;
 mod keys;
@@ -72,7 +72,7 @@ impl<T> Sourced<T> {
 /// A check as a settings file may name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedCheck {
-    /// For people; `None` where the file gives none.
+    /// For people; `None` if the file gives none.
     pub name: Option<String>,
     pub check: Check,
 }
@@ -83,10 +83,10 @@ impl From<Check> for NamedCheck {
     }
 }
 
-/// What one tier says; what it leaves out it says nothing about, and an empty list is left out.
+/// What one tier says. Anything it leaves out is unset, and so is an empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
-    /// Each of the kind that its key wants.
+    /// Each of the kind that its key takes.
     pub values: BTreeMap<Key, Sourced<Value>>,
     /// In the order given.
     pub checks: Vec<Sourced<NamedCheck>>,
@@ -101,23 +101,23 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Whether it says nothing at all.
+    /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what was typed; `None` was not.
+    /// Adds typed values; `None` was not typed.
     pub fn type_in(&mut self, values: impl IntoIterator<Item = (Key, Option<Value>)>) {
         let typed = values.into_iter().filter_map(|(key, value)| Some((key, value?)));
         self.values.extend(typed.map(|(key, value)| (key, Sourced::typed(value))));
     }
 
-    /// What it says of a setting.
+    /// Its value for a setting.
     pub fn value(&self, key: Key) -> Option<&Value> {
         self.values.get(&key).map(|sourced| &sourced.value)
     }
 
-    /// The number it gives a setting.
+    /// Its number for a setting.
     pub fn number(&self, key: Key) -> Option<u64> {
         match self.value(key)? {
             Value::Number(number) => Some(*number),
@@ -125,7 +125,7 @@ impl Layer {
         }
     }
 
-    /// The text it gives a setting; `None` where it is off, too.
+    /// Its text for a setting; also `None` if the setting is off.
     pub fn word(&self, key: Key) -> Option<&str> {
         self.value(key)?.word()
     }

@@ -1,22 +1,23 @@
-//! A procedure as one tier writes it: a recipe for the prompts of fresh processes, and terms of its own.
+//! A procedure as one tier writes it: a recipe for the prompts of fresh processes, and its own
+//! terms. A lower tier's version is never dropped whole: its other parts remain.
 
 use super::{Layer, Sourced};
 use crate::engine::record::run::{Fragment, Recipe};
 
-/// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and then from
-/// the loops of its own tier.
+/// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and
+/// then from the loops of its own tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcedureSettings {
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub description: Option<String>,
-    /// A phase that is empty is left out.
+    /// An empty phase counts as left out.
     pub recipe: Recipe,
-    /// Only what `[loop]` may hold.
+    /// Only keys that `[loop]` may hold.
     pub terms: Layer,
 }
 
 impl ProcedureSettings {
-    /// Lays one over that of a lower tier.
+    /// Lays a procedure over that of a lower tier.
     pub(super) fn over(upper: &Sourced<Self>, lower: &Sourced<Self>) -> Sourced<Self> {
         let (own, theirs) = (&upper.value, &lower.value);
         let phase = |phase: fn(&Recipe) -> &Vec<Fragment>| {

@@ -1,4 +1,4 @@
-//! What of the settings a loop takes into its contract.
+//! The settings that a loop copies into its contract. It decides no value itself.
 
 use super::merge::Settings;
 use super::{Key, Value};
@@ -8,7 +8,7 @@ use crate::engine::record::contract::{Check, Limits};
 use crate::engine::record::outcome::Proof;
 use crate::engine::record::run::{GitSteps, IterationTimes, Reaction};
 
-/// How much of the iterations' logs is kept, over all loops; 0 is "all of it".
+/// How much of the iteration logs of all loops is kept; 0 means "all of it".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRetention {
     pub bytes: u64,
@@ -16,12 +16,12 @@ pub struct LogRetention {
 }
 
 impl Settings {
-    /// A limit; 0 is none.
+    /// A limit; 0 means none.
     pub fn number(&self, key: Key) -> u64 {
         self.layer.number(key).unwrap_or_default()
     }
 
-    /// A limit that counts things by the dozen.
+    /// A limit that is a small count.
     pub fn count(&self, key: Key) -> u32 {
         u32::try_from(self.number(key)).unwrap_or(u32::MAX)
     }
@@ -44,7 +44,7 @@ impl Settings {
         }
     }
 
-    /// The promise of a task that names none; `None` asks for no claim at all.
+    /// The promise of a task that names none; `None` if no claim is asked for.
     pub fn promise(&self) -> Option<Promise> {
         match self.layer.value(Key::Promise)? {
             Value::Promise(promise) => Some(promise.clone()),

@@ -1,7 +1,7 @@
-//! What a project's own file may not decide alone. A checkout is written by others, and by agents: a
-//! command from it runs, a limit that it raises holds, what it says of the promise counts against the user's own,
-//! and a step it takes with git is taken, only after a person on this machine has trusted that exact text. What only
-//! narrows needs nobody.
+//! What a project's own file may not decide alone. A checkout is written by others, and by agents.
+//! A command in it runs, a limit it raises holds, its promise counts against the user's own, and
+//! its git steps are taken only after a person on this machine has trusted that exact text. What
+//! only narrows needs no trust.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,8 +13,8 @@ use crate::engine::text::Shown;
 /// One thing to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRequest {
-    /// All that matters of it, byte for byte: what is hashed. The command stands last, so no command
-    /// can be written that reads like another one with other terms.
+    /// All that matters of it, byte for byte; this is hashed. The command comes last, so that no
+    /// command can be written that reads like another one with other terms.
     pub text: String,
     pub origin: ValueOrigin,
 }
@@ -25,18 +25,17 @@ impl fmt::Display for TrustRequest {
     }
 }
 
-/// All in a project's layer that needs trust, each text once: every command of a check, a reaction or an
-/// agent, what goes further than the user's own settings or, where those say nothing, than crew's, and a promise
-/// that the user did not set so.
-/// Prompts need none: they are words, and the agent reads the checkout anyway.
-/// `agent` is the one where nobody names any.
+/// Everything in a project's layer that needs trust, each text once: every command of a check, a
+/// reaction or an agent; every value wider than the user's own setting or, without one, than crew's
+/// default; and a promise that differs from the user's. Prompts need none: they are words, and the
+/// agent reads the checkout anyway. `agent` is the default agent.
 pub fn needs(project: &Layer, user: &Layer, agent: &str) -> Vec<TrustRequest> {
     let mut user = user.clone();
     let agent = Sourced::built_in(Value::Text(agent.to_owned()));
     user.values.entry(Key::Agent).or_insert(agent);
     let user = &user;
     let mut needs = of_terms("loop", project, &[user]);
-    // The project's own word goes before that of every procedure of the user's.
+    // The project's own promise takes precedence over that of the user's procedures.
     let procedures = user.procedures.values().map(|own| &own.value.terms);
     let promises: Vec<_> =
         procedures.chain([user]).filter_map(|own| own.value(Key::Promise)).collect();
@@ -64,7 +63,8 @@ pub fn needs(project: &Layer, user: &Layer, agent: &str) -> Vec<TrustRequest> {
     needs
 }
 
-/// What of the terms under `[table]` needs trust, but for the promise; `own` are the user's, the nearest first.
+/// What needs trust among the terms under `[table]`, except the promise; `own` are the user's, the
+/// nearest first.
 fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<TrustRequest> {
     let others = terms.values.keys().filter(|key| ![Key::Promise, Key::Arguments].contains(key));
     let values = others.filter_map(|key| {
@@ -77,7 +77,8 @@ fn of_terms(table: &str, terms: &Layer, own: &[&Layer]) -> Vec<TrustRequest> {
     values.chain(checks).collect()
 }
 
-/// A value needs trust where it goes further than one of the user's `own`, or without one than the built-in.
+/// A value needs trust if it is wider than one of the user's `own` or, without any, than the
+/// default.
 fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<TrustRequest> {
     let sourced = terms.values.get(&key)?;
     let widens = |allowed| key.is_wider(&sourced.value, allowed);
@@ -108,7 +109,7 @@ mod tests {
     use crate::engine::record::contract::{Check, Role};
     use crate::engine::settings::ProcedureSettings;
 
-    /// What needs trust where nobody names an agent.
+    /// What needs trust if nobody names an agent.
     fn needs(project: &Layer, user: &Layer) -> Vec<TrustRequest> {
         super::needs(project, user, "claude")
     }
@@ -162,7 +163,7 @@ mod tests {
         let off = ["[loop] completion_promise = false"];
         let done = ["[loop] completion_promise = \"DONE\""];
         let none: [&str; 0] = [];
-        // The project's, the user's, the user's in a procedure, and what needs trust.
+        // The project's promise, the user's, the user's in a procedure, and what needs trust.
         let table = [
             ("false", None, None, &off[..]),
             ("false", Some("DONE"), None, &off),

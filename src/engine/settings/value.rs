@@ -1,11 +1,12 @@
-//! The value of a setting, and how a settings file writes it.
+//! The value of a setting, and how a settings file writes it. It does not check a value against its
+//! key.
 
 use super::Kind;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::outcome::Proof;
 
-/// One value, of the kind that its key wants.
+/// One value, of the kind that its key takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Number(u64),
@@ -15,12 +16,12 @@ pub enum Value {
     Proof(Proof),
     Permissions(Permissions),
     Words(Vec<String>),
-    /// None is wanted: no promise, no rebase.
+    /// Explicitly none: no promise, no rebase.
     Off,
 }
 
 impl Value {
-    /// What stands in quotes in a file.
+    /// The text that a file puts in quotes; `None` for other values.
     pub fn word(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -31,7 +32,7 @@ impl Value {
         }
     }
 
-    /// As a settings file writes it, to the last digit: `15`, `"12h"`, `2.50`, `"500k"`, `"bypass"`.
+    /// As a settings file writes it, exactly: `15`, `"12h"`, `2.50`, `"500k"`, `"bypass"`.
     pub fn written(&self, kind: Kind) -> String {
         match self {
             Self::Number(number) => written(kind, *number),

@@ -1,5 +1,5 @@
-//! What a loop used: tokens by kind, and what they cost. Sums never wrap; a part that could not be counted
-//! is said, and never taken for nothing.
+//! What a loop used: tokens by kind, and their cost. Sums never wrap. A part that could not be
+//! counted is reported, never taken for zero.
 
 pub mod prices;
 pub mod times;
@@ -14,7 +14,7 @@ use self::prices::{HIGHEST, Speed};
 /// How many models without a price are named.
 const UNPRICED_NAMED: usize = 4;
 
-/// Tokens, each kind apart because each has its own price.
+/// Tokens, by kind because each has its own price.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tokens {
@@ -57,7 +57,7 @@ impl AddAssign for Tokens {
     }
 }
 
-/// An amount of money, in picodollars: a token has a price of whole ones.
+/// An amount of money in picodollars, so that the price of one token is a whole number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Money(pub u64);
@@ -73,7 +73,7 @@ impl Money {
         self.0.div_ceil(1_000_000)
     }
 
-    /// For programs.
+    /// In dollars, for programs.
     #[expect(clippy::cast_precision_loss, reason = "a sum a person could pay is exact enough")]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / 1e12
@@ -95,7 +95,7 @@ impl fmt::Display for Money {
     }
 }
 
-/// One message of a model, as its client tells it.
+/// One message of a model, as its client reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Message {
     pub id: String,
@@ -105,11 +105,11 @@ pub struct Message {
     pub speed: Speed,
     /// Answered in the United States only, which costs more.
     pub in_the_us: bool,
-    /// Where its model has a known price.
+    /// `None` if its model has no known price.
     pub cost: Option<Money>,
 }
 
-/// What a message came to when it was last told.
+/// The use of a message when it was last reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     pub id: String,
@@ -122,20 +122,20 @@ pub struct Counted {
 #[serde(default)]
 pub struct Usage {
     pub tokens: Tokens,
-    /// Of the tokens whose model has a known price.
+    /// For the tokens whose model has a known price.
     pub cost: Money,
-    /// Those of `tokens` whose model has none.
+    /// The part of `tokens` whose model has no known price.
     pub unpriced: Tokens,
-    /// Such models, the first few.
+    /// The first few of those models.
     pub unpriced_models: Vec<String>,
-    /// Something was passed over for good.
+    /// Some use was missed and will never be counted.
     pub lost: bool,
     /// Something was written that has not been read yet.
     pub behind: bool,
 }
 
 impl Usage {
-    /// Adds what another look found; how far that one came is what holds now.
+    /// Adds the result of another count; `behind` is taken from the later one.
     pub fn add(&mut self, other: &Self) {
         self.tokens += other.tokens;
         self.cost = self.cost.plus(other.cost);
@@ -147,8 +147,8 @@ impl Usage {
         self.behind = other.behind;
     }
 
-    /// Counts a message. A message is told in several lines, the later ones at times with more tokens: what
-    /// is in `recent` already is counted only by what it has grown.
+    /// Counts a message. A message is reported in several lines, later ones sometimes with more
+    /// tokens: for one already in `recent` only the increase counts.
     pub fn count(&mut self, message: &Message, recent: &mut Vec<Counted>, keep: usize) {
         let known = recent.iter_mut().find(|counted| counted.id == message.id);
         let before = known.as_ref().map_or_else(Counted::default, |known| (**known).clone());
@@ -185,13 +185,14 @@ impl Usage {
         self.lost || self.behind
     }
 
-    /// What is held against a limit: a model without a known price is taken for the dearest.
+    /// The cost compared with a limit: a model without a known price counts at the highest rate.
     pub fn cost_at_most(&self) -> Money {
         self.cost.plus(HIGHEST.of(&self.unpriced))
     }
 
-    /// "$1.84"; more words where that is not the whole truth. `limited` says that a limit on the cost is
-    /// kept, for which a model without a price is taken for the dearest. `None` while nothing was used.
+    /// "$1.84", with more words if the sum is incomplete. `limited` says that the cost has a limit;
+    /// a model without a known price then counts at the highest rate. `None` while nothing was
+    /// used.
     pub fn spoken_cost(&self, limited: bool) -> Option<String> {
         if self.tokens.total() == 0 {
             return None;

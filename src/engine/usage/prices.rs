@@ -1,5 +1,5 @@
-//! What a token costs: the arithmetic of a price list. The lists are the clients' own; what a model
-//! on none of them used is charged at the highest rate.
+//! What a token costs: the arithmetic of a price list. The lists belong to the clients. A model on
+//! none of them is charged at the highest rate, never at zero.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,20 +28,20 @@ pub struct Rates {
 pub struct Price {
     pub model: &'static str,
     pub rates: Rates,
-    /// Where an answer in fast mode costs more.
+    /// The rates of fast mode, if it costs more.
     pub fast: Option<Rates>,
-    /// Where a prompt of more than so many tokens costs more.
+    /// The token count above which a prompt costs more, and the rates then.
     pub long: Option<(u64, Rates)>,
 }
 
-/// What a token of a model without a known price is taken for. No list has a higher rate.
+/// The rates charged for a model without a known price. No list has higher ones.
 pub const HIGHEST: Rates = rates(30_000, 150_000, 3_000);
 
-/// A search of the web, in picodollars.
+/// A web search, in picodollars.
 const WEB_SEARCH: u64 = 10_000_000_000;
 
-/// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the cache costs
-/// a quarter more than input for five minutes, and twice as much for an hour.
+/// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the
+/// cache costs a quarter more than input for five minutes, and twice as much as input for an hour.
 pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
     Rates {
         input: input * 1000,

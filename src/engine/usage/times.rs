@@ -1,4 +1,4 @@
-//! What the times of a loop's iterations come to.
+//! The iteration times of a loop: their spread, and the totals of those that are no longer kept.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,23 +10,23 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// The most times of single iterations that a record keeps, the newest.
+/// The most single iteration times kept in a record; the newest are.
 pub const KEPT: usize = 100;
 
-/// What the times of iterations come to that are not kept one by one: a record that grew with its iterations
-/// would make each of them slower than the one before.
+/// The totals of the iteration times that are not kept singly: a record that grew with its
+/// iterations would make each one slower than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Earlier {
     pub count: u64,
     pub min_ms: u64,
     pub max_ms: u64,
     pub sum_ms: u64,
-    /// Asked for by older crews, which worked out a deviation.
+    /// Required by older crews, which computed a deviation.
     pub squares: u64,
 }
 
 impl Earlier {
-    /// Takes one more time.
+    /// Adds one time.
     pub fn add(&mut self, ms: u64) {
         self.min_ms = if self.count == 0 { ms } else { self.min_ms.min(ms) };
         self.max_ms = self.max_ms.max(ms);
@@ -35,7 +35,7 @@ impl Earlier {
     }
 }
 
-/// The spread of at least two durations, those of `newest` and the earlier ones; of fewer there is none.
+/// The spread of at least two durations, the `newest` and the `earlier` ones; `None` for fewer.
 pub fn spread(earlier: &Earlier, newest: &[u64]) -> Option<Spread> {
     let mut all = *earlier;
     for ms in newest {

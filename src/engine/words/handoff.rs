@@ -1,5 +1,5 @@
-//! The page the next worker reads: what a person or another agent needs to go on where this loop
-//! stopped. crew fills in every fact it has; what only the agent knows is left for it to add.
+//! The page for the next worker: what a person or another agent needs to continue where this loop
+//! stopped. crew fills in every fact it has and invents none; the agent adds what only it knows.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use crate::engine::evidence::Evidence;
 use crate::engine::record::Loop;
 use crate::engine::text::{self, clip};
 
-/// What git says happened since the loop started.
+/// What happened since the loop started, according to git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Since {
     /// One line per commit, the newest first, bounded by the reader.
     pub commits: Vec<String>,
     /// `git diff --stat` against the start, bounded by the reader.
     pub diffstat: String,
-    /// How many files are there that git neither tracks nor ignores.
+    /// How many files git neither tracks nor ignores.
     pub untracked: u64,
-    /// What whoever hands on says was done; empty where the loop just ended.
+    /// What the person or agent that hands over says was done; empty if the loop just ended.
     pub told: String,
 }
 
@@ -32,15 +32,15 @@ pub fn file_time(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// The line that says which loop a page is about.
+/// The line that names the page's loop.
 pub fn title(subject: &Loop) -> String {
     format!("# Handoff: loop {}", subject.id)
 }
 
-/// The page for a loop that ended, or that somebody hands on. `resume` is the command that goes on
-/// with it.
+/// The page for a loop that ended, or that somebody hands over. `resume` is the command that
+/// resumes it.
 pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>, resume: &str) -> String {
-    // A branch may be called `@` or `true`, which mean something else in YAML.
+    // A branch may be named `@` or `true`, which mean something else in YAML.
     let branch = subject.place.branch.as_deref().map(|name| text::json(&name.into()));
     let branch = branch.as_deref().unwrap_or("none");
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! The texts made from a record for whoever works next: prompts, handoffs, commit messages, the view for
-//! other tools. What people read at a terminal is `report`'s.
+//! The texts made from a record for the next worker: prompts, handoffs, commit messages, the view
+//! for other tools. The text that people read at a terminal belongs to `report`.
 
 pub mod commit_message;
 pub mod handoff;

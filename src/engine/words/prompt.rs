@@ -1,9 +1,10 @@
-//! The words the agent gets: in a session at the start and after each boundary, and the parts of them that
-//! fresh processes get too. Made from the loop alone. A session's stay short, because the client prints them whole, and under 9,000 UTF-16
-//! units, because the client replaces longer context by a stub.
+//! The prompts an agent gets: in a session at the start and after each boundary, and the parts that
+//! fresh processes get, too. They are made only from the loop. A session's prompts stay short,
+//! because the client prints them whole, and under 9,000 UTF-16 units, because the client replaces
+//! longer context by a stub.
 //!
-//! Nothing written here satisfies the grammar of a claim: the tag is only ever shown inside a sentence, and
-//! every prompt ends with a sentence of crew's own.
+//! Nothing written here satisfies the grammar of a claim: the tag only ever appears inside a
+//! sentence, and every prompt ends with one of crew's own sentences.
 
 use crate::engine::text::units;
 use std::fmt::Write as _;
@@ -18,21 +19,21 @@ use crate::engine::text::{clip, count, start as beginning, tail_of};
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
-/// A task longer than this many UTF-16 units is given by its beginning and its file.
+/// A task longer than this many UTF-16 units is replaced by its beginning and its file's name.
 const TASK_UNITS_MAX: usize = 1_000;
-/// The same where the task is not in the context, with room left for the rest.
+/// The same limit if the task is not in the context; it leaves room for the rest.
 const TASK_UNITS_WHOLE: usize = 5_000;
-/// The most of what an agent wrote to standard error that the next one reads.
+/// How many characters of an agent's standard error the next one reads.
 const ERRORS_CHARS: usize = 1000;
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
 /// How many failing checks are shown with their output.
 const FAILING_SHOWN: usize = 8;
 
-/// Waits of a minute and more are told in minutes.
+/// Waits of a minute or more are shown in minutes.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What stands over the rule of the claim.
+/// The heading of the claim's rules.
 const HOW: &str = "How to finish:\n";
 /// The last sentence of every prompt of a session.
 const GO_ON: &str = "Now go on with the task.";
@@ -40,14 +41,15 @@ const GO_ON: &str = "Now go on with the task.";
 /// Who reads about an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptReader {
-    /// The session that made it.
+    /// The session that ran it.
     Maker,
     /// A fresh process that knows nothing of it.
     Next,
 }
 
-/// How the first line of every prompt of a session begins; it finds the prompt again in a transcript. The
-/// greatest number of iterations is no part of it: the user may have moved that since.
+/// How the first line of every prompt of a session begins; it finds the prompt again in a
+/// transcript. It leaves out the maximum of iterations, because the user may have changed that
+/// since.
 pub fn marker(subject: &Loop) -> String {
     format!("crew loop {}: iteration {}", subject.id, subject.iteration())
 }
@@ -58,7 +60,7 @@ fn first_line(subject: &Loop) -> String {
     format!("{}{of}.", marker(subject))
 }
 
-/// What is added to the task itself when a loop starts. `typed` is the command that started it.
+/// The text added to the task when a loop starts. `typed` is the command that started it.
 pub fn start(subject: &Loop, typed: &str) -> String {
     let mut text = first_line(subject);
     let file = subject.place.task_file();
@@ -74,7 +76,7 @@ pub fn start(subject: &Loop, typed: &str) -> String {
     text + GO_ON
 }
 
-/// What the agent gets after a wait for the model's service. The client heads it as an error of a hook.
+/// The prompt after a wait for the model's service. The client labels it as a hook's error.
 pub fn woken(subject: &Loop, waited: Duration) -> String {
     let waited = if waited < MINUTE { waited.as_secs() } else { waited.as_secs() / 60 * 60 };
     let waited = humantime::format_duration(Duration::from_secs(waited));
@@ -86,13 +88,13 @@ pub fn woken(subject: &Loop, waited: Duration) -> String {
     compose(subject, &why, TASK_UNITS_MAX)
 }
 
-/// What the agent gets after a boundary that goes on.
+/// The prompt after a boundary that continues.
 pub fn next(subject: &Loop) -> String {
     compose(subject, "", TASK_UNITS_MAX)
 }
 
-/// What the agent gets where the task is no longer in its context: after a compaction, or in the session
-/// that takes the loop over. `handoff` is the page of whoever had it before.
+/// The prompt if the task is no longer in the agent's context: after a compaction, or in the
+/// session that takes the loop over. `handoff` is the page of its previous owner.
 pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
     let handoff = handoff.map_or_else(String::new, |page| {
         format!("What was done before you came is in {}; read it first.\n", page.display())
@@ -129,7 +131,7 @@ fn task(subject: &Loop, most: usize) -> String {
     format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
 }
 
-/// What crew saw at a boundary, in at most `room` UTF-16 units: a list under a heading of its own.
+/// What crew saw at a boundary, in at most `room` UTF-16 units: a list under its own heading.
 pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
     let mut text = format!("What crew saw after iteration {}:\n", last.iteration);
     text.push_str(&claim(last, reader));
@@ -179,7 +181,7 @@ fn claim(last: &Evidence, reader: PromptReader) -> String {
         ClaimResult::Refused(because) if because.is_empty() => {
             format!("- {whose} claim was refused: its checks could not be run to their end.\n")
         }
-        // Nothing that failed tells the reason.
+        // No failed check and no failure shows the reason.
         ClaimResult::Refused(because)
             if last.failing().next().is_none() && last.failure.is_none() =>
         {
@@ -195,7 +197,7 @@ fn claim(last: &Evidence, reader: PromptReader) -> String {
 }
 
 impl PromptReader {
-    /// Inside a sentence, at its start, and as an owner.
+    /// Within a sentence, at its start, and as a possessive.
     fn named(self) -> [&'static str; 3] {
         if self == Self::Maker { ["you", "You", "Your"] } else { ["it", "It", "Its"] }
     }
@@ -236,8 +238,8 @@ fn failing(last: &Evidence, room: usize) -> String {
     text
 }
 
-/// What lies ahead of the iteration that begins, for either driver: failures in a row, a stall, the last
-/// iteration. Whole lines and an empty one; empty where nothing does.
+/// Warnings for the iteration that begins, for either driver: failures in a row, a stall, the last
+/// iteration. Whole lines and an empty one; empty if there is none.
 pub fn ahead(subject: &Loop) -> String {
     let lines = [failures(subject), nudge(subject), last(subject)];
     let lines: Vec<String> = lines.into_iter().flatten().collect();
@@ -260,7 +262,7 @@ fn last(subject: &Loop) -> Option<String> {
     Some(format!("{what} {then}"))
 }
 
-/// From half of the stall limit on: another way, or BLOCKED. `None` before.
+/// From half of the stall limit on: asks for another approach, or BLOCKED. `None` before.
 fn nudge(subject: &Loop) -> Option<String> {
     let stall = subject.contract.limits.stall;
     let still = subject.state.still;
@@ -273,7 +275,7 @@ fn nudge(subject: &Loop) -> Option<String> {
     })
 }
 
-/// The rule of the claim, and how to be honest when blocked: whole lines.
+/// The rules of the claim, and how to report a block honestly: whole lines.
 pub fn rules(subject: &Loop, reader: PromptReader) -> String {
     let mut text = String::new();
     let line = if let Some(promise) = &subject.contract.promise {

@@ -96,7 +96,7 @@ fn without_a_promise_no_claim_is_asked_for() {
     assert!(next(&subject).contains(expected));
 }
 
-/// What it is, how a loop comes to it, and what is said.
+/// The case, how a loop gets into it, and the expected text.
 type Case = (&'static str, fn(&mut Loop), &'static str);
 
 #[test]
@@ -176,7 +176,8 @@ fn a_wake_after_a_wait_says_why_it_comes() {
 }
 
 proptest! {
-    // Each case makes prompts of up to thirty checks: a quarter of the usual number is a few seconds.
+    // Each case makes prompts of up to thirty checks: a quarter of the usual number takes a few
+    // seconds.
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn every_prompt_fits_the_client_and_none_is_a_claim(

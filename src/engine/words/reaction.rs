@@ -1,5 +1,5 @@
-//! What a user's command at a moment of a loop is told, by variables and as JSON, and how it ended. What
-//! its end means for the iteration is the driver's.
+//! What a user's command for a moment of a loop receives, by variables and as JSON, and how it
+//! ended. The driver decides what that means for the iteration.
 
 use std::fmt::Write as _;
 
@@ -11,25 +11,25 @@ use crate::engine::record::Loop;
 use crate::engine::record::run::LoopMoment;
 use crate::engine::text::{clip, tail_of};
 
-/// The version of what a reaction reads.
+/// The version of the data that a reaction reads.
 pub const SCHEMA: u32 = 1;
 
-/// A reaction that is over.
+/// A finished reaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReactionEnd {
     pub on: LoopMoment,
     pub run: String,
-    /// `Unknown` when it died by a signal crew did not send, or was ended with the run.
+    /// `Unknown` if it died by a signal crew did not send, or was ended with the run.
     pub verdict: Verdict,
-    /// `None` when it did not exit by itself.
+    /// `None` if it did not exit by itself.
     pub exit: Option<i32>,
     pub elapsed_ms: u64,
-    /// The last of what it printed, bounded.
+    /// The end of its output, bounded.
     pub tail: String,
 }
 
 impl ReactionEnd {
-    /// Whether it failed: what is unknown did not.
+    /// Whether it failed; an unknown result is not a failure.
     pub fn failed(&self) -> bool {
         matches!(self.verdict, Verdict::Failed | Verdict::TimedOut)
     }
@@ -52,7 +52,7 @@ impl ReactionEnd {
     }
 }
 
-/// The iteration that a moment belongs to: the one that ends the loop's progress is over already.
+/// The iteration that a moment belongs to. At a stall or a finish it is the last completed one.
 fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
     match on {
         LoopMoment::IterationStart | LoopMoment::IterationEnd | LoopMoment::Wait => {
@@ -62,7 +62,7 @@ fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
     }
 }
 
-/// Dollars, as a number that a script can compare; `None` while nothing is known to be used.
+/// Dollars, as a number that a script can compare; `None` while no use is known.
 fn cost(subject: &Loop) -> Option<f64> {
     let usage = &subject.state.usage;
     (usage.tokens.total() > 0).then(|| (usage.cost.dollars() * 1e6).round() / 1e6)
@@ -73,8 +73,8 @@ fn why(subject: &Loop) -> Option<&String> {
     subject.state.ending.as_ref().map(|ending| &ending.why).or(awaited)
 }
 
-/// The variables of a reaction. Every one is set, so that none comes from further out; what means nothing
-/// at this moment is empty.
+/// The variables of a reaction. Each one is set, so that none is inherited; one without meaning at
+/// this moment is empty.
 pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> {
     let state = &subject.state;
     let proof = state.ending.as_ref().and_then(|ending| ending.proof);
@@ -95,12 +95,12 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
         ("CREW_TOKENS", shown(tokens.map(|tokens| tokens.to_string()))),
         ("CREW_DUE", shown(state.due.map(|due| due.format("%Y-%m-%dT%H:%M:%SZ").to_string()))),
     ];
-    // An agent's reason may hold what no variable can.
+    // An agent's reason may hold a NUL, which no variable can.
     variables.into_iter().map(|(name, value)| (name, value.replace('\0', ""))).collect()
 }
 
-/// The same and more as one JSON object. What only the driver knows comes in `extra`, beside the rest; a
-/// key of the rest is never replaced by it.
+/// The same and more as one JSON object. `extra` adds facts that only the driver knows; it never
+/// replaces another key.
 pub fn document(subject: &Loop, on: LoopMoment, extra: &Map<String, Value>) -> Value {
     let state = &subject.state;
     let run = subject.contract.run.as_ref();

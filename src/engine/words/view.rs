@@ -1,12 +1,13 @@
-//! What a loop shows of itself in the checkout's `state.json`: a view for people and other tools, written
-//! and never believed. One edit of it is obeyed, because it can only end the loop: `"active": false`.
+//! The state of a loop in the checkout's `state.json`: a view for people and other tools, written
+//! and never believed. Only one edit of it is obeyed, because it can only end the loop: `"active":
+//! false`.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
 use crate::engine::record::Loop;
 
-/// The version of the file's shape.
+/// The version of the file's format.
 pub const VERSION: u64 = 1;
 
 /// The value of the view's `loop` key.
@@ -39,7 +40,7 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
     }
 }
 
-/// The view's file as it should be, keeping every key of others as it was, at every level.
+/// The new content of the view's file; keys of other tools stay unchanged at every level.
 pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<String, Value> {
     let mut file = existing.cloned().unwrap_or_default();
     file.insert("version".to_owned(), VERSION.into());
@@ -53,11 +54,11 @@ pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<Stri
     file
 }
 
-/// What somebody did to the view since crew wrote it for `subject`.
+/// How the view was edited since crew wrote it for `subject`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
     Untouched,
-    /// Something of ours differs; it is written again.
+    /// A value of crew's differs; crew writes it again.
     Altered,
     /// `"active": false`: the loop ends.
     Deactivated,
@@ -67,9 +68,9 @@ pub enum Edit {
 pub fn compare(subject: &Loop, file: &Map<String, Value>) -> Edit {
     let Some(Value::Object(found)) = file.get("loop") else { return Edit::Altered };
     let expected = shown(subject);
-    // The view of an earlier loop says `false` too; it must not end this one.
+    // The view of an earlier loop also says `false`; it must not end this one.
     let about_this = found.get("id").is_none_or(|id| Some(id) == expected.get("id"));
-    // So does the one from before it was resumed, where the new one could not be written.
+    // So does the view from before a resume, if the new one could not be written.
     let outdated = found.get("outcome").is_some_and(|outcome| !outcome.is_null());
     if about_this
         && !outdated
