@@ -26,7 +26,7 @@ use crate::parse::process_table::ProcessRow;
 use crate::parse::typed::Typed;
 
 /// A variable's value; absent when unset or empty.
-pub type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Every client. The first one takes what none of the others recognises as its own.
 pub fn all() -> &'static [&'static dyn Client] {
@@ -60,7 +60,7 @@ pub trait Client: fmt::Debug + Sync {
 
     /// Whether this client sent the payload, with these variables around the hook. A client inside
     /// which it was started may have left its variables there, too. The first client is not asked.
-    fn sent(&self, payload: &Fields, variable: Variable<'_>) -> bool;
+    fn sent(&self, payload: &Fields, variable: EnvLookup<'_>) -> bool;
 
     /// What happened, given the client's own name of the event.
     fn read(&self, name: &str, payload: &mut Fields) -> HookEvent;
@@ -72,7 +72,7 @@ pub trait Client: fmt::Debug + Sync {
     fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool;
 
     /// Whether a person is at the client, so that a hook may wait beside the session.
-    fn is_attended(&self, variable: Variable<'_>) -> bool;
+    fn is_attended(&self, variable: EnvLookup<'_>) -> bool;
 }
 
 /// What a client can do, as tried. `None` and `false` mean that it cannot.
@@ -171,7 +171,7 @@ pub struct Cap {
 pub struct Hook<'a> {
     pub client: &'static dyn Client,
     /// The variables around it.
-    pub variable: Variable<'a>,
+    pub variable: EnvLookup<'a>,
     /// The client's own name of the event.
     pub name: String,
     /// Absent if the payload has no id that is safe in a file name: no loop can be ours then.
@@ -302,7 +302,7 @@ pub struct Output {
 
 impl<'a> Hook<'a> {
     /// Reads one event. The error is one line for stderr.
-    pub fn read(bytes: &[u8], variable: Variable<'a>) -> Result<Self, String> {
+    pub fn read(bytes: &[u8], variable: EnvLookup<'a>) -> Result<Self, String> {
         let mut payload = Fields::parse(bytes)?;
         let others = &all()[1..];
         let sender = others.iter().find(|client| client.sent(&payload, variable));

@@ -1,7 +1,7 @@
 //! What is known of the variables of all clients, for a process that does not know which client it
 //! runs in. It names variables; it does not set or remove any.
 
-use super::{Variable, all};
+use super::{EnvLookup, all};
 
 /// crew's own mark on what one of its agents starts.
 const MARK: &str = "CREW_LOOP";
@@ -11,7 +11,7 @@ const OWN: [&str; 2] = ["AI_AGENT", "CREW_FAULT"];
 const SHIFTING: [&str; 7] = ["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TRACEPARENT", "_"];
 
 /// Whether this process runs inside an agent: there crew only narrows settings and limits.
-pub fn inside_an_agent(variable: Variable<'_>) -> bool {
+pub fn inside_an_agent(variable: EnvLookup<'_>) -> bool {
     let marks = all().iter().map(|client| client.abilities().mark);
     marks.chain([MARK]).any(|mark| variable(mark).is_some())
 }

@@ -2,7 +2,6 @@
 //! calls to git and to crew's own hooks. Nothing of the user's environment except `PATH` enters it,
 //! and the folder is removed when the value is dropped.
 
-use crate::world::process::signals;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use super::agent::{BROKEN, LIBRARY, TESTS, TESTS_TEXT, Turn};
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
-use crate::world::process::{self, ExitCause, ProcessSpec};
+use crate::world::process::{self, ExitCause, ProcessSpec, signals};
 
 /// The longest any child of the demo may take; each needs some milliseconds.
 const WITHIN: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
-//! What crew does with git around an iteration, as values: the message of its commit, what a step came to,
-//! and why one did not work, with the way out. A step that did not work is told; it never ends a loop by
-//! itself.
+//! What crew does with git around an iteration, as values: the message of its commit, what a step
+//! came to, and why one did not work, with the way out. A step that did not work is told; it never
+//! ends a loop by itself.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -38,7 +38,8 @@ impl GitSetting {
         }
     }
 
-    /// Whether it says where a push goes. At an address on this machine the hooks of a repository run.
+    /// Whether it says where a push goes. At an address on this machine the hooks of a repository
+    /// run.
     pub fn names_a_place(&self) -> bool {
         let key = self.name.rsplit('.').next().unwrap_or_default();
         let keys: &[&str] = match self.name.split('.').next() {
@@ -58,9 +59,9 @@ impl GitSetting {
     }
 }
 
-/// The settings of a repository's own configuration that name a program or a place to push to, as a loop
-/// first found them: an agent that can write files may have changed them since. In place of a value, which
-/// may hold a secret, stands a mark of it.
+/// The settings of a repository's own configuration that name a program or a place to push to, as a
+/// loop first found them: an agent that can write files may have changed them since. In place of a
+/// value, which may hold a secret, stands a mark of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitBaseline(pub Vec<GitSetting>);
 
@@ -103,7 +104,8 @@ pub enum GitTrouble {
     Unfinished,
     /// The repository's configuration names other programs than when the run began.
     Changed,
-    /// The repository the loop began in is gone, broken or another one, or its branch has lost every commit.
+    /// The repository the loop began in is gone, broken or another one, or its branch has lost
+    /// every commit.
     Repository,
     /// Another branch is checked out than the loop's.
     Branch,

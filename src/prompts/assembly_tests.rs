@@ -13,10 +13,9 @@ use crate::engine::record::CheckMemory;
 use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
 use crate::engine::record::run::{Fragment, GitSteps, IterationTimes, Recipe, Run};
-use crate::prompts::parts;
-use crate::prompts::procedures;
 use crate::prompts::source::Files;
 use crate::prompts::values::{HandoffPage, VALUE_BYTES_MAX};
+use crate::prompts::{parts, procedures};
 
 /// Every path has the same file.
 struct Only<'text>(&'text str);

@@ -1,5 +1,5 @@
-//! A recipe's fragments, read and checked: every include in its place, every name known. Files are read
-//! through a door that the caller gives, and nothing of a template is filled in here.
+//! A recipe's fragments, read and checked: every include in its place, every name known. Files are
+//! read through a door that the caller gives, and nothing of a template is filled in here.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use handlebars::Template;
 
 use super::source::{Files, Source};
 use super::templates::TemplateReader;
-use super::variables::PromptVariable;
+use super::variables::Variable;
 use crate::engine::record::run::{Fragment, Recipe};
 
 /// The phases of a prompt, in their order.
@@ -63,12 +63,12 @@ pub enum PromptPiece {
 #[derive(Debug, Clone, Default)]
 pub struct Parts {
     phases: Vec<(Phase, Vec<PromptPiece>)>,
-    wanted: BTreeSet<PromptVariable>,
+    wanted: BTreeSet<Variable>,
 }
 
 impl Parts {
     /// The variables that its templates name: what nobody names need not be looked at.
-    pub fn wanted(&self) -> &BTreeSet<PromptVariable> {
+    pub fn wanted(&self) -> &BTreeSet<Variable> {
         &self.wanted
     }
 
@@ -82,8 +82,8 @@ impl Parts {
 /// Reads and checks every fragment of a recipe.
 ///
 /// # Errors
-/// The first thing that is wrong, with its file and line: a file that cannot be read, a template's syntax, a
-/// name that is none, a circle of includes.
+/// The first thing that is wrong, with its file and line: a file that cannot be read, a template's
+/// syntax, a name that is none, a circle of includes.
 pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
     let mut reading = TemplateReader::new(files);
     let mut phases = Vec::new();

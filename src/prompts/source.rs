@@ -1,5 +1,5 @@
-//! Where a prompt's text comes from: one of crew's own by name, or a file, which a reader is asked for. Nothing here
-//! opens one.
+//! Where a prompt's text comes from: one of crew's own by name, or a file, which a reader is asked
+//! for. Nothing here opens one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use super::built_in;
 
 /// The door to the files of fragments and includes.
 pub trait Files {
-    /// The text of a file, bounded, that the file `named_by` includes, or that is a fragment and named by
-    /// itself. The error names the file and the cause.
+    /// The text of a file, bounded, that the file `named_by` includes, or that is a fragment and
+    /// named by itself. The error names the file and the cause.
     fn read(&self, path: &Path, named_by: &Path) -> Result<String, String>;
 }
 
@@ -30,8 +30,8 @@ impl Source {
         }
     }
 
-    /// What a template here means by including `name`: `crew/NAME.hbs` is one of crew's own; any other is a
-    /// file, seen from the folder of the file that names it.
+    /// What a template here means by including `name`: `crew/NAME.hbs` is one of crew's own; any
+    /// other is a file, seen from the folder of the file that names it.
     pub fn include(&self, name: &str) -> Result<Self, String> {
         if let Some(own) = name.strip_prefix("crew/").and_then(|own| own.strip_suffix(".hbs")) {
             return Ok(Self::BuiltIn(own.to_owned()));

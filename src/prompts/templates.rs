@@ -1,6 +1,6 @@
-//! Reading a template: its syntax, its includes put in their place, and every name in it looked up before
-//! anything is filled in. What could reach beyond the values at hand (partials made up on the way,
-//! decorators, lookups, logging) does not exist.
+//! Reading a template: its syntax, its includes put in their place, and every name in it looked up
+//! before anything is filled in. What could reach beyond the values at hand (partials made up on
+//! the way, decorators, lookups, logging) does not exist.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -12,12 +12,12 @@ use handlebars::template::{
 
 use super::nesting;
 use super::source::{Files, Source};
-use super::variables::{Meaning, PromptVariable, VariableKind, named};
+use super::variables::{Meaning, Variable, VariableKind, named};
 
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
-/// How many includes a whole recipe may have, and how many bytes: a file that includes another twice, and so
-/// on, would have no end.
+/// How many includes a whole recipe may have, and how many bytes: a file that includes another
+/// twice, and so on, would have no end.
 const INCLUDES_MAX: usize = 256;
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What can stand after `#`.
@@ -35,7 +35,7 @@ pub struct TemplateReader<'files> {
     includes: usize,
     bytes: usize,
     /// The variables named so far.
-    pub wanted: BTreeSet<PromptVariable>,
+    pub wanted: BTreeSet<Variable>,
 }
 
 /// What the names at one place of a template mean.

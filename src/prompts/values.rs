@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::variables::PromptVariable;
+use super::variables::Variable;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::journal::account::Account;
 use crate::engine::record::Loop;
@@ -41,7 +41,7 @@ pub struct HandoffPage<'a> {
 pub fn values(
     subject: &Loop,
     known: &PromptInputs<'_>,
-    wanted: &BTreeSet<PromptVariable>,
+    wanted: &BTreeSet<Variable>,
 ) -> BTreeMap<&'static str, Value> {
     wanted
         .iter()
@@ -49,31 +49,29 @@ pub fn values(
         .collect()
 }
 
-fn value(variable: PromptVariable, subject: &Loop, known: &PromptInputs<'_>) -> Value {
+fn value(variable: Variable, subject: &Loop, known: &PromptInputs<'_>) -> Value {
     let contract = &subject.contract;
     let run = contract.run.as_ref();
     let looked = |text: Option<&str>| text.unwrap_or_default().trim_end().to_owned();
     let text = match variable {
-        PromptVariable::Task => return contract.task.clone().into(),
-        PromptVariable::Iteration => return subject.iteration().into(),
-        PromptVariable::MaxIterations => return contract.limits.max_iterations.into(),
-        PromptVariable::CrewCommits => return run.is_some_and(|run| run.git.commit).into(),
-        PromptVariable::Failing => return list(&failing(subject)),
-        PromptVariable::Words => return list(&words(subject)),
-        PromptVariable::Procedure => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
-        PromptVariable::Promise => {
+        Variable::Task => return contract.task.clone().into(),
+        Variable::Iteration => return subject.iteration().into(),
+        Variable::MaxIterations => return contract.limits.max_iterations.into(),
+        Variable::CrewCommits => return run.is_some_and(|run| run.git.commit).into(),
+        Variable::Failing => return list(&failing(subject)),
+        Variable::Words => return list(&words(subject)),
+        Variable::Procedure => run.and_then(|run| run.procedure.clone()).unwrap_or_default(),
+        Variable::Promise => {
             contract.promise.as_ref().map_or_else(String::new, ToString::to_string)
         }
-        PromptVariable::Checks => checks(subject),
-        PromptVariable::Progress => progress(known.accounts),
-        PromptVariable::Handoff => {
-            known.handoff.map_or_else(String::new, |page| page.text.to_owned())
-        }
-        PromptVariable::Branch => subject.place.branch.clone().unwrap_or_default(),
-        PromptVariable::Folder => subject.place.folder.display().to_string(),
-        PromptVariable::GitStatus => looked(known.git_status),
-        PromptVariable::GitDiff => looked(known.git_diff),
-        PromptVariable::GitLog => looked(known.git_log),
+        Variable::Checks => checks(subject),
+        Variable::Progress => progress(known.accounts),
+        Variable::Handoff => known.handoff.map_or_else(String::new, |page| page.text.to_owned()),
+        Variable::Branch => subject.place.branch.clone().unwrap_or_default(),
+        Variable::Folder => subject.place.folder.display().to_string(),
+        Variable::GitStatus => looked(known.git_status),
+        Variable::GitDiff => looked(known.git_diff),
+        Variable::GitLog => looked(known.git_log),
     };
     bounded(&text).into()
 }

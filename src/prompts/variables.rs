@@ -7,7 +7,7 @@ use crate::parse::spelling::nearest;
 
 /// A value that a template may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PromptVariable {
+pub enum Variable {
     Task,
     Procedure,
     Iteration,
@@ -42,59 +42,51 @@ pub enum VariableKind {
 /// The description of a variable.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning {
-    pub variable: PromptVariable,
+    pub variable: Variable,
     /// The name in a template.
     pub name: &'static str,
     pub kind: VariableKind,
     pub what: &'static str,
 }
 
-const fn text(variable: PromptVariable, name: &'static str, what: &'static str) -> Meaning {
+const fn text(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
     Meaning { variable, name, kind: VariableKind::Text, what }
 }
 
-const fn list(variable: PromptVariable, name: &'static str, what: &'static str) -> Meaning {
+const fn list(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
     Meaning { variable, name, kind: VariableKind::List, what }
 }
 
-const fn number(variable: PromptVariable, name: &'static str, what: &'static str) -> Meaning {
+const fn number(variable: Variable, name: &'static str, what: &'static str) -> Meaning {
     Meaning { variable, name, kind: VariableKind::Number, what }
 }
 
 /// Every variable, in display order.
 pub const VARIABLES: [Meaning; 16] = [
-    text(PromptVariable::Task, "task", "the task, byte for byte and whole"),
-    text(PromptVariable::Procedure, "procedure", "the procedure's name; empty for a task"),
-    number(PromptVariable::Iteration, "iteration", "this iteration, from 1"),
-    number(PromptVariable::MaxIterations, "max-iterations", "the limit; 0 is none"),
-    text(
-        PromptVariable::Promise,
-        "promise",
-        "what a claim of success must say; empty where none counts",
-    ),
-    text(PromptVariable::Checks, "checks", "each check, one a line, and how it last ended"),
-    list(PromptVariable::Failing, "failing", "the commands of the checks that did not pass last"),
-    text(PromptVariable::Progress, "progress", "what the last 5 iterations came to, one a line"),
-    list(PromptVariable::Words, "words", "what the user said since the last prompt"),
-    text(
-        PromptVariable::Handoff,
-        "handoff",
-        "the last handoff, in the first prompt of a new owner",
-    ),
-    text(PromptVariable::Branch, "branch", "the branch the loop started on; empty without git"),
-    text(PromptVariable::Folder, "folder", "the folder where checks run"),
+    text(Variable::Task, "task", "the task, byte for byte and whole"),
+    text(Variable::Procedure, "procedure", "the procedure's name; empty for a task"),
+    number(Variable::Iteration, "iteration", "this iteration, from 1"),
+    number(Variable::MaxIterations, "max-iterations", "the limit; 0 is none"),
+    text(Variable::Promise, "promise", "what a claim of success must say; empty where none counts"),
+    text(Variable::Checks, "checks", "each check, one a line, and how it last ended"),
+    list(Variable::Failing, "failing", "the commands of the checks that did not pass last"),
+    text(Variable::Progress, "progress", "what the last 5 iterations came to, one a line"),
+    list(Variable::Words, "words", "what the user said since the last prompt"),
+    text(Variable::Handoff, "handoff", "the last handoff, in the first prompt of a new owner"),
+    text(Variable::Branch, "branch", "the branch the loop started on; empty without git"),
+    text(Variable::Folder, "folder", "the folder where checks run"),
     Meaning {
-        variable: PromptVariable::CrewCommits,
+        variable: Variable::CrewCommits,
         name: "crew-commits",
         kind: VariableKind::Truth,
         what: "whether crew commits after each iteration (--commit)",
     },
-    text(PromptVariable::GitStatus, "git-status", "git status --porcelain; empty when clean"),
-    text(PromptVariable::GitDiff, "git-diff", "git diff HEAD"),
-    text(PromptVariable::GitLog, "git-log", "git log --oneline -10"),
+    text(Variable::GitStatus, "git-status", "git status --porcelain; empty when clean"),
+    text(Variable::GitDiff, "git-diff", "git diff HEAD"),
+    text(Variable::GitLog, "git-log", "git log --oneline -10"),
 ];
 
-impl PromptVariable {
+impl Variable {
     /// The variable's description.
     pub fn meaning(self) -> &'static Meaning {
         // A test ensures that the table has every variable.
@@ -141,11 +133,7 @@ mod tests {
         each.sort();
         each.dedup();
         assert_eq!(each.len(), all.len());
-        assert_eq!(
-            each.last(),
-            Some(&PromptVariable::GitLog),
-            "the last of the enum is in the table"
-        );
+        assert_eq!(each.last(), Some(&Variable::GitLog), "the last of the enum is in the table");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! No circle between files: what two of them share has a file of its own. A module and the parts inside
-//! its folder may name each other, as they are one noun.
+//! No circle between files: what two of them share has a file of its own. A module and the parts
+//! inside its folder may name each other, as they are one noun.
 
 use std::collections::{BTreeMap, BTreeSet};
 

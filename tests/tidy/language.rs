@@ -1,9 +1,11 @@
-//! One language: a public type has a name of its own.
+//! One language: a public type has a name of its own, and a comment is read without scrolling.
 
 use std::collections::BTreeMap;
 
 use super::{none, pattern, source};
 
+/// The widest a line of comment may be, in columns; rustfmt leaves comments alone.
+const COMMENT_COLUMNS_MAX: usize = 100;
 /// Names that two types may share, each with its reason.
 const SHARED_NAMES: [(&str, &str); 0] = [];
 
@@ -22,4 +24,18 @@ fn every_public_type_has_a_name_of_its_own() {
     let complaints: Vec<String> =
         twice.map(|(name, files)| format!("{name}: {}", files.join(", "))).collect();
     none(&complaints, "two public types have one name; name each for what it is");
+}
+
+#[test]
+fn no_comment_is_wider_than_a_hundred_columns() {
+    let mut complaints = Vec::new();
+    for file in source("") {
+        for (number, line) in file.lines().filter(|(_, line)| line.trim_start().starts_with("//")) {
+            let columns = line.chars().count();
+            if columns > COMMENT_COLUMNS_MAX {
+                complaints.push(format!("{}:{number} has {columns} columns", file.path));
+            }
+        }
+    }
+    none(&complaints, "comments of at most 100 columns, as rustfmt keeps code");
 }

@@ -16,7 +16,7 @@ pub mod usage;
 use std::time::Duration;
 
 use super::{
-    Abilities, Cap, Client, Fields, HookEvent, Output, Plugin, Reply, Transcript, Variable,
+    Abilities, Cap, Client, EnvLookup, Fields, HookEvent, Output, Plugin, Reply, Transcript,
 };
 use crate::parse::process_table::ProcessRow;
 
@@ -99,7 +99,7 @@ impl Client for ClaudeCode {
         &ABILITIES
     }
 
-    fn sent(&self, _payload: &Fields, variable: Variable<'_>) -> bool {
+    fn sent(&self, _payload: &Fields, variable: EnvLookup<'_>) -> bool {
         variable(ABILITIES.mark).is_some()
     }
 
@@ -118,7 +118,7 @@ impl Client for ClaudeCode {
 
     /// Nobody attends `claude -p`. No companion may sleep there, because the client waits for it at
     /// its end.
-    fn is_attended(&self, variable: Variable<'_>) -> bool {
+    fn is_attended(&self, variable: EnvLookup<'_>) -> bool {
         let said = variable("CLAUDE_CODE_SESSION_ATTENDED");
         said.map_or_else(
             || variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|it| it == "cli"),

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::clients::recorded;
-use crate::clients::{Abilities, Client, Fields, HookEvent, Output, Reply, Stopped, Variable};
+use crate::clients::{
+    Abilities, Client, EnvLookup, Fields, HookEvent, Output, Reply, Stopped, recorded,
+};
 use crate::engine::text::clean;
 use crate::parse::process_table::ProcessRow;
 
@@ -48,7 +49,7 @@ impl Client for Codex {
         &ABILITIES
     }
 
-    fn sent(&self, payload: &Fields, variable: Variable<'_>) -> bool {
+    fn sent(&self, payload: &Fields, variable: EnvLookup<'_>) -> bool {
         payload.text("turn_id").is_some() || variable(ABILITIES.mark).is_some()
     }
 
@@ -93,7 +94,7 @@ impl Client for Codex {
         true
     }
 
-    fn is_attended(&self, _variable: Variable<'_>) -> bool {
+    fn is_attended(&self, _variable: EnvLookup<'_>) -> bool {
         false
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::clients::recorded;
-use crate::clients::{Abilities, Client, Fields, HookEvent, Output, Reply, Stopped, Variable};
+use crate::clients::{
+    Abilities, Client, EnvLookup, Fields, HookEvent, Output, Reply, Stopped, recorded,
+};
 use crate::engine::text::clean;
 use crate::parse::process_table::ProcessRow;
 
@@ -49,7 +50,7 @@ impl Client for Gemini {
         &ABILITIES
     }
 
-    fn sent(&self, _payload: &Fields, variable: Variable<'_>) -> bool {
+    fn sent(&self, _payload: &Fields, variable: EnvLookup<'_>) -> bool {
         variable(ABILITIES.mark).is_some()
     }
 
@@ -92,7 +93,7 @@ impl Client for Gemini {
         true
     }
 
-    fn is_attended(&self, _variable: Variable<'_>) -> bool {
+    fn is_attended(&self, _variable: EnvLookup<'_>) -> bool {
         false
     }
 }

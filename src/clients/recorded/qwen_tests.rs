@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clients::claude::ClaudeCode;
-use crate::clients::{Abilities, Cap, Client, Fields, HookEvent, Output, Reply, Variable};
+use crate::clients::{Abilities, Cap, Client, EnvLookup, Fields, HookEvent, Output, Reply};
 use crate::parse::process_table::ProcessRow;
 
 /// The client.
@@ -44,7 +44,7 @@ impl Client for Qwen {
         &ABILITIES
     }
 
-    fn sent(&self, _payload: &Fields, variable: Variable<'_>) -> bool {
+    fn sent(&self, _payload: &Fields, variable: EnvLookup<'_>) -> bool {
         variable(ABILITIES.mark).is_some()
     }
 
@@ -69,7 +69,7 @@ impl Client for Qwen {
         true
     }
 
-    fn is_attended(&self, _variable: Variable<'_>) -> bool {
+    fn is_attended(&self, _variable: EnvLookup<'_>) -> bool {
         false
     }
 }

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use crate::engine::evidence::size::Size;
 use crate::engine::record::Loop;
-use crate::prompts::assembly;
-use crate::prompts::parts;
 use crate::prompts::source::Files;
 use crate::prompts::values::{HandoffPage, PromptInputs};
-use crate::prompts::variables::PromptVariable;
+use crate::prompts::variables::Variable;
+use crate::prompts::{assembly, parts};
 use crate::world::files::{disk, tree};
 use crate::world::git;
 use crate::world::store::home::Home;
@@ -34,9 +33,9 @@ pub fn assemble(home: &Home, subject: &Loop, handoff: Option<&Path>) -> Result<P
     let parts = parts::read(&recipe.unwrap_or_default(), &files)?;
     let wants = |variable| parts.wanted().contains(&variable);
     let checkout = &subject.place.checkout;
-    let status = wants(PromptVariable::GitStatus).then(|| git::status_text(checkout)).flatten();
-    let diff = wants(PromptVariable::GitDiff).then(|| git::diff_text(checkout)).flatten();
-    let log = wants(PromptVariable::GitLog).then(|| git::log_text(checkout)).flatten();
+    let status = wants(Variable::GitStatus).then(|| git::status_text(checkout)).flatten();
+    let diff = wants(Variable::GitDiff).then(|| git::diff_text(checkout)).flatten();
+    let log = wants(Variable::GitLog).then(|| git::log_text(checkout)).flatten();
     let journal = home.loop_file(&subject.id, "journal.jsonl");
     // Without its story a prompt still has its task and the latest evidence.
     let accounts = journal::accounts(&journal).unwrap_or_default();

@@ -2,7 +2,6 @@
 //! that the client's cap does not count. It never guesses: it waits until the boundary removes its
 //! file or turns it into a ticket, and only a ticket that is still valid wakes the agent.
 
-use crate::world::process::signals;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt;
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::process::identity;
+use crate::world::process::{identity, signals};
 use crate::world::store::home::{Home, read_pointer};
 use crate::world::store::wakes::{self, WakeFile};
 use crate::world::store::{self, LOCK_WAIT, StoreError, view};

@@ -1,7 +1,6 @@
 //! The session driver's boundary: the client says that the agent is about to stop. Either the loop
 //! continues in this turn, or the stop is let through; when in doubt it is let through.
 
-use crate::world::process::signals;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -25,7 +24,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::process::identity;
+use crate::world::process::{identity, signals};
 use crate::world::store::home::{Home, hash, read_pointer};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
 use crate::world::store::{self, Held, LOCK_WAIT, view};

@@ -1,9 +1,7 @@
 //! Turns facts into findings, the worst first. A finding names the problem and its remedy; it
 //! changes nothing.
 
-use super::DoctorFacts;
-use super::Finding;
-use super::{own, rules};
+use super::{DoctorFacts, Finding, own, rules};
 
 /// All findings for these facts.
 pub fn findings(facts: &DoctorFacts) -> Vec<Finding> {

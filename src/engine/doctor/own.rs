@@ -1,9 +1,8 @@
 //! The rules for crew's own settings files. They report and change nothing.
 
-use super::DoctorFacts;
-use super::Finding;
 use super::Severity::{Broken, Warning};
 use super::rules::add;
+use super::{DoctorFacts, Finding};
 
 pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let own = &facts.own;

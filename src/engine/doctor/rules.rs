@@ -3,11 +3,10 @@
 
 use std::path::Path;
 
-use super::Finding;
-use super::Severity;
-use super::Severity::{Broken, Note, Warning};
+use super::Severity::{self, Broken, Note, Warning};
 use super::{
-    ClientCheck, DoctorFacts, LoopTrouble, NAME, PLUGIN, PluginCheck, Product, Program, shell_word,
+    ClientCheck, DoctorFacts, Finding, LoopTrouble, NAME, PLUGIN, PluginCheck, Product, Program,
+    shell_word,
 };
 
 /// A cap of at most this leaves no room for a tool-less iteration.

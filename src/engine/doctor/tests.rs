@@ -1,10 +1,9 @@
 //! Each fault planted alone in a healthy machine is the only one found, with its remedy.
 
-use super::Severity;
 use super::findings::findings;
 use super::{
     ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck, LoopFact, LoopTrouble, Own,
-    PLUGIN, PluginCheck, Product, Program, Version, shell_word,
+    PLUGIN, PluginCheck, Product, Program, Severity, Version, shell_word,
 };
 use crate::engine::record::LoopId;
 

@@ -6,7 +6,6 @@
 //! Nothing written here satisfies the grammar of a claim: the tag only ever appears inside a
 //! sentence, and every prompt ends with one of crew's own sentences.
 
-use crate::engine::text::units;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckEvidence, ClaimResult, Evidence};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Role;
-use crate::engine::text::{clip, count, start as beginning, tail_of};
+use crate::engine::text::{clip, count, start as beginning, tail_of, units};
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;

@@ -1,5 +1,6 @@
-//! What clap knows of the options of each command, asked for a token as it was typed. A token that names no
-//! option of its command is an error here, with the nearest one as a suggestion, or the command that has it.
+//! What clap knows of the options of each command, asked for a token as it was typed. A token that
+//! names no option of its command is an error here, with the nearest one as a suggestion, or the
+//! command that has it.
 
 use std::sync::LazyLock;
 

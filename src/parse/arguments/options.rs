@@ -55,7 +55,8 @@ pub struct ProjectArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHEN_IT_ENDS)]
 pub struct LoopArgs {
-    /// What to do, with a blank in it; or a procedure: build, plan, fix, audit, bootstrap, or one of your settings
+    /// What to do, with a blank in it; or a procedure: build, plan, fix, audit, bootstrap, or one
+    /// of your settings
     #[arg(value_name = "TASK", help_heading = None, value_parser = values::text)]
     pub task: Option<String>,
     #[command(flatten)]
@@ -92,7 +93,8 @@ pub struct LoopArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHAT_IS_SENT)]
 pub struct RecipeArgs {
-    /// Put before the task; may be repeated, as may each phase of the prompt, which replaces the procedure's
+    /// Put before the task; may be repeated, as may each phase of the prompt, which replaces the
+    /// procedure's
     #[arg(long, short, value_name = "TEXT")]
     pub context: Vec<String>,
     /// What to look at first
@@ -161,8 +163,8 @@ pub struct RunOptions {
     /// Between two iterations (0)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub delay: Option<Duration>,
-    /// Commit what an iteration changed; what you had not committed before stays out until the agent changes it
-    /// (--commit=all takes it in)
+    /// Commit what an iteration changed; what you had not committed before stays out until the
+    /// agent changes it (--commit=all takes it in)
     #[arg(long, value_name = "all", require_equals = true, help_heading = AROUND_IT)]
     #[arg(num_args = 0..=1, default_missing_value = "", hide_possible_values = true)]
     #[arg(value_parser = [PossibleValue::new("all"), PossibleValue::new("").hide(true)])]

@@ -61,8 +61,8 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
     words(text)
 }
 
-/// Refuses a task that seems to have swallowed an option because its own quote was not closed: the option stands in
-/// it as a word, and a quote that opens there is never closed.
+/// Refuses a task that seems to have swallowed an option because its own quote was not closed: the
+/// option stands in it as a word, and a quote that opens there is never closed.
 pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
     let mut open = 0_usize;
     for (offset, _) in task.match_indices(quote) {
@@ -143,7 +143,8 @@ fn quote_end(text: &str) -> Option<usize> {
     (is_closed && touches(&inner[..length])).then_some(length + 2)
 }
 
-/// The length of the code a text at this offset begins with: up to the next run of as many backticks.
+/// The length of the code a text at this offset begins with: up to the next run of as many
+/// backticks.
 fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Option<usize> {
     let mut runs = backtick_runs(text);
     let (_, opening) = runs.next()?;
@@ -153,8 +154,8 @@ fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Opt
     (opening > 1 || touches(&text[1..start])).then_some(start + length)
 }
 
-/// Whether quotes would touch what they enclose. A stray one must not pair with the quote that opens
-/// the value of an option further on and so make text of the option.
+/// Whether quotes would touch what they enclose. A stray one must not pair with the quote that
+/// opens the value of an option further on and so make text of the option.
 fn touches(inner: &str) -> bool {
     !inner.starts_with(char::is_whitespace) && !inner.ends_with(char::is_whitespace)
 }

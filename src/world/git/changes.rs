@@ -1,4 +1,5 @@
-//! What differs from the commit in a working tree, and what is ignored there, as `git status` lists it.
+//! What differs from the commit in a working tree, and what is ignored there, as `git status` lists
+//! it.
 
 use std::path::PathBuf;
 

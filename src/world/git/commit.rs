@@ -1,5 +1,6 @@
-//! The commit: of what differs, path by path, less what was the user's before the loop began and is as it was. The
-//! index that the user staged to is touched at those paths alone; the commit is made beside it.
+//! The commit: of what differs, path by path, less what was the user's before the loop began and is
+//! as it was. The index that the user staged to is touched at those paths alone; the commit is made
+//! beside it.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ pub struct CommitResult {
     pub commit: Option<String>,
     /// The branch that it is on; `None` on a detached head.
     pub branch: Option<String>,
-    /// Files that the user had changed before the loop began and the agent has changed since: they are in it whole.
+    /// Files that the user had changed before the loop began and the agent has changed since: they
+    /// are in it whole.
     pub taken: Vec<PathBuf>,
     /// What was ignored when the loop began, and is not any more. It is left out.
     pub ignored: Vec<PathBuf>,
@@ -29,7 +31,8 @@ pub struct CommitResult {
     pub nested: Vec<PathBuf>,
 }
 
-/// The file that stands in for the index, in git's own folder: this, and the id of the crew whose it is.
+/// The file that stands in for the index, in git's own folder: this, and the id of the crew whose
+/// it is.
 const INDEX: &str = "crew.index.";
 /// The most names of git's folder that are looked at for files that a crew has left.
 const NAMES_MAX: usize = 10_000;
@@ -134,8 +137,8 @@ impl Paths {
         list.push(0);
     }
 
-    /// Has an index say of these paths what the working tree does. What is gone goes first: a folder may be where
-    /// a file was.
+    /// Has an index say of these paths what the working tree does. What is gone goes first: a
+    /// folder may be where a file was.
     fn update(
         &self,
         git: impl Fn(&[&str], &[u8]) -> Result<String, GitFault>,
@@ -184,8 +187,8 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Removes what stands in for an index, and its lock: a crew that was killed leaves them. Another crew's, if that
-/// one lives, is never touched: what it commits would lose every file.
+/// Removes what stands in for an index, and its lock: a crew that was killed leaves them. Another
+/// crew's, if that one lives, is never touched: what it commits would lose every file.
 fn clear(folder: &Path, is_left: impl Fn(i32) -> bool) {
     for name in disk::names(folder, NAMES_MAX) {
         let whose =

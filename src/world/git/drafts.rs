@@ -1,5 +1,6 @@
-//! What the user had not committed when a loop began, their *drafts*: which paths, how they stood, and, within
-//! bounds, a copy of each. No commit of crew's has one in it until somebody changes it after that.
+//! What the user had not committed when a loop began, their *drafts*: which paths, how they stood,
+//! and, within bounds, a copy of each. No commit of crew's has one in it until somebody changes it
+//! after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -170,8 +171,8 @@ impl Drafts {
         self.0.keys().filter(|path| self.are_untouched(checkout, path)).cloned().collect()
     }
 
-    /// Those that are not among the changes any more. One that came to be committed since the loop began is the
-    /// user's no longer; one that is gone may come back, out of a stash.
+    /// Those that are not among the changes any more. One that came to be committed since the loop
+    /// began is the user's no longer; one that is gone may come back, out of a stash.
     pub(super) fn left(&self, steps: &Steps<'_>, changes: &[FileChange]) -> Result<Left, GitFault> {
         let changed: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
         let left: Vec<&PathBuf> =

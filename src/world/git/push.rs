@@ -24,9 +24,9 @@ struct Way {
 
 impl Steps<'_> {
     /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the
-    /// branch of its name at the only remote, or at `origin`, and follows that one from now on. What
-    /// crew `sent` before and has rebased since is replaced there, unless somebody else has pushed.
-    /// Where the loop `rebases`, no cure is a rebase back.
+    /// branch of its name at the only remote, or at `origin`, and follows that one from now on.
+    /// What crew `sent` before and has rebased since is replaced there, unless somebody else has
+    /// pushed. Where the loop `rebases`, no cure is a rebase back.
     pub fn push(
         &self,
         branch: Option<&str>,

@@ -1,7 +1,7 @@
-//! The steps that change a repository: commit, push, rebase. They do what the user asked for by an option,
-//! with the user's own helpers and filters, but run no hook, ask nobody, and start no program that was
-//! planted in the repository's configuration since the run began. A step that fails leaves the working
-//! tree as it was.
+//! The steps that change a repository: commit, push, rebase. They do what the user asked for by an
+//! option, with the user's own helpers and filters, but run no hook, ask nobody, and start no
+//! program that was planted in the repository's configuration since the run began. A step that
+//! fails leaves the working tree as it was.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::world::store::home::hash;
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);
 
-/// What holds for every step. Nobody is there to type a passphrase or to edit a message, and work that git
-/// would leave to the background would be ended with the step.
+/// What holds for every step. Nobody is there to type a passphrase or to edit a message, and work
+/// that git would leave to the background would be ended with the step.
 const SETTINGS: [(&str, &str); 10] = [
     ("commit.gpgSign", "false"),
     ("push.gpgSign", "false"),
@@ -36,8 +36,8 @@ const SETTINGS: [(&str, &str); 10] = [
     ("advice.addEmbeddedRepo", "false"),
 ];
 
-/// What the repository's configuration names now; `None` outside git, and with a git older than 2.26. git-lfs
-/// and git-crypt live by it, so a step cannot do without.
+/// What the repository's configuration names now; `None` outside git, and with a git older than
+/// 2.26. git-lfs and git-crypt live by it, so a step cannot do without.
 pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);

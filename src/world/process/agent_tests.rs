@@ -1,13 +1,12 @@
 //! Misbehaving children. Each test has a separate process that adopts what they leave behind,
 //! because the other tests of this program have children too, which must not be ended.
 
-use crate::world::process::children;
 use std::path::PathBuf;
 
 use super::*;
 use crate::world::files::disk;
 use crate::world::process::alone::alone;
-use crate::world::process::{StopRequest, identity};
+use crate::world::process::{StopRequest, children, identity};
 
 /// What was observed of an agent.
 #[derive(Debug, Default)]

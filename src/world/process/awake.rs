@@ -7,13 +7,13 @@
     reason = "a child that is no descendant, so that none of them is"
 )]
 
-use super::spawn;
 use std::io::{self, PipeReader, PipeWriter};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::spawn;
 use crate::world::client;
 use crate::world::clock::Deadline;
 

@@ -3,13 +3,12 @@
 //! such feature: there only what stays in a child's group is ended with it, and these functions
 //! find nothing.
 
-use super::children;
-use super::signals;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::signals::GroupSignal;
+use super::children;
+use super::signals::{self, GroupSignal};
 #[cfg(target_os = "linux")]
 use super::{identity, table};
 #[cfg(target_os = "linux")]

@@ -2,12 +2,11 @@
 //! from: no hangup reaches it, and its output is kept in a file.
 #![expect(clippy::disallowed_methods, reason = "a child that must outlive this process")]
 
-use super::spawn;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::identity;
+use super::{identity, spawn};
 use crate::engine::record::owner::ProcessIdentity;
 use crate::world::env;
 use crate::world::files::disk;

@@ -1,14 +1,12 @@
 //! The process groups that a loop's crew has started, noted on disk, so that the next crew can end
 //! a group that outlived the last one. It spares a group whose leader's id was reused.
 
-use super::signals;
-use super::spawn;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use super::identity;
-use super::signals::GroupSignal;
+use super::signals::{self, GroupSignal};
+use super::{identity, spawn};
 use crate::engine::record::LoopId;
 use crate::world::env;
 use crate::world::files::disk;

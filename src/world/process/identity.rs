@@ -1,5 +1,5 @@
-//! Which process is which: ids told apart by when their processes started, and the process that runs
-//! a hook. Reads the system's table and signals nobody.
+//! Which process is which: ids told apart by when their processes started, and the process that
+//! runs a hook. Reads the system's table and signals nobody.
 
 use rustix::process::getpid;
 

@@ -10,9 +10,6 @@
 //! **Threads**: on Linux a child dies with the *thread* that started it, so call `run` on the main
 //! thread.
 
-use super::children;
-use super::signals;
-use super::spawn;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -20,8 +17,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::pipes::{Pipes, Stream};
-use super::signals::GroupSignal;
-use super::{ExitCause, ProcessSpec, descendants};
+use super::signals::{self, GroupSignal};
+use super::{ExitCause, ProcessSpec, children, descendants, spawn};
 use crate::world::clock::{Deadline, Watched};
 use crate::world::fault;
 

@@ -38,7 +38,8 @@ const ASKING: [(i32, &str); 11] = [
     (SIGXCPU, "asked to end by SIGXCPU"),
 ];
 
-/// Two signals closer together than this count as one request: a terminal that closes hangs up twice.
+/// Two signals closer together than this count as one request: a terminal that closes hangs up
+/// twice.
 const ONE_REQUEST_MS: u64 = 100;
 
 /// The request that exits at once, whatever is going on. Children die with this process.
@@ -60,9 +61,10 @@ fn is_ignored(signal: i32) -> bool {
 pub struct Signals(Arc<Asked>);
 
 impl Signals {
-    /// From now on none of these signals ends anything by itself, but for the third: whoever is busy with a
-    /// terminal or a pipe that takes nothing hears none of them. One that was ignored, as `nohup` has it,
-    /// stays so. A file past the size that is allowed is an error of the write, as on a full disk.
+    /// From now on none of these signals ends anything by itself, but for the third: whoever is
+    /// busy with a terminal or a pipe that takes nothing hears none of them. One that was ignored,
+    /// as `nohup` has it, stays so. A file past the size that is allowed is an error of the write,
+    /// as on a full disk.
     pub fn listen() -> io::Result<Self> {
         let signals = Self::default();
         // Not ignored: children would inherit that.
@@ -71,8 +73,8 @@ impl Signals {
         for signal in asking.filter(|signal| !is_ignored(*signal)) {
             let asked = Arc::clone(&signals.0);
             #[expect(unsafe_code, reason = "the door to a handler that counts")]
-            // SAFETY: the handler reads a clock, changes numbers and may end the process by `_exit`; it
-            // neither allocates nor locks.
+            // SAFETY: the handler reads a clock, changes numbers and may end the process by
+            // `_exit`; it neither allocates nor locks.
             unsafe {
                 signal_hook::low_level::register(signal, move || {
                     if asked.note(signal) >= LAST_REQUEST {

@@ -1,5 +1,5 @@
-//! The step between fork and exec that std does not offer: a session for a child, the parent's death
-//! signal, and a note of who leads a group. Nothing here allocates or locks in that step.
+//! The step between fork and exec that std does not offer: a session for a child, the parent's
+//! death signal, and a note of who leads a group. Nothing here allocates or locks in that step.
 
 use std::fs::File;
 #[cfg(target_os = "linux")]
@@ -16,10 +16,10 @@ use crate::engine::record::owner::ProcessIdentity;
 #[cfg(target_os = "linux")]
 use crate::parse::process_table;
 
-/// Has a child begin a session, and with it a group, of its own: without a terminal nothing in it can stop
-/// for one, ask there for a password, or write into what a person reads. On Linux it also writes who it is
-/// into `note` before it runs anything, so that no crash can leave a group that nobody knows, and dies with
-/// the process that starts it.
+/// Has a child begin a session, and with it a group, of its own: without a terminal nothing in it
+/// can stop for one, ask there for a password, or write into what a person reads. On Linux it also
+/// writes who it is into `note` before it runs anything, so that no crash can leave a group that
+/// nobody knows, and dies with the process that starts it.
 pub fn lead_a_session(command: &mut Command, note: Option<File>) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]
@@ -33,8 +33,8 @@ pub fn lead_a_session(command: &mut Command, note: Option<File>) {
     drop(note);
 }
 
-/// Has a child begin a session of its own without a terminal, and outlive this process. It must not lead a
-/// group already: then it could not.
+/// Has a child begin a session of its own without a terminal, and outlive this process. It must not
+/// lead a group already: then it could not.
 pub fn leave_the_terminal(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
 }
