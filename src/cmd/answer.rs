@@ -73,7 +73,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Obeyed(typed(&order, &record, was_over))
         }
         EventResult::Waits(record) => {
-            Reply::Notice(format!("loop {}: {}", record.id, line::standing(&record)))
+            Reply::Notice(format!("loop {}: {}", record.id, line::status_line(&record)))
         }
         EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
         EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record)),
@@ -124,11 +124,11 @@ fn noted(mut line: String, note: Option<String>) -> String {
 /// The client shows one dim line for an order typed while the agent works.
 fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
     match order {
-        _ if was_over => format!("loop {} is over: {}", record.id, line::standing(record)),
+        _ if was_over => format!("loop {} is over: {}", record.id, line::status_line(record)),
         Typed::Pause if record.state.status == Status::Running => {
             format!("pauses after iteration {}", record.iteration())
         }
-        Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::standing(record),
+        Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::status_line(record),
     }
 }
 

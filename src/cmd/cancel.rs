@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::{by, control_replies, ordered};
+use super::{actor, control_replies, ordered};
 use crate::cli::CancelArgs;
 use crate::drive::end;
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ pub fn cancel(arguments: &CancelArgs) -> Result<Exit> {
     let reason = arguments.reason.as_deref();
     ordered(
         arguments.name.as_deref(),
-        |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, by().label(), reason)?)),
-        ("cancelled", |home, id| store::order_cancel(home, id, by().label(), reason)),
+        |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, actor().label(), reason)?)),
+        ("cancelled", |home, id| store::order_cancel(home, id, actor().label(), reason)),
     )
 }

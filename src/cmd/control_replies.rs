@@ -27,7 +27,12 @@ pub fn cancelled(attempt: &EndAttempt) -> String {
 pub fn paused(paused: &Paused) -> String {
     match paused {
         Paused::Now(record) => {
-            format!("loop {}: {} · {} goes on", record.id, line::standing(record), going_on(record))
+            format!(
+                "loop {}: {} · {} goes on",
+                record.id,
+                line::status_line(record),
+                going_on(record)
+            )
         }
         Paused::AfterIteration(record) => format!(
             "loop {}: pauses when iteration {} ends · {} goes on",
@@ -60,7 +65,7 @@ pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
 }
 
 fn over(record: &Loop) -> String {
-    format!("loop {} is over already: {}", record.id, line::standing(record))
+    format!("loop {} is over already: {}", record.id, line::status_line(record))
 }
 
 /// Where a handoff is.

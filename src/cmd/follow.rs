@@ -63,7 +63,7 @@ fn follow_on(
             continue;
         }
         if !record.is_live() {
-            print::err(&format!("crew: loop {} is over: {}", record.id, record.standing()));
+            print::err(&format!("crew: loop {} is over: {}", record.id, record.status_word()));
             return Ok(());
         }
         if gone {

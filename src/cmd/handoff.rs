@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{by, control_replies, home, meant, print};
+use super::{actor, control_replies, home, print, resolve_loop};
 use crate::cli::HandoffArgs;
 use crate::drive::end::handoff;
 use crate::exit::Exit;
@@ -10,8 +10,10 @@ use crate::exit::Exit;
 /// Writes a page for the requested loop.
 pub fn handoff(arguments: &HandoffArgs) -> Result<Exit> {
     let home = home()?;
-    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, by())?;
+    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
+        return Ok(Exit::Usage);
+    };
+    let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, actor())?;
     print::out(&control_replies::handed_off(&page));
     Ok(Exit::Success)
 }

@@ -81,12 +81,12 @@ fn home() -> Result<Home> {
 }
 
 /// Who typed this: inside an agent crew only narrows, and the record says who it was.
-fn by() -> Actor {
+fn actor() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
 /// The requested loop; `None` when several match, after listing them.
-fn meant(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
+fn resolve_loop(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
     match find(home, name, &env::current_folder()?)? {
         Found::One(record) => Ok(Some(*record)),
         Found::None => bail!("there is no loop here\nhint: crew status --all lists every loop"),
@@ -106,7 +106,7 @@ fn ordered(
     (what, theirs): (&str, impl FnOnce(&Home, &LoopId) -> io::Result<()>),
 ) -> Result<Exit> {
     let home = home()?;
-    let answer = match meant(&home, name) {
+    let answer = match resolve_loop(&home, name) {
         Ok(Some(record)) => ours(&home, &record.id)?,
         Ok(None) => return Ok(Exit::Usage),
         Err(error) => match error.downcast_ref() {

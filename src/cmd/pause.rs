@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{by, control_replies, ordered};
+use super::{actor, control_replies, ordered};
 use crate::cli::PauseArgs;
 use crate::drive::control;
 use crate::exit::Exit;
@@ -12,7 +12,7 @@ use crate::world::store;
 pub fn pause(arguments: &PauseArgs) -> Result<Exit> {
     ordered(
         arguments.name.as_deref(),
-        |home, id| Ok(control_replies::paused(&control::pause(home, id, by(), arguments.now)?)),
-        ("told to pause", |home, id| store::order_pause(home, id, by().label(), arguments.now)),
+        |home, id| Ok(control_replies::paused(&control::pause(home, id, actor(), arguments.now)?)),
+        ("told to pause", |home, id| store::order_pause(home, id, actor().label(), arguments.now)),
     )
 }

@@ -4,8 +4,8 @@
 use anyhow::{Result, bail};
 
 use super::reporter::Reporter;
-use super::run::{go, manner};
-use super::{home, meant, print};
+use super::run::{drive_or_detach, output_mode};
+use super::{home, print, resolve_loop};
 use crate::clients::variables::inside_an_agent;
 use crate::drive::control;
 use crate::drive::resume::{NewOwner, Resumed, resume as take};
@@ -25,7 +25,9 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         );
     }
     let home = home()?;
-    let Some(record) = meant(&home, arguments.set.name.as_deref())? else { return Ok(Exit::Usage) };
+    let Some(record) = resolve_loop(&home, arguments.set.name.as_deref())? else {
+        return Ok(Exit::Usage);
+    };
     if arguments.now
         && let Some(woken) = control::wake(&home, &record.id)?
     {
@@ -40,11 +42,11 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let changes = arguments.set.limits.changes();
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
-    let mut voice = Reporter::new(manner(options.manner));
-    voice.hear(&RunEvent::Resumed(&record));
+    let mut voice = Reporter::new(output_mode(options.manner));
+    voice.on_event(&RunEvent::Resumed(&record));
     for note in unproved.iter().chain(&notes) {
-        voice.hear(&RunEvent::Noted(note));
+        voice.on_event(&RunEvent::Noted(note));
     }
     let record = baseline(&home, record, &signals, &mut voice)?;
-    go(&home, record, options, &signals, &mut voice)
+    drive_or_detach(&home, record, options, &signals, &mut voice)
 }

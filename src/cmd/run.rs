@@ -44,9 +44,9 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     }
     let _ = logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
     let signals = Signals::listen()?;
-    let mut voice = Reporter::new(manner(options.manner));
+    let mut voice = Reporter::new(output_mode(options.manner));
     let record = begin(&home, prepared, &signals, &mut voice)?;
-    go(&home, record, options, &signals, &mut voice)
+    drive_or_detach(&home, record, options, &signals, &mut voice)
 }
 
 /// The error when no task was typed.
@@ -63,7 +63,7 @@ fn no_task(options: &RunOptions) -> UsageError {
 }
 
 /// Drives a loop that this process has begun or taken, here or in a separate crew process.
-pub fn go(
+pub fn drive_or_detach(
     home: &Home,
     record: Loop,
     options: &RunOptions,
@@ -101,7 +101,7 @@ pub fn go(
 }
 
 /// The requested output of a run.
-pub fn manner(MannerArgs { json, verbose, quiet }: MannerArgs) -> OutputMode {
+pub fn output_mode(MannerArgs { json, verbose, quiet }: MannerArgs) -> OutputMode {
     OutputMode { json, quiet, verbose }
 }
 

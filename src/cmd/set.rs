@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::{by, home, meant, print};
+use super::{actor, home, print, resolve_loop};
 use crate::drive::control;
 use crate::engine::boundary::limits::LimitChanges;
 use crate::exit::Exit;
@@ -16,8 +16,10 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
         bail!(UsageError::new("no limit is named\nhint: crew set --max-iterations 30, or -n +10"));
     }
     let home = home()?;
-    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
-    let record = control::set(&home, &record.id, &changes, by())?;
+    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
+        return Ok(Exit::Usage);
+    };
+    let record = control::set(&home, &record.id, &changes, actor())?;
     print::out(&format!("loop {}: {}", record.id, line::limits(&record)));
     Ok(Exit::Success)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use super::status::since;
-use super::{follow, home, meant, print};
+use super::{follow, home, print, resolve_loop};
 use crate::cli::ShowArgs;
 use crate::drive::end::owner_is_gone;
 use crate::engine::journal::story::Story;
@@ -23,7 +23,9 @@ use crate::world::{clock, env};
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let home = home()?;
-    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
+    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
+        return Ok(Exit::Usage);
+    };
     if arguments.log {
         follow::log(&home, record, arguments.iteration, arguments.follow)?;
         return Ok(Exit::Success);

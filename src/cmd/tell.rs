@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 
-use super::{home, meant, print};
+use super::{home, print, resolve_loop};
 use crate::cli::TellArgs;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::control;
@@ -16,7 +16,9 @@ pub fn tell(arguments: &TellArgs) -> Result<Exit> {
         bail!("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"");
     }
     let home = home()?;
-    let Some(record) = meant(&home, arguments.name.as_deref())? else { return Ok(Exit::Usage) };
+    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
+        return Ok(Exit::Usage);
+    };
     let record = control::tell(&home, &record.id, &arguments.words.join(" "))?;
     print::out(&format!("loop {}: told with the next prompt", record.id));
     Ok(Exit::Success)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::status::since;
-use super::{home, meant, print};
+use super::{home, print, resolve_loop};
 use crate::cli::LoopName;
 use crate::drive::end::{gone_why, owner_is_gone};
 use crate::engine::record::Loop;
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Watches the requested loop.
 pub fn watch(arguments: &LoopName) -> Result<Exit> {
     let home = home()?;
-    let Some(mut record) = meant(&home, arguments.name.as_deref())? else {
+    let Some(mut record) = resolve_loop(&home, arguments.name.as_deref())? else {
         return Ok(Exit::Usage);
     };
     let draws = stdout().is_terminal() && env::text("TERM").is_some_and(|term| term != "dumb");

@@ -142,7 +142,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     if !record.is_live() {
         bail!(
             "loop {id} is {}\nhint: {} goes on with it; limits are moved in the same breath",
-            record.standing(),
+            record.status_word(),
             going_on(&record)
         );
     }
@@ -193,13 +193,13 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let mut record = held.load()?;
     if !record.is_live() {
         let goes_on = going_on(&record);
-        bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.standing());
+        bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.status_word());
     }
     leave_to_older(home, &record)?;
-    if record.state.words.len().saturating_sub(record.state.told) >= WORDS_MAX {
+    if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
         bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
     }
-    record.state.words.push(words);
+    record.state.messages.push(words);
     let record = held.record(record, |next| Event::changed("told by the user", next))?;
     Ok(record)
 }
@@ -222,7 +222,7 @@ fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) 
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     if !record.is_live() {
-        bail!("loop {id} is {} already", record.standing());
+        bail!("loop {id} is {} already", record.status_word());
     }
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;

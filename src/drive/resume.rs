@@ -203,7 +203,7 @@ fn hand_over(record: &mut Loop, taker: NewOwner) {
         state.consecutive_failures = 0;
     }
     if outcome == Some(Outcome::Stalled) {
-        state.still = 0;
+        state.iterations_without_progress = 0;
     }
     record.environment = match taker.owner.driver {
         Driver::Session => Some(environment_of(&taker.owner, &record.place)),
@@ -258,7 +258,7 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     bail!(
         "loop {id} is {} {whose}, process {}\n\
          hint: crew pause {id} or crew cancel {id} first",
-        record.standing(),
+        record.status_word(),
         owner.process.pid
     )
 }
@@ -276,5 +276,5 @@ fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
             return Ok(());
         }
     }
-    bail!("loop {other} is {} here\nhint: crew cancel {other} ends it", record.standing())
+    bail!("loop {other} is {} here\nhint: crew cancel {other} ends it", record.status_word())
 }

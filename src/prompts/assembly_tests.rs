@@ -94,8 +94,8 @@ fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
         subject = judge(&subject, &facts).after;
         accounts.push(Account::of(subject.state.evidence.as_ref().unwrap()));
     }
-    subject.state.still = 3;
-    subject.state.words = vec!["Leave src/old alone.\nIt goes next week.".to_owned()];
+    subject.state.iterations_without_progress = 3;
+    subject.state.messages = vec!["Leave src/old alone.\nIt goes next week.".to_owned()];
     let page = Path::new("/repo/.claude/branches/main/handoffs/task-1.md");
     let handoff = Some(HandoffPage { path: page, text: "# Handoff\n\nThe lexer is done.\n" });
     let known = PromptInputs { accounts: &accounts, handoff, ..PromptInputs::default() };
@@ -141,7 +141,7 @@ fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
 fn the_blocks_of_a_template_do_what_handlebars_says() {
     let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
     let mut subject = of_task("T", recipe);
-    subject.state.words = vec!["one {{task}}".to_owned(), "two".to_owned()];
+    subject.state.messages = vec!["one {{task}}".to_owned(), "two".to_owned()];
     let table = [
         (
             "{{#each words}}{{@index}}={{this}}{{#unless @last}}, {{/unless}}{{/each}}",
@@ -248,7 +248,7 @@ proptest! {
             ..Recipe::default()
         };
         let mut subject = of_task(&task, recipe);
-        subject.state.words = vec![words.clone()];
+        subject.state.messages = vec![words.clone()];
         let text = made(&subject, &PromptInputs::default(), &file);
         for (heading, literal) in [
             ("## TASK\n\n", &task),

@@ -56,7 +56,7 @@ pub fn names() -> [&'static str; 5] {
 }
 
 /// The procedure that was probably meant by a word, among the built-in ones and `own`.
-pub fn meant(word: &str, own: &[Procedure]) -> Option<String> {
+pub fn procedure_of(word: &str, own: &[Procedure]) -> Option<String> {
     let names: Vec<&str> =
         own.iter().map(|procedure| procedure.name.as_str()).chain(names()).collect();
     nearest(word, &names).map(str::to_owned)
@@ -157,8 +157,8 @@ mod tests {
         let table =
             [("biuld", Some("build")), ("audits", Some("audit")), ("releas", Some("release"))];
         for (word, expected) in table {
-            assert_eq!(meant(word, &[own("release")]).as_deref(), expected, "{word}");
+            assert_eq!(procedure_of(word, &[own("release")]).as_deref(), expected, "{word}");
         }
-        assert_eq!(meant("refactor", &[]), None);
+        assert_eq!(procedure_of("refactor", &[]), None);
     }
 }

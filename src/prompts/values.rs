@@ -99,7 +99,7 @@ pub fn bounded(text: &str) -> String {
 /// What the user said since the last prompt: passed at the last boundary, and later.
 pub fn words(subject: &Loop) -> Vec<String> {
     let told = subject.state.evidence.iter().flat_map(|last| &last.words);
-    told.chain(&subject.state.words).cloned().collect()
+    told.chain(&subject.state.messages).cloned().collect()
 }
 
 /// One line for each account.

@@ -102,9 +102,10 @@ fn told(news: &RunEvent<'_>) -> (&'static str, Value) {
             ("iteration_end", ended(after, exit, ends))
         }
         RunEvent::Delayed { until, .. } => ("delay", json!({ "until": stamp(until) })),
-        RunEvent::Waiting(record) => {
-            ("wait", json!({ "until": record.state.due.map(stamp), "why": record.state.awaited }))
-        }
+        RunEvent::Waiting(record) => (
+            "wait",
+            json!({ "until": record.state.due.map(stamp), "why": record.state.wait_reason }),
+        ),
         RunEvent::Paused(_) => ("pause", Value::Null),
         RunEvent::ReactionFailed { on, run, why } => {
             ("reaction_failed", json!({ "on": on, "run": run, "why": why }))

@@ -17,7 +17,7 @@ pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {
     let mut text = String::new();
     for subject in loops {
         let started = subject.started_at.with_timezone(&offset).format("%Y-%m-%d %H:%M");
-        let standing = line::standing(subject);
+        let standing = line::status_line(subject);
         let time = took(subject.state.awake_ms);
         let cost = subject.state.usage.spoken_cost(false).unwrap_or_default();
         let cost = clip(&cost, 12);

@@ -30,7 +30,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "completed_iterations": state.completed,
         "limits": subject.contract.limits,
         "consecutive_failures": state.consecutive_failures,
-        "iterations_without_progress": state.still,
+        "iterations_without_progress": state.iterations_without_progress,
         "awake_ms": state.awake_ms,
         "started_at": subject.started_at,
         "last_iteration_at": state.last_iteration_at,

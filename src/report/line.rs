@@ -76,7 +76,7 @@ pub fn boundary(subject: &Loop) -> String {
 
 /// The line after a stop at which the loop does not continue at once.
 pub fn held(subject: &Loop) -> String {
-    let standing = standing(subject);
+    let standing = status_line(subject);
     match subject.state.status {
         Status::Paused => {
             format!("crew {}: {standing} · {} goes on", subject.id, of_loop(subject, "resume"))
@@ -92,7 +92,7 @@ pub fn resumed(subject: &Loop) -> String {
 
 /// The line after a compaction.
 pub fn reminded(subject: &Loop) -> String {
-    format!("crew {}: the agent was reminded of its task; {}", subject.id, standing(subject))
+    format!("crew {}: the agent was reminded of its task; {}", subject.id, status_line(subject))
 }
 
 /// The line after the user interrupted the agent.
@@ -110,7 +110,7 @@ pub fn interrupted(subject: &Loop) -> String {
     format!(
         "crew: loop {} was {} · {} goes on with it",
         subject.id,
-        standing(subject),
+        status_line(subject),
         going_on(subject)
     )
 }
@@ -140,8 +140,8 @@ fn cost(subject: &Loop) -> Option<String> {
 /// The results of an iteration, each in a few words.
 pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
-    if evidence.mended > 0 {
-        parts.push(format!("{} mended", count(evidence.mended, "check")));
+    if evidence.newly_passing > 0 {
+        parts.push(format!("{} mended", count(evidence.newly_passing, "check")));
     }
     let failing = evidence.failing().next();
     let failing =
@@ -171,7 +171,7 @@ pub fn watched(subject: &Loop, running_ms: u64, at: DateTime<FixedOffset>) -> St
 
 /// The status of a loop, and the results of its last iteration.
 pub fn changed(subject: &Loop) -> String {
-    let mut parts = vec![format!("loop {}: {}", subject.id, standing(subject))];
+    let mut parts = vec![format!("loop {}: {}", subject.id, status_line(subject))];
     if let Some(evidence) = &subject.state.evidence {
         let said = said(evidence).join(" · ");
         parts.push(format!("iteration {}: {said}", evidence.iteration));
@@ -193,14 +193,14 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
         (Status::Waiting, Some(due)) => {
             Some(format!("waits until {}", due.with_timezone(at.offset()).format("%H:%M")))
         }
-        _ => Some(subject.standing().to_owned()),
+        _ => Some(subject.status_word().to_owned()),
     });
     parts.extend(subject.state.usage.spoken_cost(subject.contract.limits.max_cost_micros > 0));
     parts.join(" · ")
 }
 
 /// "running, iteration 4 of 15": the status of a loop, for a list or a page.
-pub fn standing(subject: &Loop) -> String {
+pub fn status_line(subject: &Loop) -> String {
     let max = subject.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };
     let live = match subject.state.status {
@@ -208,12 +208,13 @@ pub fn standing(subject: &Loop) -> String {
             let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
             let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
             let done = count(subject.state.completed, "iteration");
-            return format!("{}{proof} after {done}", subject.standing());
+            return format!("{}{proof} after {done}", subject.status_word());
         }
         Status::Waiting => {
             let due = subject.state.due.map(|due| due.format("%Y-%m-%d %H:%M UTC").to_string());
             let until = due.map_or_else(String::new, |due| format!(" until {due}"));
-            let why = subject.state.awaited.as_deref().map(|why| format!(" ({})", clip(why, 60)));
+            let why =
+                subject.state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, 60)));
             let until = until + why.as_deref().unwrap_or_default();
             let again = if subject.state.transient_errors > 0 { " again" } else { "" };
             return format!("waiting{until}, then iteration {}{of}{again}", subject.iteration());

@@ -36,7 +36,7 @@ enum Doing {
 
 impl Live {
     /// Takes an event. Returns whether it starts a new activity, whose time counts from zero.
-    pub fn hear(&mut self, news: &RunEvent<'_>) -> bool {
+    pub fn on_event(&mut self, news: &RunEvent<'_>) -> bool {
         match *news {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
                 self.look(record);
@@ -61,7 +61,7 @@ impl Live {
                 return false;
             }
             RunEvent::Waiting(record) => {
-                let why = record.state.awaited.as_deref().unwrap_or("the model's service");
+                let why = record.state.wait_reason.as_deref().unwrap_or("the model's service");
                 let what = format!("waiting ({})", clip(why, 40));
                 self.look(record);
                 self.doing = Doing::Idle { what, until: record.state.due };
@@ -128,25 +128,25 @@ mod tests {
     fn the_line_says_where_the_run_is_and_what_it_waits_for() {
         let mut record = a_loop();
         let mut live = Live::default();
-        live.hear(&RunEvent::Started(&record));
+        live.on_event(&RunEvent::Started(&record));
         assert_snapshot!(live.line(at(0).wall), @"starting");
-        assert!(live.hear(&RunEvent::IterationStarted(&record)), "its time counts from zero");
+        assert!(live.on_event(&RunEvent::IterationStarted(&record)), "its time counts from zero");
         assert_snapshot!(live.line(at(0).wall), @"iteration 1/10");
-        assert!(!live.hear(&RunEvent::CheckStarted("cargo test")));
+        assert!(!live.on_event(&RunEvent::CheckStarted("cargo test")));
         assert_snapshot!(live.line(at(0).wall), @"iteration 1/10 · checking `cargo test`");
-        live.hear(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
+        live.on_event(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
         record.state.completed = 1;
         let tokens = Tokens { input: 1_840_000, ..Tokens::default() };
         record.state.usage =
             Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
-        live.hear(&RunEvent::IterationStarted(&record));
+        live.on_event(&RunEvent::IterationStarted(&record));
         assert_snapshot!(live.line(at(0).wall), @"iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
         record.state.due = Some(at(750).wall);
-        record.state.awaited = Some("rate limit".to_owned());
-        live.hear(&RunEvent::Waiting(&record));
+        record.state.wait_reason = Some("rate limit".to_owned());
+        live.on_event(&RunEvent::Waiting(&record));
         assert_snapshot!(live.line(at(2).wall), @"waiting (rate limit), 12m 28s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
         assert_snapshot!(live.line(at(900).wall), @"waiting (rate limit), 0s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
-        live.hear(&RunEvent::Stopping);
+        live.on_event(&RunEvent::Stopping);
         assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · ending the agent, Ctrl-C again kills it · $1.84 · `cargo test` failed (exit 1)");
     }
 }

@@ -17,7 +17,7 @@ use crate::engine::words::handoff::Since;
 /// The page of an ended loop: its outcome and proof, the reason, what it used, what it changed, and
 /// one next command.
 pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
-    let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
+    let mut text = format!("loop {}: {}\n", subject.id, line::status_line(subject));
     if let Some(ending) = &subject.state.ending {
         row(&mut text, "why", &ending.why);
     }
@@ -147,7 +147,7 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     if !subject.is_live() {
         return finish(subject, since, None);
     }
-    let mut text = format!("loop {}: {}\n", subject.id, line::standing(subject));
+    let mut text = format!("loop {}: {}\n", subject.id, line::status_line(subject));
     if owner_is_gone {
         let who = match subject.driver() {
             Driver::Session => "client",
@@ -182,7 +182,7 @@ pub fn list(loops: &[Loop]) -> String {
     loops.iter().fold(String::new(), |mut text, subject| {
         let started = subject.started_at.format("%Y-%m-%d %H:%M");
         let task = clip(&run::task(subject), 50);
-        let standing = line::standing(subject);
+        let standing = line::status_line(subject);
         let _ = writeln!(text, "{}  {started}  {standing:<36}  {task}", subject.id);
         text
     })

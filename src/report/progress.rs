@@ -231,7 +231,7 @@ fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
         if is_crash { (second as fn(_, _) -> _, "") } else { (minute as _, " again") };
     let until =
         record.state.due.map_or_else(String::new, |due| format!(" until {}", time(due, at)));
-    let why = record.state.awaited.as_deref().map(|why| format!(" ({})", clip(why, 60)));
+    let why = record.state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, 60)));
     let iteration = record.iteration();
     format!("Waiting{until}{}, then iteration {iteration}{again}", why.unwrap_or_default())
 }

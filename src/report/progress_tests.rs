@@ -25,7 +25,7 @@ impl Told {
         Self { record, ms: 0, text: String::new() }
     }
 
-    fn hear(&mut self, news: &RunEvent<'_>) {
+    fn on_event(&mut self, news: &RunEvent<'_>) {
         let ten = DateTime::parse_from_rfc3339("2026-11-18T10:00:00+02:00").unwrap();
         for line in lines(news, ten + TimeDelta::milliseconds(self.ms)) {
             self.text.push_str(&line.text);
@@ -34,19 +34,19 @@ impl Told {
     }
 
     fn start(mut self) -> Self {
-        self.hear(&RunEvent::Started(&self.record.clone()));
+        self.on_event(&RunEvent::Started(&self.record.clone()));
         self
     }
 
     fn resume(mut self) -> Self {
-        self.hear(&RunEvent::Resumed(&self.record.clone()));
+        self.on_event(&RunEvent::Resumed(&self.record.clone()));
         self
     }
 
     /// An iteration of `ms` milliseconds whose agent exits with `exit`, up to the boundary's
     /// decision.
     fn iterate(&mut self, ms: u32, exit: i32, change: impl FnOnce(&mut Facts)) {
-        self.hear(&RunEvent::IterationStarted(&self.record.clone()));
+        self.on_event(&RunEvent::IterationStarted(&self.record.clone()));
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
@@ -64,10 +64,10 @@ impl Told {
                 Some(ProcessEnd::Exit(code)) => Some(code),
                 _ => None,
             };
-            self.hear(&RunEvent::IterationEnded { after: &after, exit, ends: after.outcome() });
+            self.on_event(&RunEvent::IterationEnded { after: &after, exit, ends: after.outcome() });
         }
         if let Decision::Wait { .. } = decision {
-            self.hear(&RunEvent::Waiting(&after));
+            self.on_event(&RunEvent::Waiting(&after));
         }
         if !after.is_live() {
             self.finish();
@@ -76,8 +76,8 @@ impl Told {
 
     /// Ctrl-C after `ms` milliseconds of an iteration, which counts.
     fn interrupt(&mut self, ms: u32) {
-        self.hear(&RunEvent::IterationStarted(&self.record.clone()));
-        self.hear(&RunEvent::Stopping);
+        self.on_event(&RunEvent::IterationStarted(&self.record.clone()));
+        self.on_event(&RunEvent::Stopping);
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
@@ -87,7 +87,7 @@ impl Told {
         self.ms += i64::from(ms);
         let after = self.record.clone();
         let ends = Some(Outcome::Interrupted);
-        self.hear(&RunEvent::IterationEnded { after: &after, exit: None, ends });
+        self.on_event(&RunEvent::IterationEnded { after: &after, exit: None, ends });
         self.end(Outcome::Interrupted, "interrupted at the keyboard");
     }
 
@@ -95,7 +95,7 @@ impl Told {
         let (record, since) = (self.record.clone(), Since::default());
         let finished =
             RunEvent::Finished { record: &record, since: &since, handoff: None, saved: true };
-        self.hear(&finished);
+        self.on_event(&finished);
     }
 
     fn end(&mut self, outcome: Outcome, why: &str) {
@@ -169,7 +169,7 @@ fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
     told.record.state.status = Status::Running;
     told.record.state.ending = None;
     let mut told = told.resume();
-    told.hear(&RunEvent::IterationStarted(&told.record.clone()));
+    told.on_event(&RunEvent::IterationStarted(&told.record.clone()));
     assert_snapshot!(told.text, @"
     [10:04:18] Iteration 5/10 starting...
     [10:04:30] Interrupted. State saved. Resume with: crew resume build
@@ -211,10 +211,10 @@ fn claims_checks_and_gates_are_told_as_they_happen() {
     let mut record = a_loop_with(&[("cargo test", Role::Verify), ("cargo fmt", Role::Gate)]);
     record.contract.run = build(5).contract.run;
     let mut told = Told::of(record);
-    told.hear(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
-    told.hear(&RunEvent::CheckEnded(&result("cargo fmt", Verdict::Passed)));
-    told.hear(&RunEvent::CheckEnded(&result("make", Verdict::TimedOut)));
-    told.hear(&RunEvent::CheckEnded(&result("make", Verdict::Unknown)));
+    told.on_event(&RunEvent::CheckEnded(&result("cargo test", Verdict::Failed)));
+    told.on_event(&RunEvent::CheckEnded(&result("cargo fmt", Verdict::Passed)));
+    told.on_event(&RunEvent::CheckEnded(&result("make", Verdict::TimedOut)));
+    told.on_event(&RunEvent::CheckEnded(&result("make", Verdict::Unknown)));
     let checks = |test, fmt| vec![result("cargo test", test), result("cargo fmt", fmt)];
     told.iterate(1000, 0, |facts| {
         facts.seen.claim = Claim::Success;
@@ -289,7 +289,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
         RunEvent::Said("never a line of crew's"),
         RunEvent::CheckStarted("cargo test"),
     ] {
-        told.hear(&news);
+        told.on_event(&news);
     }
     assert_snapshot!(told.text, @"
     [10:00:00] Note: nothing is checked
@@ -331,7 +331,12 @@ fn every_way_to_end_has_its_line() {
     }
     told.end(Outcome::Interrupted, "SIGTERM");
     let (record, since) = (told.record.clone(), Since::default());
-    told.hear(&RunEvent::Finished { record: &record, since: &since, handoff: None, saved: false });
+    told.on_event(&RunEvent::Finished {
+        record: &record,
+        since: &since,
+        handoff: None,
+        saved: false,
+    });
     assert_snapshot!(told.text, @"
     [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)
     [10:00:00] Completed, claimed: the time limit of 4h is reached; nothing was checked (3 iterations completed, total: 2m16s)

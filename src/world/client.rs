@@ -46,15 +46,15 @@ pub fn off_path(name: &str) -> Option<String> {
 
 /// What a program prints for these arguments, if it exits with 0.
 pub fn ask(program: &Path, arguments: &[&str], folder: &Path) -> Result<String> {
-    told(program, arguments, folder, QUESTION, false)
+    capture(program, arguments, folder, QUESTION, false)
 }
 
 /// Makes the client change something. The error holds what the client printed.
 pub fn change(client: &Path, arguments: &[&str], folder: &Path) -> Result<()> {
-    told(client, arguments, folder, CHANGE, true).map(drop)
+    capture(client, arguments, folder, CHANGE, true).map(drop)
 }
 
-fn told(
+fn capture(
     program: &Path,
     arguments: &[&str],
     folder: &Path,

@@ -89,7 +89,7 @@ impl Reporter {
 }
 
 impl EventSink for Reporter {
-    fn hear(&mut self, news: &RunEvent<'_>) {
+    fn on_event(&mut self, news: &RunEvent<'_>) {
         if let (RunEvent::Said(_), false) = (news, self.manner.verbose) {
             return;
         }
@@ -97,7 +97,7 @@ impl EventSink for Reporter {
             print::json(&events.event(news, clock::now().wall));
         }
         if let (Some(screen), false) = (&mut self.screen, matches!(news, RunEvent::Said(_))) {
-            screen.hear(news);
+            screen.on_event(news);
         }
         match news {
             RunEvent::Said(_) if self.manner.json => {}

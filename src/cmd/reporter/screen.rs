@@ -37,8 +37,8 @@ impl Screen {
     }
 
     /// Applies an event to the line.
-    pub fn hear(&mut self, news: &RunEvent<'_>) {
-        if self.live.hear(news) {
+    pub fn on_event(&mut self, news: &RunEvent<'_>) {
+        if self.live.on_event(news) {
             self.since = Stopwatch::start();
         }
         self.draw();

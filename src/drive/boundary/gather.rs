@@ -76,7 +76,7 @@ pub fn gather(
             break;
         }
         for check in &wanted {
-            facts.checks.push(told(home, subject, check, &within, stop, tell)?);
+            facts.checks.push(run_and_report(home, subject, check, &within, stop, tell)?);
         }
         facts.now = clock::now();
     }
@@ -102,7 +102,7 @@ pub fn each(
         if is_known || done.iter().any(|result| result.run == check.run) {
             continue;
         }
-        match told(home, subject, check, &within, stop, tell) {
+        match run_and_report(home, subject, check, &within, stop, tell) {
             Some(result) => done.push(result),
             None => break,
         }
@@ -110,7 +110,7 @@ pub fn each(
     done
 }
 
-fn told(
+fn run_and_report(
     home: &Home,
     subject: &Loop,
     check: &Check,

@@ -140,7 +140,7 @@ pub fn elsewhere(record: &Loop) -> Option<String> {
             "loop {id} is {}, owned by a process on another machine ({name}), which cannot be seen from here\n\
              hint: pause or end it there; if that machine is gone, `crew cancel {id}` ends it here, and it can \
              be resumed",
-            record.standing()
+            record.status_word()
         )
     })
 }
@@ -336,7 +336,7 @@ pub fn let_end(record: &Loop) -> Result<()> {
     Err(anyhow!(
         "loop {id} is {}, and its crew run, process {pid}, is still at work in this working tree\n\
          hint: try again once it is gone, or end it: kill -INT {pid}",
-        record.standing()
+        record.status_word()
     ))
 }
 

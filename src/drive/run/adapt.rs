@@ -41,7 +41,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
             Run {
                 model: options.model.clone().or(had.model.clone()),
                 words: options.words.clone().unwrap_or(had.words.clone()),
-                ..still(had, options)
+                ..unchanged(had, options)
             }
         }
         // Arguments that one agent understands are errors to another.
@@ -51,7 +51,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
                 agent: the_agent(options, &settings, &folder)?,
                 model: model(options, &settings),
                 words: options.words.clone().unwrap_or_default(),
-                ..still(had, options)
+                ..unchanged(had, options)
             }
         }
     };
@@ -78,7 +78,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
     if let Some(words) = &arguments.tell {
-        record.state.words.push(tellable(words)?);
+        record.state.messages.push(tellable(words)?);
     }
     try_launch(home, record)?;
     if commits && is_the_users {
@@ -103,7 +103,7 @@ fn pin(record: &mut Loop, run: &Run) -> Result<()> {
 }
 
 /// A run's former terms, with what was typed now in their place.
-fn still(had: Run, options: &RunOptions) -> Run {
+fn unchanged(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),

@@ -122,7 +122,7 @@ impl Runner<'_> {
         };
         self.tell_of_the_end(&ended);
         let report = watcher.into_reader().report(clock::local());
-        let mut attempt = self.came_to(run, prompt, &ended, &report);
+        let mut attempt = self.classify(run, prompt, &ended, &report);
         if is_the_last && ended.cause == ExitCause::TimedOut {
             attempt.agent.process = Some(ProcessEnd::OutOfTime);
         }
@@ -156,7 +156,7 @@ impl Runner<'_> {
         }
     }
 
-    fn came_to(
+    fn classify(
         &self,
         run: &Run,
         prompt: &str,

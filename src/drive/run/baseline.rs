@@ -38,7 +38,7 @@ pub fn baseline(
         listener.borrow_mut().tick();
         signals.times() > 0 || cancels.any()
     };
-    let tell = |news: &RunEvent<'_>| listener.borrow_mut().hear(news);
+    let tell = |news: &RunEvent<'_>| listener.borrow_mut().on_event(news);
     let results = gather::each(home, &record, &stop, &tell);
     for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
         tell(&RunEvent::Noted(why));

@@ -151,7 +151,7 @@ impl<'a> Ledger<'a> {
         if matches!(why.downcast_ref(), Some(StoreError::Newer { .. })) {
             self.refused = Some(why);
         } else if !std::mem::replace(&mut self.was_said, true) {
-            self.listener.borrow_mut().hear(&RunEvent::Unsaved { why: &format!("{why:#}") });
+            self.listener.borrow_mut().on_event(&RunEvent::Unsaved { why: &format!("{why:#}") });
         }
     }
 

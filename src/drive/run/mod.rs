@@ -56,7 +56,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Ev
     if let Some(awake) = &awake {
         let by = awake.by;
         let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
-        listener.hear(&RunEvent::Noted(&told));
+        listener.on_event(&RunEvent::Noted(&told));
     }
     // Without this an agent's orphans outlive their iteration; it fails only on a system without
     // the call.
@@ -135,7 +135,7 @@ impl Runner<'_> {
     }
 
     fn tell(&self, news: &RunEvent<'_>) {
-        self.listener.borrow_mut().hear(news);
+        self.listener.borrow_mut().on_event(news);
     }
 
     /// One tick of time. Returns whether a person asked for the end.

@@ -132,7 +132,8 @@ impl Runner<'_> {
     fn stalls_by_half(&self, before: &Loop) -> bool {
         let stall = self.ledger.record.contract.limits.stall;
         let reaches = |still: u32| stall > 0 && still > 0 && still * 2 >= stall;
-        reaches(self.ledger.record.state.still) && !reaches(before.state.still)
+        reaches(self.ledger.record.state.iterations_without_progress)
+            && !reaches(before.state.iterations_without_progress)
     }
 
     /// Runs the user's commands for a moment, reports those that failed, and returns the first of
@@ -163,7 +164,7 @@ impl Runner<'_> {
 
     /// The user's queued messages are in the prompt of the iteration that begins.
     pub(super) fn mark_as_told(&mut self) {
-        let told = self.ledger.record.state.words.len();
+        let told = self.ledger.record.state.messages.len();
         if told != self.ledger.record.state.told {
             self.ledger.change("told the agent", |record| record.state.told = told);
         }

@@ -30,7 +30,7 @@ pub struct BackgroundWait {
 }
 
 /// Updates the memory of background tasks and returns what is waited for, if anything.
-pub fn awaited(
+pub fn background_wait(
     tasks: &[Task],
     used_a_tool: bool,
     memory: &mut SessionMemory,
@@ -81,7 +81,7 @@ mod tests {
     }
 
     fn minutes(tasks: &[Task], used_a_tool: bool, memory: &mut SessionMemory) -> Option<u64> {
-        let awaited = awaited(tasks, used_a_tool, memory)?;
+        let awaited = background_wait(tasks, used_a_tool, memory)?;
         memory.holds += 1;
         Some(awaited.within.as_secs() / 60)
     }
@@ -101,7 +101,8 @@ mod tests {
     fn of_turns_that_work_and_leave_a_job_behind_every_fourth_is_an_iteration() {
         let mut memory = SessionMemory::default();
         let mut held = |id: u32, used_a_tool: bool| {
-            let awaited = awaited(&[task(&id.to_string(), "shell")], used_a_tool, &mut memory);
+            let awaited =
+                background_wait(&[task(&id.to_string(), "shell")], used_a_tool, &mut memory);
             remember(&mut memory, awaited.as_ref());
             if awaited.is_none() {
                 memory.worked_holds = 0;

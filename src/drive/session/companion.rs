@@ -143,9 +143,9 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
     if let Some(evidence) = &mut record.state.evidence
-        && !record.state.words.is_empty()
+        && !record.state.messages.is_empty()
     {
-        evidence.words = std::mem::take(&mut record.state.words);
+        evidence.words = std::mem::take(&mut record.state.messages);
     }
     undelivered::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(what, next))?;

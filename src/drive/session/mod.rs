@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail};
 use self::companion::idle_fallback;
 use self::failure::failure;
 use self::queued::Aside;
-use self::refused::told;
+use self::refused::refusal_text;
 use self::stop::{StopResult, is_ours, stop};
 use super::control::{self, Actor, Paused};
 use super::end::{self, EndAttempt, handoff};
@@ -163,7 +163,7 @@ fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
         "handoff" => hand_off(home, hook, raw),
         _ => Ok(EventResult::Silent),
     };
-    answer.unwrap_or_else(|error| EventResult::Refused(told(&error)))
+    answer.unwrap_or_else(|error| EventResult::Refused(refusal_text(&error)))
 }
 
 fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {

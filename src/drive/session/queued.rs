@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::refused::told;
+use super::refused::refusal_text;
 use crate::clients::spelling::split;
 use crate::clients::{Hook, Queued};
 use crate::drive::control::Actor;
@@ -101,7 +101,7 @@ fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
     let written = store::load(home, id)
         .map_err(anyhow::Error::from)
         .and_then(|record| handoff::write(home, &record, kind, words, Actor::User));
-    written.map_or_else(|error| Aside::Refused(told(&error)), Aside::HandedOff)
+    written.map_or_else(|error| Aside::Refused(refusal_text(&error)), Aside::HandedOff)
 }
 
 /// The reason given to `/crew:cancel-loop`.

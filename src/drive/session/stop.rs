@@ -71,7 +71,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let words = stopped.last_message.as_deref();
     queued::look(home, &open.before, hook, &mut memory.queue)?;
     let (row, used_a_tool) = cap::row(&open.before, hook, &stopped);
-    let awaited = background::awaited(&stopped.background, used_a_tool, &mut memory);
+    let awaited = background::background_wait(&stopped.background, used_a_tool, &mut memory);
     let work = awaited.as_ref().map(|awaited| awaited.work.clone());
     let decides = open.before.contract.limits.bound_usage();
     let reading = meter::read(&open.before, hook, words, decides);

@@ -31,9 +31,9 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if mark.is_some_and(|of| of == record.state.boundaries.to_string())
         && let Some(evidence) = &mut record.state.evidence
     {
-        let since = std::mem::take(&mut record.state.words);
-        record.state.words = std::mem::take(&mut evidence.words);
-        record.state.words.extend(since);
+        let since = std::mem::take(&mut record.state.messages);
+        record.state.messages = std::mem::take(&mut evidence.words);
+        record.state.messages.extend(since);
     }
     Ok(())
 }

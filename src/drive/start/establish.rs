@@ -206,7 +206,7 @@ fn vacate(
             end::end_groups(home, &record);
             end::let_end(&ended.record)?;
             let ended = ended.record;
-            let is_now = format!("loop {id} is now {} {}", ended.standing(), after(&ended));
+            let is_now = format!("loop {id} is now {} {}", ended.status_word(), after(&ended));
             if ended.outcome() != Some(Outcome::Interrupted) {
                 return Ok(Vacancy::Free(vec![is_now]));
             }
@@ -243,7 +243,7 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     format!(
         "loop {id} is {} here at iteration {}, owned by {who}\n\
          hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
-        record.standing(),
+        record.status_word(),
         record.iteration(),
     )
 }

@@ -33,7 +33,7 @@ use crate::engine::usage::times::Earlier;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
-use crate::prompts::procedures::meant;
+use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
 use crate::world::store::home::Home;
@@ -115,7 +115,7 @@ fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Resu
         return Ok(Some(word));
     }
     let own = procedures::own(&merge(&known.layers, settings::environment(), None));
-    bail!(UsageError::no_procedure(&word, meant(&word, &own).as_deref()))
+    bail!(UsageError::no_procedure(&word, procedure_of(&word, &own).as_deref()))
 }
 
 /// Adds what only a run has to what was typed.
@@ -312,9 +312,9 @@ pub fn begin(
         notes.push(format!("{what}{way_out}"));
     }
     notes.extend(before_commits(home, &record, signals)?);
-    listener.hear(&RunEvent::Started(&record));
+    listener.on_event(&RunEvent::Started(&record));
     for note in &notes {
-        listener.hear(&RunEvent::Noted(note));
+        listener.on_event(&RunEvent::Noted(note));
     }
     baseline(home, record, signals, listener)
 }

@@ -209,7 +209,7 @@ fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
 /// 8. no progress for `stall` iterations → finish `stalled`.
 fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
-    let still = judged.after.state.still;
+    let still = judged.after.state.iterations_without_progress;
     (stall > 0 && still >= stall).then(|| {
         let last = count(still, "iteration");
         let why = format!("nothing changed in the last {last}: no file, commit or check");
@@ -239,7 +239,7 @@ pub fn apply(judged: Judged, decision: &Decision) -> Loop {
         Decision::Continue | Decision::Hold(Hold::Background(_)) => state.status = Status::Running,
         Decision::Hold(Hold::Paused) => state.status = Status::Paused,
         Decision::Wait { until, why } => {
-            state.awaited = Some(why.clone());
+            state.wait_reason = Some(why.clone());
             state.status = Status::Waiting;
             state.due = Some(*until);
         }

@@ -226,9 +226,9 @@ fn rule_4_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
 #[test]
 fn rule_8_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
     let mut subject = a_loop();
-    subject.state.still = 3;
+    subject.state.iterations_without_progress = 3;
     assert_eq!(way_out(&subject, &idle()), Decision::Continue);
-    subject.state.still = 4;
+    subject.state.iterations_without_progress = 4;
     assert_eq!(outcome(&way_out(&subject, &idle())), Some(Outcome::Stalled));
     subject.contract.limits.stall = 0;
     assert_eq!(way_out(&subject, &idle()), Decision::Continue);
@@ -294,7 +294,7 @@ proptest! {
             prop_assert_eq!(next.state.completed, subject.state.completed + u32::from(counted));
             if decision == Decision::Continue {
                 prop_assert!(next.state.completed < max);
-                prop_assert!(next.state.consecutive_failures < 3 && next.state.still < 5);
+                prop_assert!(next.state.consecutive_failures < 3 && next.state.iterations_without_progress < 5);
             }
             if outcome(&decision) == Some(Outcome::Completed) {
                 prop_assert!(proved.is_some());

@@ -69,7 +69,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         if let (ClaimResult::Refused(against), Some(short)) = (&mut evidence.claim, short) {
             *against = short;
         }
-        evidence.words = untold(state, facts);
+        evidence.words = left_for_next_prompt(state, facts);
         state.completed += 1;
         state.crashes = match crash::of(&facts.seen.agent) {
             Some(_) => state.crashes + 1,
@@ -84,7 +84,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
             None if skipped(facts).is_some() => state.consecutive_failures,
             None => 0,
         };
-        state.still = if progress == Progress::None { state.still + 1 } else { 0 };
+        state.iterations_without_progress =
+            if progress == Progress::None { state.iterations_without_progress + 1 } else { 0 };
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
         after.state.tree.clone_from(&facts.tree_checked);
@@ -94,8 +95,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
 }
 
 /// The messages left for the next prompt: all except those an agent received, if one was started.
-fn untold(state: &mut State, facts: &Facts) -> Vec<String> {
-    let mut words = std::mem::take(&mut state.words);
+fn left_for_next_prompt(state: &mut State, facts: &Facts) -> Vec<String> {
+    let mut words = std::mem::take(&mut state.messages);
     let told = std::mem::take(&mut state.told).min(words.len());
     if !matches!(facts.seen.agent.process, Some(ProcessEnd::NotStarted(_))) {
         words.drain(..told);
@@ -254,20 +255,20 @@ fn evidence(
     let failed_before = |run: &str| {
         before.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
     };
-    let mended = checks
+    let newly_passing = checks
         .iter()
         .filter(|check| check.verdict == Verdict::Passed && failed_before(&check.run))
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: standing(facts, proved, tampered(before, facts)),
+        claim: claim_result(facts, proved, tampered(before, facts)),
         checks,
         errors: errors(facts, failure.as_deref(), progress),
         ended: facts.seen.agent.process.as_ref().filter(|_| failure.is_none()).and_then(overdue),
         failure,
         skipped: skipped(facts),
         progress,
-        mended: u32::try_from(mended).unwrap_or(u32::MAX),
+        newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,
@@ -290,7 +291,7 @@ fn skipped(facts: &Facts) -> Option<String> {
     }
 }
 
-fn standing(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> ClaimResult {
+fn claim_result(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> ClaimResult {
     match facts.seen.heard() {
         Claim::None => ClaimResult::None,
         Claim::Success if proved.is_some() => ClaimResult::Accepted,

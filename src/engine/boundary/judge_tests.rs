@@ -29,7 +29,7 @@ fn a_check_that_failed_before_and_passes_now_is_the_proof() {
     second.checks = vec![result("cargo test", Verdict::Passed)];
     let accepted = judge(&refused.after, &second);
     assert_eq!(accepted.proved, Some(Proof::Checked));
-    assert_eq!(accepted.after.state.evidence.unwrap().mended, 1);
+    assert_eq!(accepted.after.state.evidence.unwrap().newly_passing, 1);
 }
 
 #[test]
@@ -226,7 +226,10 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
         let judged = judge(&a_loop(), &facts);
         let state = &judged.after.state;
         assert!(!judged.counted, "{facts:?}");
-        assert_eq!((state.completed, state.consecutive_failures, state.still), (0, 0, 0));
+        assert_eq!(
+            (state.completed, state.consecutive_failures, state.iterations_without_progress),
+            (0, 0, 0)
+        );
         assert_eq!((state.boundaries, state.awake_ms), (1, 60_000));
     }
 }
@@ -241,14 +244,14 @@ fn a_claim_is_judged_even_while_background_work_runs() {
 #[test]
 fn no_progress_is_counted_and_unknown_never_stalls() {
     let mut subject = a_loop();
-    subject.state.still = 3;
+    subject.state.iterations_without_progress = 3;
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".to_owned());
-    assert_eq!(judge(&subject, &idle).after.state.still, 4);
+    assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 4);
     let mut outside_git = facts(Claim::None);
     outside_git.tree = None;
-    assert_eq!(judge(&subject, &outside_git).after.state.still, 0);
-    assert_eq!(judge(&subject, &facts(Claim::None)).after.state.still, 0);
+    assert_eq!(judge(&subject, &outside_git).after.state.iterations_without_progress, 0);
+    assert_eq!(judge(&subject, &facts(Claim::None)).after.state.iterations_without_progress, 0);
 }
 
 #[test]
@@ -268,10 +271,10 @@ fn what_the_checks_themselves_change_is_no_progress() {
     facts.tree = Some("tree at the start".to_owned());
     facts.tree_checked = Some("with the checks' own files".to_owned());
     subject = judge(&subject, &facts).after;
-    assert_eq!(subject.state.still, 1);
+    assert_eq!(subject.state.iterations_without_progress, 1);
     facts.tree = Some("with the checks' own files".to_owned());
     facts.tree_checked = Some("with other files of the checks".to_owned());
-    assert_eq!(judge(&subject, &facts).after.state.still, 2);
+    assert_eq!(judge(&subject, &facts).after.state.iterations_without_progress, 2);
 }
 
 #[test]
@@ -372,12 +375,12 @@ fn words_that_an_agent_was_told_are_not_told_again() {
     ];
     for (told, process, left) in table {
         let mut subject = a_loop();
-        subject.state.words = vec!["before".to_owned(), "since".to_owned()];
+        subject.state.messages = vec!["before".to_owned(), "since".to_owned()];
         subject.state.told = told;
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(process);
         let after = judge(&subject, &facts).after.state;
         assert_eq!(after.evidence.unwrap().words, left, "{told} {:?}", facts.seen.agent.process);
-        assert_eq!((after.words.len(), after.told), (0, 0));
+        assert_eq!((after.messages.len(), after.told), (0, 0));
     }
 }

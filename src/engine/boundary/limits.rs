@@ -53,7 +53,7 @@ impl LimitChanges {
                 self.failure_threshold,
                 state.consecutive_failures,
             ),
-            stall: small(limits.stall, self.stall, state.still),
+            stall: small(limits.stall, self.stall, state.iterations_without_progress),
             max_duration_s: moved(limits.max_duration_s, self.max_duration_s, seconds),
             max_wait_s: limits.max_wait_s,
             max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros, micros),

@@ -162,7 +162,7 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
     };
     subject.state.completed = 7;
     subject.state.consecutive_failures = 2;
-    subject.state.still = 1;
+    subject.state.iterations_without_progress = 1;
     subject.state.awake_ms = 90_500;
     subject.state.usage.cost = Money(2_500_000_000_001);
     subject.state.usage.tokens.input = 1_200;

@@ -13,10 +13,10 @@ pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
     }
     next.state.generation = memory.state.generation.max(found.state.generation);
     next.contract.limits = found.contract.limits.clone();
-    let told = &found.state.words;
-    let since = told.strip_prefix(known.state.words.as_slice()).unwrap_or(told);
-    let missing = since.iter().filter(|word| !memory.state.words.contains(word));
-    next.state.words.extend(missing.cloned());
+    let told = &found.state.messages;
+    let since = told.strip_prefix(known.state.messages.as_slice()).unwrap_or(told);
+    let missing = since.iter().filter(|word| !memory.state.messages.contains(word));
+    next.state.messages.extend(missing.cloned());
     if matches!(found.state.status, Status::Paused | Status::Finished) {
         next.state.status = found.state.status;
         next.state.ending.clone_from(&found.state.ending);
@@ -35,11 +35,11 @@ mod tests {
     fn apart() -> (Loop, Loop) {
         let mut known = a_loop();
         known.state.generation = 4;
-        known.state.words = vec!["be brief".to_owned()];
+        known.state.messages = vec!["be brief".to_owned()];
         let mut memory = known.clone();
         memory.state.generation = 6;
         memory.state.completed = 2;
-        memory.state.words = Vec::new();
+        memory.state.messages = Vec::new();
         (known, memory)
     }
 
@@ -55,10 +55,10 @@ mod tests {
         let mut found = known.clone();
         found.state.generation = 7;
         found.contract.limits.max_iterations = 3;
-        found.state.words.push("use tabs".to_owned());
+        found.state.messages.push("use tabs".to_owned());
         let next = reconciled(&known, &memory, &found);
         assert_eq!(next.contract.limits.max_iterations, 3);
-        assert_eq!(next.state.words, ["use tabs"]);
+        assert_eq!(next.state.messages, ["use tabs"]);
         assert_eq!((next.state.generation, next.state.completed), (7, 2));
         assert_eq!(next.state.status, Status::Running);
     }

@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(wanted_of(&last, &none, &[("lint", Passed)]), ["test"]);
         assert_eq!(wanted_of(&last, &none, &[("lint", Passed), ("test", Failed)]), ["deploy"]);
         let mut still = a_loop_with(&ALL);
-        still.state.still = 4;
+        still.state.iterations_without_progress = 4;
         let idle = Facts { tree: still.state.tree.clone(), ..facts(Claim::None) };
         assert_eq!(wanted_of(&still, &idle, &[("lint", Passed)]), ["test"]);
         assert_eq!(wanted_of(&still, &none, &[("lint", Passed)]), ["deploy"]);

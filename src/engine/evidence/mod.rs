@@ -34,7 +34,8 @@ pub struct Evidence {
     pub ended: Option<String>,
     pub progress: Progress,
     /// Checks that pass now and failed in their previous run.
-    pub mended: u32,
+    #[serde(rename = "mended")]
+    pub newly_passing: u32,
     /// What the iteration used; `None` where nothing reports it.
     #[serde(default)]
     pub usage: Option<Usage>,

@@ -87,8 +87,8 @@ fn checks(evidence: &Evidence) -> Vec<String> {
     if all > failing {
         parts.push(format!("{} of {all} checks passed", all - failing));
     }
-    if evidence.mended > 0 {
-        parts.push(format!("{} of them failed before", evidence.mended));
+    if evidence.newly_passing > 0 {
+        parts.push(format!("{} of them failed before", evidence.newly_passing));
     }
     // A refusal already names the reasons against it, and a failed gate is named as the failure.
     if !matches!(evidence.claim, ClaimResult::Refused(_)) {

@@ -157,7 +157,8 @@ pub struct State {
     pub completed: u32,
     pub consecutive_failures: u32,
     /// Iterations in a row without progress.
-    pub still: u32,
+    #[serde(rename = "still")]
+    pub iterations_without_progress: u32,
     /// Transient API errors in a row.
     pub transient_errors: u32,
     /// Crashes of the agent in a row.
@@ -169,8 +170,8 @@ pub struct State {
     /// When a waiting loop tries again.
     pub due: Option<DateTime<Utc>>,
     /// Why the loop waits; meaningless while it does not wait.
-    #[serde(default)]
-    pub awaited: Option<String>,
+    #[serde(default, rename = "awaited")]
+    pub wait_reason: Option<String>,
     /// Awake milliseconds over all iterations.
     pub awake_ms: u64,
     /// When the running iteration began.
@@ -191,8 +192,8 @@ pub struct State {
     #[serde(default)]
     pub usage: Usage,
     /// The user's messages to the agent for the next prompt.
-    #[serde(default)]
-    pub words: Vec<String>,
+    #[serde(default, rename = "words")]
+    pub messages: Vec<String>,
     /// How many of them, oldest first, were in the prompt of the running iteration. They count as
     /// delivered unless that iteration runs again.
     #[serde(default)]
@@ -214,12 +215,12 @@ impl State {
             owner,
             completed: 0,
             consecutive_failures: 0,
-            still: 0,
+            iterations_without_progress: 0,
             transient_errors: 0,
             crashes: 0,
             skips: 0,
             due: None,
-            awaited: None,
+            wait_reason: None,
             awake_ms: 0,
             began: now,
             last_iteration_at: None,
@@ -229,7 +230,7 @@ impl State {
             incurable: None,
             evidence: None,
             usage: Usage::default(),
-            words: Vec::new(),
+            messages: Vec::new(),
             told: 0,
             git: GitMemory::default(),
             session: SessionMemory::default(),
@@ -349,7 +350,7 @@ impl Loop {
     }
 
     /// `running`, `waiting`, `paused`, or the outcome: one word for people and for the view.
-    pub fn standing(&self) -> &'static str {
+    pub fn status_word(&self) -> &'static str {
         self.outcome().map_or(self.state.status.label(), Outcome::label)
     }
 
@@ -375,7 +376,9 @@ impl Loop {
         if times != u64::from(state.completed) {
             return Err(format!("{times} times for {} iterations", state.completed));
         }
-        if state.consecutive_failures > state.completed || state.still > state.completed {
+        if state.consecutive_failures > state.completed
+            || state.iterations_without_progress > state.completed
+        {
             return Err("a counter is ahead of the iterations".to_owned());
         }
         Ok(())

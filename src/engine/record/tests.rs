@@ -42,7 +42,7 @@ fn a_record_that_breaks_its_own_rules_is_not_believed() {
         ("ending", |subject| subject.state.status = Status::Finished),
         ("iterations of", |subject| subject.state.completed = 11),
         ("times for", |subject| subject.elapsed_ms.push(5)),
-        ("ahead", |subject| subject.state.still = 1),
+        ("ahead", |subject| subject.state.iterations_without_progress = 1),
     ];
     for (expected, break_it) in breakages {
         let mut subject = a_loop();

@@ -111,11 +111,14 @@ impl Layer {
         }
         Self {
             values: with(&lower.values, &self.values),
-            checks: by(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
+            checks: replace_by_kind(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
-            reactions: by(&LoopMoment::ALL, &self.reactions, &lower.reactions, |reaction| {
-                reaction.on
-            }),
+            reactions: replace_by_kind(
+                &LoopMoment::ALL,
+                &self.reactions,
+                &lower.reactions,
+                |reaction| reaction.on,
+            ),
             agents: with(&lower.agents, &self.agents),
             procedures,
         }
@@ -131,7 +134,7 @@ fn with<K: Ord + Clone, V: Clone>(
 }
 
 /// For each kind the upper list's items if it has any, else the lower list's.
-fn by<K: PartialEq, V: Clone>(
+fn replace_by_kind<K: PartialEq, V: Clone>(
     kinds: &[K],
     upper: &[Sourced<V>],
     lower: &[Sourced<V>],

@@ -56,8 +56,8 @@ fn seen(evidence: &Evidence) -> Vec<String> {
     if let Some(failure) = &evidence.failure {
         lines.push(format!("- failed: {failure}"));
     }
-    if evidence.mended > 0 {
-        lines.push(format!("- checks mended: {}", evidence.mended));
+    if evidence.newly_passing > 0 {
+        lines.push(format!("- checks mended: {}", evidence.newly_passing));
     }
     let unchecked = evidence.checks.iter().all(|check| check.verdict == Verdict::Unknown);
     if unchecked && evidence.progress == Progress::Made {

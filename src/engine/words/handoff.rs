@@ -46,7 +46,7 @@ pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>, resume
     let mut text = format!(
         "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n{}\n\n",
         at.format("%Y-%m-%dT%H:%M:%SZ"),
-        subject.standing(),
+        subject.status_word(),
         title(subject),
     );
     section(&mut text, "What was done", &what_was_done(subject, since));

@@ -264,7 +264,7 @@ fn last(subject: &Loop) -> Option<String> {
 /// From half of the stall limit on: asks for another approach, or BLOCKED. `None` before.
 fn nudge(subject: &Loop) -> Option<String> {
     let stall = subject.contract.limits.stall;
-    let still = subject.state.still;
+    let still = subject.state.iterations_without_progress;
     (stall > 0 && still > 0 && still * 2 >= stall).then(|| {
         format!(
             "Nothing changed in the last {}; after {stall} the loop ends as stalled. \

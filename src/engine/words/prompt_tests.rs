@@ -54,7 +54,7 @@ fn a_refused_claim_comes_back_with_the_failing_command_and_its_tail() {
 #[test]
 fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged() {
     let mut subject = a_loop();
-    subject.state.still = 2;
+    subject.state.iterations_without_progress = 2;
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".to_owned());
     assert_snapshot!(next(&judge(&subject, &idle).after), @"

@@ -69,7 +69,7 @@ fn cost(subject: &Loop) -> Option<f64> {
 }
 
 fn why(subject: &Loop) -> Option<&String> {
-    let awaited = subject.state.awaited.as_ref().filter(|_| subject.state.due.is_some());
+    let awaited = subject.state.wait_reason.as_ref().filter(|_| subject.state.due.is_some());
     subject.state.ending.as_ref().map(|ending| &ending.why).or(awaited)
 }
 
@@ -112,7 +112,7 @@ pub fn document(subject: &Loop, on: LoopMoment, extra: &Map<String, Value>) -> V
         "max_iterations": subject.contract.limits.max_iterations,
         "completed_iterations": state.completed,
         "consecutive_failures": state.consecutive_failures,
-        "iterations_without_progress": state.still,
+        "iterations_without_progress": state.iterations_without_progress,
         "status": state.status,
         "outcome": subject.outcome(),
         "proof": state.ending.as_ref().and_then(|ending| ending.proof),
@@ -203,7 +203,7 @@ mod tests {
         let mut subject = a_loop();
         subject.state.status = Status::Waiting;
         subject.state.due = Some(at(3600).wall);
-        subject.state.awaited = Some("rate limit".to_owned());
+        subject.state.wait_reason = Some("rate limit".to_owned());
         assert_snapshot!(told(&subject, LoopMoment::Wait), @"
         CREW_ON=wait
         CREW_LOOP=haaaaaaa

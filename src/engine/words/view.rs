@@ -18,7 +18,7 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
     let value = json!({
         "id": subject.id,
         "active": subject.is_live(),
-        "status": subject.standing(),
+        "status": subject.status_word(),
         "iteration": subject.iteration(),
         "maxIterations": contract.limits.max_iterations,
         "completionPromise": contract.promise,

@@ -43,7 +43,7 @@ td { overflow-wrap: anywhere } .all td { white-space: nowrap; font-variant-numer
 /// The page.
 pub fn html(known: &StoryPage<'_>) -> String {
     let record = known.record;
-    let title = escape(&format!("loop {}: {}", record.id, line::standing(record)));
+    let title = escape(&format!("loop {}: {}", record.id, line::status_line(record)));
     let mut text = format!("{HEAD}<title>{title}</title>\n{STYLE}<body>\n");
     let tone = match record.outcome() {
         Some(Outcome::Completed) => "good",

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(accounts(&path).unwrap(), []);
         let mut state = a_loop().state;
         // Together they exceed what is read at first.
-        state.words = vec!["x".repeat(30_000)];
+        state.messages = vec!["x".repeat(30_000)];
         for iteration in 1..=20 {
             state.generation += 1;
             state.completed = iteration;
