@@ -127,8 +127,12 @@ pub struct RunArgs {
     pub list: bool,
     #[command(flatten)]
     pub options: RunOptions,
-    /// Work in <repo>.worktrees/NAME on branch NAME
-    #[arg(long, value_name = "NAME", help_heading = AROUND_IT)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = AROUND_IT,
+        help = "Work in <repo>.worktrees/NAME on branch NAME"
+    )]
     pub worktree: Option<String>,
 }
 
