@@ -1,6 +1,5 @@
-//! What crew does with git around an iteration, as values: the message of its commit, what a step
-//! came to, and why one did not work, with the way out. A step that did not work is told; it never
-//! ends a loop by itself.
+//! The git steps around an iteration, as values: the result of a step, or why it failed and how to
+//! fix that. A failed step is reported; it never ends a loop by itself.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::word;
 
-/// The most files that a fault names.
+/// The most files that a message names.
 const FILES_NAMED: usize = 10;
 
 /// A setting of a repository's own configuration.
@@ -20,7 +19,7 @@ pub struct GitSetting {
 }
 
 impl GitSetting {
-    /// Whether git may run what this setting says, or what it opens the way for.
+    /// Whether git may run what this setting names, or what it enables.
     pub fn names_a_program(&self) -> bool {
         let (section, rest) = self.name.split_once('.').unwrap_or_default();
         let key = rest.rsplit('.').next().unwrap_or_default();
@@ -38,8 +37,7 @@ impl GitSetting {
         }
     }
 
-    /// Whether it says where a push goes. At an address on this machine the hooks of a repository
-    /// run.
+    /// Whether it decides where a push goes. At an address on this machine, hooks would run there.
     pub fn names_a_place(&self) -> bool {
         let key = self.name.rsplit('.').next().unwrap_or_default();
         let keys: &[&str] = match self.name.split('.').next() {
@@ -52,7 +50,7 @@ impl GitSetting {
         keys.contains(&key)
     }
 
-    /// Whether it says so of one branch alone, and that is another one.
+    /// Whether it applies to a single branch other than `branch`.
     pub fn is_of_another_branch(&self, branch: &str) -> bool {
         let rest = self.name.strip_prefix("branch.").and_then(|rest| rest.rsplit_once('.'));
         rest.is_some_and(|(whose, _)| whose != branch)
@@ -60,12 +58,12 @@ impl GitSetting {
 }
 
 /// The settings of a repository's own configuration that name a program or a place to push to, as a
-/// loop first found them: an agent that can write files may have changed them since. In place of a
-/// value, which may hold a secret, stands a mark of it.
+/// loop first found them: an agent that can write files may have changed them since. Values may
+/// hold secrets, so only their hashes are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitBaseline(pub Vec<GitSetting>);
 
-/// A step.
+/// A git step that crew takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GitStep {
@@ -82,32 +80,32 @@ impl GitStep {
     }
 }
 
-/// Why a step did not work, by what can be done about it.
+/// Why a step failed, sorted by the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GitTrouble {
     /// The remote does not know this user, or does not let them do this.
     Auth,
-    /// The remote was not reached.
+    /// The remote could not be reached.
     Network,
     /// The branch on the remote has commits that this one lacks.
     NonFastForward,
     /// There is no remote, or no repository at its address.
     NoRemote,
-    /// A hook or a rule of the remote said no.
+    /// A hook or a rule of the remote rejected it.
     Rejected,
-    /// Two changes of one thing, for a person to settle.
+    /// Two changes to the same lines, which a person must resolve.
     Conflict,
     /// git does not know who commits.
     NoIdentity,
-    /// A merge, a rebase or the like is under way.
+    /// A merge, a rebase or a similar operation is in progress.
     Unfinished,
     /// The repository's configuration names other programs than when the run began.
     Changed,
-    /// The repository the loop began in is gone, broken or another one, or its branch has lost
-    /// every commit.
+    /// The repository the loop began in is gone, broken or replaced, or its branch has lost every
+    /// commit.
     Repository,
-    /// Another branch is checked out than the loop's.
+    /// A branch other than the loop's is checked out.
     Branch,
     /// Anything else, in git's own words.
     Other,
@@ -120,7 +118,7 @@ impl GitTrouble {
     }
 }
 
-/// A step that did not work. The working tree is as it was before.
+/// A failed step. The working tree is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitFault {
     pub step: GitStep,
@@ -132,7 +130,7 @@ pub struct GitFault {
 }
 
 impl GitFault {
-    /// Cause and cure on one line: a reason for a loop's end, or a line of progress.
+    /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
     pub fn line(&self) -> String {
         format!(
             "{} failed ({}): {}; {}",
@@ -153,38 +151,38 @@ impl fmt::Display for GitFault {
 
 impl std::error::Error for GitFault {}
 
-/// What a push came to.
+/// The result of a push.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pushed {
     pub remote: String,
-    /// The branch there.
+    /// The branch on the remote.
     pub branch: String,
     /// Whether the remote had everything already.
     pub was_up_to_date: bool,
-    /// Whether the branch follows it from now on.
+    /// Whether this push set the upstream.
     pub upstream_was_set: bool,
-    /// What the branch there is at now.
+    /// The commit that the remote branch is now at.
     pub commit: String,
 }
 
-/// What a rebase came to.
+/// The result of a rebase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rebased {
-    /// The other branch has nothing that this one lacks.
+    /// This branch already has every commit of the other one.
     NothingNew,
-    /// Onto so many commits that were lacking.
+    /// Onto this many commits that were missing.
     Onto(u64),
 }
 
-/// A working tree of its own for a loop.
+/// A separate working tree for a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     pub path: PathBuf,
-    /// Made now, not found.
+    /// Whether it was created just now.
     pub is_new: bool,
 }
 
-/// Names of files for a message, the first few of them.
+/// The first few names of files, for a message.
 pub fn named(files: &[String]) -> String {
     let mut text = files.iter().take(FILES_NAMED).cloned().collect::<Vec<_>>().join(", ");
     if files.len() > FILES_NAMED {

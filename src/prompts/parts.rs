@@ -1,5 +1,5 @@
-//! A recipe's fragments, read and checked: every include in its place, every name known. Files are
-//! read through a door that the caller gives, and nothing of a template is filled in here.
+//! Reads and checks a recipe's fragments: every include expanded, every name known. Files are read
+//! by the caller's `Files`, and no template is filled in here.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ impl Phase {
     pub const ALL: [Self; 5] =
         [Self::Context, Self::Observe, Self::Orient, Self::Decide, Self::Act];
 
-    /// The word over it in a prompt.
+    /// Its heading in a prompt.
     pub fn heading(self) -> &'static str {
         match self {
             Self::Context => "CONTEXT",
@@ -51,7 +51,7 @@ impl Phase {
 /// A piece of a prompt, ready to be filled in.
 #[derive(Debug, Clone)]
 pub enum PromptPiece {
-    /// Goes in as it is.
+    /// Inserted unchanged.
     Literal(String),
     Template {
         origin: Source,
@@ -67,7 +67,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The variables that its templates name: what nobody names need not be looked at.
+    /// The variables that its templates use: no other needs to be looked up.
     pub fn wanted(&self) -> &BTreeSet<Variable> {
         &self.wanted
     }
@@ -82,8 +82,8 @@ impl Parts {
 /// Reads and checks every fragment of a recipe.
 ///
 /// # Errors
-/// The first thing that is wrong, with its file and line: a file that cannot be read, a template's
-/// syntax, a name that is none, a circle of includes.
+/// The first fault, with its file and line: an unreadable file, a template's syntax, an unknown
+/// name, a circle of includes.
 pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
     let mut reading = TemplateReader::new(files);
     let mut phases = Vec::new();

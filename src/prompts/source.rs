@@ -1,28 +1,28 @@
-//! Where a prompt's text comes from: one of crew's own by name, or a file, which a reader is asked
-//! for. Nothing here opens one.
+//! Where a prompt's text comes from: a built-in template by name, or a file, which the caller's
+//! reader opens. Nothing here opens a file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::built_in;
 
-/// The door to the files of fragments and includes.
+/// Reads the files of fragments and includes.
 pub trait Files {
-    /// The text of a file, bounded, that the file `named_by` includes, or that is a fragment and
-    /// named by itself. The error names the file and the cause.
+    /// The bounded text of a file that `named_by` includes; a fragment is named by itself. The
+    /// error names the file and the cause.
     fn read(&self, path: &Path, named_by: &Path) -> Result<String, String>;
 }
 
 /// Where a text comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// One of crew's own, by name.
+    /// A built-in template, by name.
     BuiltIn(String),
     File(PathBuf),
 }
 
 impl Source {
-    /// Whether its text is a template; any other is literal.
+    /// Whether its text is a template; other text is literal.
     pub fn is_template(&self) -> bool {
         match self {
             Self::BuiltIn(_) => true,
@@ -30,8 +30,8 @@ impl Source {
         }
     }
 
-    /// What a template here means by including `name`: `crew/NAME.hbs` is one of crew's own; any
-    /// other is a file, seen from the folder of the file that names it.
+    /// What `name` means when a template here includes it: `crew/NAME.hbs` is a built-in template;
+    /// anything else is a file, relative to the folder of the including file.
     pub fn include(&self, name: &str) -> Result<Self, String> {
         if let Some(own) = name.strip_prefix("crew/").and_then(|own| own.strip_suffix(".hbs")) {
             return Ok(Self::BuiltIn(own.to_owned()));
@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// Its text, as `includer` may have it; a fragment has none.
+    /// Its text, if `includer` may read it; a fragment has no includer.
     pub fn text(&self, files: &dyn Files, includer: Option<&Self>) -> Result<String, String> {
         match self {
             Self::BuiltIn(name) => built_in::template(name).map(str::to_owned),
@@ -63,7 +63,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The path without `.` and with `..` taken literally, so that one file has one name.
+/// The path with `.` and `..` resolved by text alone, so that one file has one name.
 fn plain(path: &Path) -> PathBuf {
     use std::path::Component::{CurDir, Normal, ParentDir};
     let mut plain = PathBuf::new();

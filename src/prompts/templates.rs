@@ -1,6 +1,6 @@
-//! Reading a template: its syntax, its includes put in their place, and every name in it looked up
-//! before anything is filled in. What could reach beyond the values at hand (partials made up on
-//! the way, decorators, lookups, logging) does not exist.
+//! Reads a template: checks its syntax, expands its includes and looks every name up before
+//! anything is filled in. It refuses what could reach beyond the given values: dynamic partials,
+//! decorators, lookups and logging.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -16,21 +16,21 @@ use super::variables::{Meaning, Variable, VariableKind, named};
 
 /// How deep includes may go.
 const DEPTH_MAX: usize = 16;
-/// How many includes a whole recipe may have, and how many bytes: a file that includes another
-/// twice, and so on, would have no end.
+/// The most includes and bytes of a whole recipe: files that each include another twice would grow
+/// without end.
 const INCLUDES_MAX: usize = 256;
 const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What can stand after `#`.
+/// The block helpers: what may follow `#`.
 const BLOCKS: [&str; 4] = ["if", "unless", "each", "raw"];
-/// What can compute a value.
+/// The helpers that compute a value.
 const HELPERS: [&str; 10] = ["eq", "ne", "gt", "gte", "lt", "lte", "and", "or", "not", "len"];
-/// What an item of `#each` may ask of its place.
+/// The variables for the position of an item of `#each`.
 const LOCALS: [&str; 3] = ["@index", "@first", "@last"];
 
-/// The reading of one recipe's templates.
+/// Reads the templates of one recipe.
 pub struct TemplateReader<'files> {
     files: &'files dyn Files,
-    /// The templates that are being read, each included by the one before, and the line of each.
+    /// The templates being read, each included by the one before, with the line of each.
     open: Vec<(Source, usize)>,
     includes: usize,
     bytes: usize,
@@ -38,22 +38,22 @@ pub struct TemplateReader<'files> {
     pub wanted: BTreeSet<Variable>,
 }
 
-/// What the names at one place of a template mean.
+/// The meaning of names at one place of a template.
 #[derive(Clone, Default)]
 struct Scope {
-    /// How many `#each` stand around it.
+    /// The number of enclosing `#each` blocks.
     depth: usize,
-    /// The names they gave with `as |…|`.
+    /// The names they introduced with `as |…|`.
     given: Vec<String>,
 }
 
 impl<'files> TemplateReader<'files> {
-    /// Nothing read yet.
+    /// A reader that has read nothing yet.
     pub fn new(files: &'files dyn Files) -> Self {
         Self { files, open: Vec::new(), includes: 0, bytes: 0, wanted: BTreeSet::new() }
     }
 
-    /// Reads one template with all it includes.
+    /// Reads one template with everything it includes.
     pub fn template(&mut self, origin: &Source) -> Result<Template, String> {
         self.read(origin, &Scope::default())
     }
@@ -89,7 +89,7 @@ impl<'files> TemplateReader<'files> {
             .map_or_else(|| why.to_string(), |(origin, line)| format!("{origin}:{line}: {why}"))
     }
 
-    /// Looks every name up and puts every include in its place.
+    /// Looks up every name and expands every include.
     fn check(&mut self, template: &mut Template, scope: &Scope) -> Result<(), String> {
         let elements = std::mem::take(&mut template.elements);
         let mapping = std::mem::take(&mut template.mapping);
@@ -205,7 +205,7 @@ impl<'files> TemplateReader<'files> {
         Ok(())
     }
 
-    /// Looks one value up; gives the variable where it is one.
+    /// Looks up one value; returns the variable if it is one.
     fn value(
         &mut self,
         value: &Parameter,
@@ -246,7 +246,7 @@ impl<'files> TemplateReader<'files> {
     }
 }
 
-/// The names a block gives with `as |…|`.
+/// The names that a block introduces with `as |…|`.
 fn given(names: Option<&BlockParam>) -> Vec<String> {
     let names = match names {
         Some(BlockParam::Pair((one, other))) => vec![one, other],

@@ -1,6 +1,5 @@
-//! What clap knows of the options of each command, asked for a token as it was typed. A token that
-//! names no option of its command is an error here, with the nearest one as a suggestion, or the
-//! command that has it.
+//! Looks up a typed token among the options that clap knows of each command. A token that is not an
+//! option of its command is an error here, with the nearest option, or the command that has it.
 
 use std::sync::LazyLock;
 
@@ -25,7 +24,7 @@ fn all() -> impl Iterator<Item = &'static Command> {
     [&LOOP, &RUN, &RESUME, &SET].into_iter().map(|command| &**command)
 }
 
-/// The text up to the next white space.
+/// The text up to the first white space.
 pub(super) fn first_word(text: &str) -> &str {
     &text[..text.find(char::is_whitespace).unwrap_or(text.len())]
 }
@@ -34,9 +33,9 @@ pub(super) fn first_word(text: &str) -> &str {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) long: &'static str,
-    /// Whether it lacks its value where none is attached.
+    /// Whether it needs a value when none is attached.
     pub(super) takes_value: bool,
-    /// Where in the token its value begins, if it is attached.
+    /// The offset of the attached value in the token, if there is one.
     pub(super) value_at: Option<usize>,
 }
 
@@ -60,7 +59,7 @@ impl Named {
         }
     }
 
-    /// The option as clap is to have it.
+    /// The option in the form passed to clap.
     pub(super) fn with(self, value: Option<&str>) -> Result<String, UsageError> {
         let long = self.long;
         match value {
@@ -70,7 +69,7 @@ impl Named {
         }
     }
 
-    /// What stands where its value should be, and looks like an option.
+    /// The error for an option that is followed by another option instead of its value.
     pub(super) fn lacks_value(self, follows: &str) -> UsageError {
         let (long, follows) = (self.long, shown(follows));
         UsageError::new(format!(
@@ -118,7 +117,7 @@ pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, Us
     Err(UsageError::new(format!("{fault}\n{way_out}")))
 }
 
-/// The option that was probably meant.
+/// The most similar option.
 fn suggestion(command: &'static Command, typed: &str) -> Option<String> {
     let short = command.get_arguments().filter_map(Arg::get_short).map(|short| format!("-{short}"));
     let longs: Vec<&str> = command.get_arguments().filter_map(Arg::get_long).collect();
@@ -126,7 +125,7 @@ fn suggestion(command: &'static Command, typed: &str) -> Option<String> {
     short.into_iter().find(|short| short.eq_ignore_ascii_case(typed)).or_else(long)
 }
 
-/// Whether this is one of the dashes that editors and chat clients make of hyphens.
+/// Whether this is a dash that editors and chat clients substitute for hyphens.
 pub(super) fn is_typographic_dash(character: char) -> bool {
     matches!(character, '\u{2010}'..='\u{2015}' | '\u{2212}')
 }

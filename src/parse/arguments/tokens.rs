@@ -1,5 +1,5 @@
-//! Where the pieces of the raw text begin and end: options, quotes, plain words. White space is any
-//! Unicode white space; an apostrophe in plain words is an apostrophe.
+//! Splits the raw text after the command into options, quoted texts and plain words. White space is
+//! any Unicode white space; an apostrophe in plain words is an apostrophe. Values are not read.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::parse::spelling::shown;
 /// The name of the command these arguments follow.
 const COMMAND: &str = "/crew:loop";
 
-/// Whether a token that must not be read as text of the task begins here.
+/// Whether a token begins here that must not be read as text of the task.
 pub(super) fn is_option(text: &str) -> bool {
     if let Some(name) = text.strip_prefix('-') {
         let name = name.strip_prefix('-').unwrap_or(name);
@@ -23,7 +23,7 @@ pub(super) fn is_option(text: &str) -> bool {
     known::behind_typographic_dash(first_word(text)).is_some()
 }
 
-/// Reads a task, freed of its quotes or plain words up to the next option, and what follows it.
+/// Reads a task, without its quotes, or plain words up to the next option; and what follows.
 pub(super) fn task(text: &str) -> Result<(String, &str), UsageError> {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => quoted(text, quote),
@@ -61,8 +61,8 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
     words(text)
 }
 
-/// Refuses a task that seems to have swallowed an option because its own quote was not closed: the
-/// option stands in it as a word, and a quote that opens there is never closed.
+/// Refuses a task that seems to have swallowed an option because its quote was not closed: it
+/// contains the option as a word, and a quote that opens there is never closed.
 pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
     let mut open = 0_usize;
     for (offset, _) in task.match_indices(quote) {
@@ -84,7 +84,7 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
     })
 }
 
-/// What stands apart from the task.
+/// The error for text that is apart from the task.
 pub(super) fn apart(text: &str) -> UsageError {
     UsageError::new(format!(
         "`{}` stands apart from the task\n\
@@ -93,7 +93,7 @@ pub(super) fn apart(text: &str) -> UsageError {
     ))
 }
 
-/// Whether a quoted task can end before this: the text does, or an option follows.
+/// Whether a quoted task can end before this text: it is empty, or an option follows.
 fn ends_task(after: &str) -> bool {
     let next = after.trim_start();
     next.is_empty() || (next.len() < after.len() && is_option(next))
@@ -120,7 +120,7 @@ fn words_end(text: &str) -> usize {
             if previous.is_whitespace() && is_option(&text[offset..]) {
                 return offset;
             }
-            // After a letter or a digit it is an inch, a plural or an accent, and opens nothing.
+            // After a letter or a digit it is an inch mark, a plural or an accent, not a quote.
             if !previous.is_alphanumeric() {
                 protected = match character {
                     '"' => quote_end(&text[offset..]),
@@ -135,7 +135,7 @@ fn words_end(text: &str) -> usize {
     text.len()
 }
 
-/// The length of the quotation a text begins with.
+/// The length of the quotation at the beginning of the text.
 fn quote_end(text: &str) -> Option<usize> {
     let inner = &text[1..];
     let length = inner.find('"')?;
@@ -148,14 +148,14 @@ fn quote_end(text: &str) -> Option<usize> {
 fn code_end(text: &str, offset: usize, last_runs: &HashMap<usize, usize>) -> Option<usize> {
     let mut runs = backtick_runs(text);
     let (_, opening) = runs.next()?;
-    // Without this look a text of unmatched runs would be searched to its end for each of them.
+    // Without this check a text of unmatched runs would be searched to its end for each of them.
     last_runs.get(&opening).filter(|last| **last > offset)?;
     let (start, length) = runs.find(|(_, length)| *length == opening)?;
     (opening > 1 || touches(&text[1..start])).then_some(start + length)
 }
 
-/// Whether quotes would touch what they enclose. A stray one must not pair with the quote that
-/// opens the value of an option further on and so make text of the option.
+/// Whether quotes would touch what they enclose. A stray one must not pair with the opening quote
+/// of a later option's value and so turn the option into text.
 fn touches(inner: &str) -> bool {
     !inner.starts_with(char::is_whitespace) && !inner.ends_with(char::is_whitespace)
 }
@@ -200,7 +200,7 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// A backslash stands for nothing but itself, except before the quote that encloses the text.
+/// A backslash is literal, except before the quote that encloses the text.
 fn unescaped(text: &str, quote: char) -> String {
     text.replace(&format!("\\{quote}"), quote.encode_utf8(&mut [0; 4]))
 }

@@ -1,5 +1,5 @@
 //! What differs from the commit in a working tree, and what is ignored there, as `git status` lists
-//! it.
+//! it. Changes nothing.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ const STATUS: [&str; 6] = [
     "--ignore-submodules=dirty",
 ];
 
-/// What differs from the commit in a working tree, less what crew itself writes there.
+/// What differs from the commit in a working tree, except what crew itself writes there.
 pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange>, GitFault> {
     let printed = steps.printed(step, &STATUS)?;
     let mut changes = read(&printed);

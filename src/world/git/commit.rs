@@ -1,6 +1,6 @@
-//! The commit: of what differs, path by path, less what was the user's before the loop began and is
-//! as it was. The index that the user staged to is touched at those paths alone; the commit is made
-//! beside it.
+//! The commit of an iteration's work, path by path, without what the user had changed before the
+//! loop began and nobody has changed since. It is made with a separate index; the user's index is
+//! touched only at the committed paths.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,30 +13,29 @@ use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk;
 use crate::world::process::identity;
 
-/// What a commit came to.
+/// The result of a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommitResult {
     /// `None` where there was nothing to commit.
     pub commit: Option<String>,
-    /// The branch that it is on; `None` on a detached head.
+    /// The branch it is on; `None` on a detached head.
     pub branch: Option<String>,
-    /// Files that the user had changed before the loop began and the agent has changed since: they
-    /// are in it whole.
+    /// Files that the user had changed before the loop began and the agent has changed since. They
+    /// are committed whole.
     pub taken: Vec<PathBuf>,
-    /// What was ignored when the loop began, and is not any more. It is left out.
+    /// What was ignored when the loop began and no longer is. It is left out.
     pub ignored: Vec<PathBuf>,
-    /// Of the user's, what has left the changes.
+    /// The user's drafts that are no longer among the changes.
     pub left: Left,
-    /// Repositories of their own in the working tree, which it leaves out.
+    /// Nested repositories in the working tree, which are left out.
     pub nested: Vec<PathBuf>,
 }
 
-/// The file that stands in for the index, in git's own folder: this, and the id of the crew whose
-/// it is.
+/// The prefix of the separate index in git's folder; the id of the crew process follows.
 const INDEX: &str = "crew.index.";
-/// The most names of git's folder that are looked at for files that a crew has left.
+/// The most names in git's folder that are searched for files that a killed crew left.
 const NAMES_MAX: usize = 10_000;
-/// The most that is read of a file of submodules, in bytes.
+/// The most that is read of `.gitmodules`, in bytes.
 const MODULES_BYTES: u64 = 1 << 20;
 
 impl Steps<'_> {
@@ -94,7 +93,8 @@ impl Steps<'_> {
         let subject = format!("commit: {}", message.lines().next().unwrap_or_default());
         let before = stand.head.as_deref().unwrap_or_default();
         self.well(GitStep::Commit, &["update-ref", "-m", &subject, "HEAD", &commit, before])?;
-        // After the branch has it, and both or neither: what one of them lacks would look staged.
+        // After the branch is updated, and both or neither: a path that one lacks would look
+        // staged.
         if let Err(fault) = paths.update(|arguments, input| self.fed(arguments, input)) {
             let back = match before {
                 "" => vec!["update-ref", "-d", "HEAD", &commit],
@@ -109,20 +109,20 @@ impl Steps<'_> {
     }
 }
 
-/// The object that git names, among what it warned of.
+/// The object that git prints, among its warnings.
 fn id(text: &str) -> String {
     let is_id = |line: &&str| line.len() >= 40 && line.bytes().all(|it| it.is_ascii_hexdigit());
     text.lines().find(is_id).unwrap_or_default().to_owned()
 }
 
-/// Whether the file of submodules names a path.
+/// Whether `.gitmodules` names a path.
 fn is_submodule(checkout: &Path, path: &Path) -> bool {
     let modules = disk::read_text(&checkout.join(".gitmodules"), MODULES_BYTES);
     let named = |line: &str| line.trim().strip_prefix("path = ").map(Path::new) == Some(path);
     modules.ok().flatten().is_some_and(|text| text.lines().any(named))
 }
 
-/// The paths of a commit, each with a zero byte after it.
+/// The paths of a commit, each followed by a zero byte.
 #[derive(Default)]
 struct Paths {
     gone: Vec<u8>,
@@ -137,8 +137,8 @@ impl Paths {
         list.push(0);
     }
 
-    /// Has an index say of these paths what the working tree does. What is gone goes first: a
-    /// folder may be where a file was.
+    /// Makes an index match the working tree at these paths. Deletions come first: a folder may
+    /// have replaced a file.
     fn update(
         &self,
         git: impl Fn(&[&str], &[u8]) -> Result<String, GitFault>,
@@ -154,7 +154,7 @@ impl Paths {
     }
 }
 
-/// Steps with an index of crew's own.
+/// Steps with crew's separate index.
 struct Beside<'a> {
     steps: &'a Steps<'a>,
     index: PathBuf,
@@ -187,8 +187,8 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Removes what stands in for an index, and its lock: a crew that was killed leaves them. Another
-/// crew's, if that one lives, is never touched: what it commits would lose every file.
+/// Removes separate indexes and their locks that a killed crew left. Those of a live crew are never
+/// touched: its commit would lose every file.
 fn clear(folder: &Path, is_left: impl Fn(i32) -> bool) {
     for name in disk::names(folder, NAMES_MAX) {
         let whose =

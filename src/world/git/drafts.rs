@@ -1,6 +1,6 @@
-//! What the user had not committed when a loop began, their *drafts*: which paths, how they stood,
-//! and, within bounds, a copy of each. No commit of crew's has one in it until somebody changes it
-//! after that.
+//! The user's *drafts*, that is what was not committed when a loop began: the paths, their state,
+//! and, within bounds, a copy of each. No commit by crew contains a draft until somebody changes it
+//! afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,15 +19,15 @@ use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk::{self, Durability};
 use crate::world::store::home::{Home, hash};
 
-/// The list, in the loop's folder: what stood there and the path, each with a zero byte after it.
+/// The list in the loop's folder: state and path of each draft, each followed by a zero byte.
 const LIST: &str = "drafts";
-/// What the list says of a path that was ignored: a file, or a folder with all that is in it.
+/// The state of an ignored path in the list: a file, or a folder with all its contents.
 const IGNORED: &str = "ignored";
 /// The folder of the copies, beside it.
 const COPIES: &str = "before";
-/// The most that the list is read of, in bytes.
+/// The most that is read of the list, in bytes.
 const LIST_BYTES: u64 = 256 << 20;
-/// The largest file whose content is compared; of a larger one, size and time are. In bytes.
+/// The largest file compared by content, in bytes; larger ones are compared by size and time.
 const COMPARED_BYTES: u64 = 16 << 20;
 /// The largest file that is copied, and the most of all copies, in bytes and in files.
 const COPY_BYTES: u64 = 10 << 20;
@@ -42,22 +42,22 @@ pub struct Drafts(BTreeMap<PathBuf, String>);
 #[derive(Debug)]
 pub struct Listed {
     pub drafts: Vec<String>,
-    /// Repositories of their own, which never go in.
+    /// Nested repositories, which are never committed.
     pub nested: Vec<String>,
-    /// Those of which no copy is kept.
+    /// Those without a copy.
     pub not_kept: Vec<String>,
 }
 
-/// Drafts that no longer stand where the user left them, with nothing for crew to commit there.
+/// Drafts that are gone from where the user left them, with nothing for crew to commit there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// In a commit that is not crew's.
+    /// Committed, but not by crew.
     pub committed: Vec<PathBuf>,
-    /// Gone, or as they are committed.
+    /// Deleted, or equal to the commit.
     pub gone: Vec<PathBuf>,
 }
 
-/// Whether a loop's drafts were listed.
+/// Whether a loop's drafts were recorded.
 pub fn are_listed(home: &Home, id: &LoopId) -> bool {
     disk::exists(&home.loop_file(id, LIST))
 }
@@ -120,7 +120,7 @@ pub fn is_kept(home: &Home, id: &LoopId, path: &Path) -> bool {
     disk::exists(&home.loop_file(id, COPIES).join(path))
 }
 
-/// What `named` says of files, for a message.
+/// The names of these files, for a message.
 pub fn told(paths: &[PathBuf]) -> String {
     named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
 }
@@ -161,18 +161,18 @@ impl Drafts {
         path.ancestors().any(|path| self.0.get(path).is_some_and(|mark| mark == IGNORED))
     }
 
-    /// Whether a path is as it was.
+    /// Whether a path is unchanged.
     pub fn are_untouched(&self, checkout: &Path, path: &Path) -> bool {
         self.0.get(path).is_some_and(|before| is_as_marked(&checkout.join(path), before))
     }
 
-    /// Those that are as they were: crew's own rebase may change them.
+    /// The unchanged ones: crew's own rebase may change them.
     pub fn untouched(&self, checkout: &Path) -> Vec<PathBuf> {
         self.0.keys().filter(|path| self.are_untouched(checkout, path)).cloned().collect()
     }
 
-    /// Those that are not among the changes any more. One that came to be committed since the loop
-    /// began is the user's no longer; one that is gone may come back, out of a stash.
+    /// Those that are no longer among the changes. One that was committed since the loop began is
+    /// no longer a draft; one that is gone may come back, for example from a stash.
     pub(super) fn left(&self, steps: &Steps<'_>, changes: &[FileChange]) -> Result<Left, GitFault> {
         let changed: BTreeSet<&Path> = changes.iter().map(|change| &*change.path).collect();
         let left: Vec<&PathBuf> =
@@ -190,14 +190,14 @@ impl Drafts {
         let since: BTreeSet<&[u8]> = since.split(|byte| *byte == 0).collect();
         let (committed, gone): (Vec<PathBuf>, Vec<PathBuf>) =
             left.into_iter().cloned().partition(|path| since.contains(path.as_os_str().as_bytes()));
-        // What is only ignored now still stands.
+        // What is only ignored now is still there.
         let stands =
             |path: &PathBuf| self.were_ignored(path) || self.are_untouched(steps.checkout(), path);
         let gone = gone.into_iter().filter(|path| !stands(path));
         Ok(Left { committed, gone: gone.collect() })
     }
 
-    /// Takes paths as they are now for the user's.
+    /// Records the current state of these paths as the user's.
     pub fn mark_again(
         &mut self,
         home: &Home,
@@ -212,14 +212,14 @@ impl Drafts {
         self.save(home, id)
     }
 
-    /// Leaves out those that are in a commit now.
+    /// Drops those that are committed now.
     pub fn forget(&mut self, home: &Home, id: &LoopId, paths: &[PathBuf]) -> io::Result<()> {
         self.0.retain(|path, _| !paths.contains(path));
         self.save(home, id)
     }
 }
 
-/// Copies a file's content, or where a link leads.
+/// Copies a file's content, or the target of a link.
 fn copy(file: &Path, to: &Path) -> io::Result<()> {
     let bytes = match fs::read_link(file) {
         Ok(target) => target.into_os_string().into_vec(),
@@ -229,7 +229,7 @@ fn copy(file: &Path, to: &Path) -> io::Result<()> {
     disk::write(to, &bytes, Durability::Process)
 }
 
-/// What stands at a path, in one word, then its size and time, then what its content hashes to.
+/// The state of a path: its kind in one word, its size and time, and the hash of its content.
 fn mark(file: &Path) -> String {
     let (kind, stamp) = kind(file);
     let content = content(file, kind).unwrap_or_else(|| "-".to_owned());
@@ -239,7 +239,7 @@ fn mark(file: &Path) -> String {
     }
 }
 
-/// The content counts; size and time do where there is too much of it to compare.
+/// Compares the content; for a file too large to compare, size and time.
 fn is_as_marked(file: &Path, before: &str) -> bool {
     let (kind, stamp) = kind(file);
     let mut words = before.splitn(3, ' ');
@@ -267,11 +267,11 @@ fn kind(file: &Path) -> (&'static str, String) {
     (kind, format!("{size}@{time}"))
 }
 
-/// `None` where there is too much of it.
+/// `None` if the content is too large.
 fn content(file: &Path, kind: &str) -> Option<String> {
     match kind {
         "link" => Some(hash(fs::read_link(file).ok()?.as_os_str().as_bytes())),
-        // A repository of its own: what is checked out there.
+        // A nested repository: its checked-out commit.
         "folder" => Some(git(file, &["rev-parse", "HEAD"])?.trim().to_owned()),
         "file" | "program" => Some(hash(&disk::read(file, COMPARED_BYTES).ok().flatten()?)),
         _ => None,

@@ -1,7 +1,7 @@
-//! The steps that change a repository: commit, push, rebase. They do what the user asked for by an
-//! option, with the user's own helpers and filters, but run no hook, ask nobody, and start no
-//! program that was planted in the repository's configuration since the run began. A step that
-//! fails leaves the working tree as it was.
+//! What the steps that change a repository (commit, push, rebase) share. They do what the user
+//! asked for with an option, with the user's own helpers and filters. They run no hook, ask nobody,
+//! and start no program that was planted in the repository's configuration since the run began. A
+//! failed step leaves the working tree as it was.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use crate::world::store::home::hash;
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
 const WITHIN: Duration = Duration::from_secs(300);
 
-/// What holds for every step. Nobody is there to type a passphrase or to edit a message, and work
-/// that git would leave to the background would be ended with the step.
+/// Settings of every step. Nobody can type a passphrase or edit a message, and background work of
+/// git would be ended with the step.
 const SETTINGS: [(&str, &str); 10] = [
     ("commit.gpgSign", "false"),
     ("push.gpgSign", "false"),
@@ -31,13 +31,13 @@ const SETTINGS: [(&str, &str); 10] = [
     ("maintenance.auto", "false"),
     ("gc.auto", "0"),
     ("submodule.recurse", "false"),
-    // A submodule's own configuration would be obeyed inside it.
+    // A submodule's own configuration would apply inside it.
     ("diff.ignoreSubmodules", "dirty"),
     ("advice.addEmbeddedRepo", "false"),
 ];
 
-/// What the repository's configuration names now; `None` outside git, and with a git older than
-/// 2.26. git-lfs and git-crypt live by it, so a step cannot do without.
+/// The programs and places that the repository's configuration names now; `None` outside git and
+/// with a git older than 2.26. git-lfs and git-crypt depend on them, so steps must allow them.
 pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
     let listed = git(checkout, &["config", "--list", "--show-scope", "-z"])?;
     let mut found = scoped(&listed);
@@ -48,7 +48,7 @@ pub fn trusted(checkout: &Path) -> Option<GitBaseline> {
     Some(GitBaseline(found))
 }
 
-/// The same when a push of crew's own made `branch` follow the branch of its name at `remote`.
+/// The same after one of crew's pushes set the upstream of `branch` to its name at `remote`.
 pub fn following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseline {
     let [whose, which] = ["remote", "merge"].map(|key| format!("branch.{branch}.{key}"));
     let mut settings = trusted.0.clone();
@@ -60,10 +60,10 @@ pub fn following(trusted: &GitBaseline, branch: &str, remote: &str) -> GitBaseli
     GitBaseline(settings)
 }
 
-/// A checkout whose steps are taken.
+/// The git steps in one checkout.
 pub struct Steps<'a> {
     pub place: &'a Place,
-    /// As it was when the loop began.
+    /// The settings as they were when the loop began.
     trusted: &'a GitBaseline,
     /// Ends a running step early.
     pub stop: &'a dyn Fn() -> bool,
@@ -71,12 +71,12 @@ pub struct Steps<'a> {
 }
 
 impl<'a> Steps<'a> {
-    /// Steps at a loop's place, held to the repository and the settings that it began with.
+    /// Steps at a loop's place, restricted to the repository and the settings it began with.
     pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: &'a dyn Fn() -> bool) -> Self {
         Self { place, trusted, stop, hooks: OnceCell::new() }
     }
 
-    /// The same, not to be ended early.
+    /// The same steps, which nothing ends early.
     pub(super) fn to_the_end(&self) -> Self {
         Self::new(self.place, self.trusted, &|| false)
     }
@@ -86,12 +86,12 @@ impl<'a> Steps<'a> {
         &self.place.checkout
     }
 
-    /// What is checked out, if it is what the loop began in.
+    /// What is checked out, if this is still the repository the loop began in.
     pub fn stand(&self, step: GitStep) -> Result<Stand, GitFault> {
         stand(self.place, step)
     }
 
-    /// Nothing may be under way, and no program may have been planted.
+    /// Checks that no operation is in progress and no program was planted.
     pub(super) fn begin(&self, step: GitStep) -> Result<Stand, GitFault> {
         let stand = self.stand(step)?;
         self.unchanged(step, &stand)?;
@@ -111,13 +111,13 @@ impl<'a> Steps<'a> {
         Ok(stand)
     }
 
-    /// git's own folder: a linked working tree has one of its own in the repository's.
+    /// git's folder; a linked working tree has a separate one inside the repository's.
     pub(super) fn folder(&self) -> PathBuf {
         let found = || repository(self.checkout()).unwrap_or_default();
         self.place.repository.clone().unwrap_or_else(found)
     }
 
-    /// Where a push goes concerns the push alone.
+    /// Fails if a setting changed since the run began. Where a push goes only matters to a push.
     pub(super) fn unchanged(&self, step: GitStep, stand: &Stand) -> Result<(), GitFault> {
         let now = trusted(self.checkout()).map(|trusted| trusted.0).unwrap_or_default();
         let before = &self.trusted.0;
@@ -134,7 +134,7 @@ impl<'a> Steps<'a> {
         Err(GitFault { step, trouble: GitTrouble::Changed, cause, cure: cure.to_owned() })
     }
 
-    /// Runs git to its end, whatever that is.
+    /// Runs git and returns its result, whatever that is.
     pub(super) fn run(&self, arguments: &[&str]) -> Said {
         self.run_with(arguments, &Terms { stop: self.stop, ..Terms::default() })
     }
@@ -145,12 +145,12 @@ impl<'a> Steps<'a> {
         said(self.checkout(), arguments, &Terms { hooks, ..*terms })
     }
 
-    /// What git printed, if all went well.
+    /// What git printed, if it succeeded.
     pub(super) fn well(&self, step: GitStep, arguments: &[&str]) -> Result<String, GitFault> {
         self.run(arguments).well(step)
     }
 
-    /// The same of a commit's, with something to read.
+    /// The same for a commit, with input.
     pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let terms = Terms { input, stop: self.stop, ..Terms::default() };
         self.run_with(arguments, &terms).well(GitStep::Commit)
@@ -168,18 +168,18 @@ impl<'a> Steps<'a> {
                 cause: "more paths differ than crew lists".to_owned(),
                 cure: "have .gitignore leave out what is generated".to_owned(),
             }),
-            // Its complaint is read from a second try, whose output is kept in part.
+            // The error text is read from a second run, of which only a part of the output is kept.
             _ => Err(self.run(arguments).fault(step)),
         }
     }
 
-    /// Whether one commit is another one's ancestor, or is that one.
+    /// Whether one commit is an ancestor of another, or the same commit.
     pub fn holds(&self, older: &str, newer: &str) -> bool {
         self.run(&["merge-base", "--is-ancestor", older, newer]).exit == Some(0)
     }
 }
 
-/// What tells in git's folder that something is under way, and its verb.
+/// The files in git's folder that show an operation in progress, each with its verb.
 const UNFINISHED: [(&str, &str); 5] = [
     ("MERGE_HEAD", "merge"),
     ("rebase-merge", "rebase"),
@@ -188,10 +188,10 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("REVERT_HEAD", "revert"),
 ];
 
-/// What differs between the starts of git here.
+/// What differs between the runs of git here.
 pub(super) struct Terms<'a> {
     pub variables: &'a [(&'static str, String)],
-    /// What switches the hooks of the configuration off, where it is known already.
+    /// The settings that switch configured hooks off, if they are already known.
     pub hooks: Option<&'a [Setting]>,
     pub input: &'a [u8],
     pub online: bool,
@@ -212,7 +212,7 @@ impl Default for Terms<'_> {
     }
 }
 
-/// What git said, and how it ended.
+/// What git printed, and how it ended.
 #[derive(Debug)]
 pub(super) struct Said {
     /// `None` where it did not exit by itself.
@@ -271,7 +271,7 @@ fn command(
     command.run(terms.stop)
 }
 
-/// A conflict that somebody left.
+/// An unresolved conflict that was already there.
 pub(super) fn unmerged(step: GitStep, path: &str) -> GitFault {
     GitFault {
         step,
@@ -282,7 +282,7 @@ pub(super) fn unmerged(step: GitStep, path: &str) -> GitFault {
 }
 
 impl Said {
-    /// What it printed, if all went well.
+    /// What it printed, if it succeeded.
     pub fn well(self, step: GitStep) -> Result<String, GitFault> {
         if self.exit == Some(0) { Ok(self.text) } else { Err(self.fault(step)) }
     }

@@ -1,4 +1,4 @@
-//! What has become of children, groups and orphans: reaped here, never signalled.
+//! Children, groups and orphans: what has ended is reaped here. Nothing here sends a signal.
 
 use std::io;
 
@@ -6,19 +6,19 @@ use std::io;
 use rustix::process::getpid;
 use rustix::process::{Pid, WaitOptions};
 
-/// Reaps what has ended in a group whose own leader is reaped already.
+/// Reaps what has ended in a group whose leader is already reaped.
 pub fn reap_group(leader: i32) {
     let Some(leader) = Pid::from_raw(leader) else { return };
     while let Ok(Some(_)) = rustix::process::waitpgid(leader, WaitOptions::NOHANG) {}
 }
 
-/// Whether any process of a group is left.
+/// Whether a process of the group is left.
 pub fn group_lives(leader: i32) -> bool {
     Pid::from_raw(leader)
         .is_some_and(|leader| rustix::process::test_kill_process_group(leader).is_ok())
 }
 
-/// Makes this process the parent of every orphan among its descendants. Linux alone can.
+/// Makes this process the parent of every orphan among its descendants. Only Linux supports this.
 pub fn become_subreaper() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::process::set_child_subreaper(Some(getpid()))?);
@@ -26,13 +26,13 @@ pub fn become_subreaper() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether this process has a child at all, ended ones too.
+/// Whether this process has any child, including ones that ended.
 #[cfg(target_os = "linux")]
 pub fn has_children() -> bool {
     !matches!(look_at_children(), Err(rustix::io::Errno::CHILD))
 }
 
-/// Whether a child of this process has ended and is not reaped.
+/// Whether a child of this process has ended and has not been reaped.
 #[cfg(target_os = "linux")]
 pub fn has_ended_child() -> bool {
     matches!(look_at_children(), Ok(Some(_)))

@@ -1,5 +1,5 @@
-//! Which process is which: ids told apart by when their processes started, and the process that
-//! runs a hook. Reads the system's table and signals nobody.
+//! Identifies processes: by id and start time, because ids are reused. Reads the system's table and
+//! sends no signal.
 
 use rustix::process::getpid;
 
@@ -8,8 +8,8 @@ use crate::parse::process_table::{self, ProcessRow};
 #[cfg(target_os = "linux")]
 use crate::world::files::disk;
 
-/// The process that runs this hook: the first one above us of which `is_owner` says so, of us and
-/// it.
+/// The process that runs this hook: the nearest ancestor for which `is_owner`, given this process
+/// and the ancestor, is true.
 pub fn client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<ProcessIdentity> {
     let me = row(getpid().as_raw_nonzero().get())?;
     let mut pid = me.parent;
@@ -33,17 +33,17 @@ pub fn identity(pid: i32) -> Option<ProcessIdentity> {
     Some(ProcessIdentity { pid, started: row(pid)?.started })
 }
 
-/// Whether this very process, not a later one with its id, is there and has not ended.
+/// Whether this process, not a later one with the same id, exists and has not ended.
 pub fn is_alive(process: &ProcessIdentity) -> bool {
     row(process.pid).is_some_and(|row| row.started == process.started && !row.has_ended)
 }
 
-/// Whether this very process has ended and its parent knows.
+/// Whether this process has ended and its parent has reaped it.
 pub fn is_reaped(process: &ProcessIdentity) -> bool {
     row(process.pid).is_none_or(|row| row.started != process.started)
 }
 
-/// Whether this process leads a session of its own.
+/// Whether this process is a session leader.
 #[cfg(test)]
 pub fn leads_its_session() -> bool {
     rustix::process::getsid(None) == Ok(getpid())

@@ -1,4 +1,5 @@
-//! Signals: which ones ask this process to end, how often they came, and how crew sends its own.
+//! Signals: which ones ask this process to end, how often they arrived, and how crew sends its own.
+//! It does not decide how to end.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use signal_hook::consts::{
 use super::identity::row;
 use crate::world::clock;
 
-/// A flag that rises when the client or the user asks this process to end.
+/// A flag that is set when the client or the user asks this process to end.
 pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)) {
@@ -23,7 +24,7 @@ pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// What would end a run without a word if nobody listened, and what its record says of each.
+/// The signals that would otherwise end a run silently, and what the record says of each.
 const ASKING: [(i32, &str); 11] = [
     (SIGINT, "interrupted at the keyboard"),
     (SIGTERM, "asked to end by SIGTERM"),
@@ -42,29 +43,29 @@ const ASKING: [(i32, &str); 11] = [
 /// twice.
 const ONE_REQUEST_MS: u64 = 100;
 
-/// The request that exits at once, whatever is going on. Children die with this process.
+/// The request at which this process exits at once. Children die with this process.
 const LAST_REQUEST: u32 = 3;
 
-/// Whether whoever started this process had a signal ignored.
+/// Whether a signal was ignored when this process started.
 fn is_ignored(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     #[expect(unsafe_code, reason = "the only way to ask")]
-    // SAFETY: without a new action nothing changes; all zeros are a valid old one.
+    // SAFETY: without a new action nothing changes; all zeros are a valid old action.
     unsafe {
         let asked = libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         asked == 0 && action.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 
-/// How often, and first by which signal, this process was asked to end.
+/// How often this process was asked to end, and by which signal first.
 #[derive(Debug, Clone, Default)]
 pub struct Signals(Arc<Asked>);
 
 impl Signals {
-    /// From now on none of these signals ends anything by itself, but for the third: whoever is
-    /// busy with a terminal or a pipe that takes nothing hears none of them. One that was ignored,
-    /// as `nohup` has it, stays so. A file past the size that is allowed is an error of the write,
-    /// as on a full disk.
+    /// From now on these signals are only counted, except that the third exits: a process that is
+    /// blocked on a terminal or a pipe would not notice them. A signal that was ignored, as with
+    /// `nohup`, stays ignored. A file past the size limit becomes an error of the write, as on a
+    /// full disk.
     pub fn listen() -> io::Result<Self> {
         let signals = Self::default();
         // Not ignored: children would inherit that.
@@ -86,17 +87,17 @@ impl Signals {
         Ok(signals)
     }
 
-    /// How often it was asked: at the first it ends in order, at the second at once.
+    /// How often it was asked: the first request ends it in order, the second at once.
     pub fn times(&self) -> u32 {
         self.0.times.load(Ordering::Relaxed)
     }
 
-    /// The exit code of the first signal, as a shell has it: 130 for INT, 143 for TERM.
+    /// The exit code for the first signal, as shells use it: 130 for INT, 143 for TERM.
     pub fn exit_code(&self) -> Option<u8> {
         (self.times() > 0).then(|| self.0.exit_code())
     }
 
-    /// What the record says of the first signal.
+    /// The reason that the record gives for the first signal.
     pub fn why(&self) -> &'static str {
         let first = self.0.first.load(Ordering::Relaxed);
         let asking = ASKING.iter().find(|(signal, _)| *signal == first);
@@ -129,30 +130,30 @@ impl Asked {
     }
 }
 
-/// Which signal a group gets.
+/// The signal that is sent to a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupSignal {
     Term,
     Kill,
 }
 
-/// Signals a whole group by its leader's id; a group that is gone is as good.
+/// Signals a whole group by its leader's id. A group that is gone is not an error.
 pub fn signal_group(leader: i32, signal: GroupSignal) {
     let signal = match signal {
         GroupSignal::Term => Signal::TERM,
         GroupSignal::Kill => Signal::KILL,
     };
-    // 0 and 1 would mean this group and every process.
+    // 0 would signal this process's own group, and 1 every process.
     if let Some(leader) = Pid::from_raw(leader).filter(|leader| leader.as_raw_nonzero().get() > 1) {
         let _ = kill_process_group(leader, signal);
-        // A stopped process could not hear TERM. KILL it hears.
+        // A stopped process does not handle TERM until it continues.
         if signal == Signal::TERM {
             let _ = kill_process_group(leader, Signal::CONT);
         }
     }
 }
 
-/// Signals this very process, not a later one with its id.
+/// Signals this process, not a later one with the same id.
 #[cfg(target_os = "linux")]
 pub fn signal(pid: i32, started: &str, signal: GroupSignal) {
     let is_it = row(pid).is_some_and(|row| row.started == started);

@@ -16,10 +16,10 @@ use crate::engine::record::owner::ProcessIdentity;
 #[cfg(target_os = "linux")]
 use crate::parse::process_table;
 
-/// Has a child begin a session, and with it a group, of its own: without a terminal nothing in it
-/// can stop for one, ask there for a password, or write into what a person reads. On Linux it also
-/// writes who it is into `note` before it runs anything, so that no crash can leave a group that
-/// nobody knows, and dies with the process that starts it.
+/// Makes a child the leader of a new session and group. Without a terminal nothing in it can stop
+/// for one, ask there for a password, or write into what a person reads. On Linux it also writes
+/// its identity into `note` before it runs anything, so that a crash cannot leave an unknown group,
+/// and it dies with the process that starts it.
 pub fn lead_a_session(command: &mut Command, note: Option<File>) {
     leave_the_terminal(command);
     #[cfg(target_os = "linux")]
@@ -33,8 +33,8 @@ pub fn lead_a_session(command: &mut Command, note: Option<File>) {
     drop(note);
 }
 
-/// Has a child begin a session of its own without a terminal, and outlive this process. It must not
-/// lead a group already: then it could not.
+/// Makes a child the leader of a new session without a terminal, so that it outlives this process.
+/// The child must not lead a group already: `setsid` would fail.
 pub fn leave_the_terminal(command: &mut Command) {
     before_exec(command, || Ok(rustix::process::setsid().map(drop)?));
 }
@@ -43,7 +43,7 @@ pub fn leave_the_terminal(command: &mut Command) {
 fn die_with(parent: Pid) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
     move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // The parent may have died between fork and here; then nobody sends the signal.
+        // The parent may have died since the fork; then the signal is never sent.
         if rustix::process::getppid() == Some(parent) {
             Ok(())
         } else {
@@ -52,7 +52,7 @@ fn die_with(parent: Pid) -> impl FnMut() -> io::Result<()> + Send + Sync + 'stat
     }
 }
 
-/// Writes who this process is, as the system tells it.
+/// Writes the identity of this process, as the system reports it.
 #[cfg(target_os = "linux")]
 fn sign(note: &File) -> io::Result<()> {
     let mut row = [0; 1024];
@@ -61,7 +61,7 @@ fn sign(note: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes who leads a group, where the leader cannot do it itself.
+/// Writes the identity of a group's leader, on systems where the leader cannot do so itself.
 pub fn note_leader(note: &File, leader: i32) {
     #[cfg(not(target_os = "linux"))]
     if let Some(leader) = identity(leader) {
@@ -71,7 +71,7 @@ pub fn note_leader(note: &File, leader: i32) {
     let _ = (note, leader);
 }
 
-/// The process that a note tells of.
+/// The process that a note names.
 pub fn noted_leader(text: &str) -> Option<ProcessIdentity> {
     let (pid, rest) = text.split_once(' ')?;
     #[cfg(target_os = "linux")]
