@@ -139,7 +139,8 @@ fn the_readme_has_each_command_that_ci_takes_from_it() {
     }
 }
 
-/// Where a test named in `FAULTS.md` must be: `engine::judge::tests` is `src/engine/judge…`,
+/// Where a test named in `FAULTS.md` must be: `engine::boundary::judge::tests` is
+/// `src/engine/boundary/judge…`,
 /// `loops` is `tests/loops…`.
 fn file_of(modules: &str) -> String {
     let mut folders: Vec<&str> = modules.split("::").collect();

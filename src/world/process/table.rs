@@ -1,4 +1,4 @@
-//! Linux: the other processes of this machine, read from `/proc`. It only looks; `unix` sends
+//! Linux: the other processes of this machine, read from `/proc`. It only looks; `signals` sends
 //! signals.
 
 use std::path::Path;
