@@ -5,12 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
-use crate::tidy::pattern;
 use serde_json::{Value, json};
 
 use crate::child::Ran;
 use crate::door::Door;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::tidy::pattern;
 
 const CLAIM: &str = "All done.\n<promise>COMPLETE</promise>";
 

@@ -1,8 +1,9 @@
 //! The one line of the `cancel` and `pause` files: `<time> <user|agent> <reason>`. The format never
 //! changes, so that any version of crew can write it and every version must obey it.
 
-use crate::engine::text::start;
 use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::engine::text::start;
 
 /// A request as its file holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, test_kill_process};
+
 use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
-use rustix::process::{Pid, test_kill_process};
 
 /// An Enter that follows text faster than this is taken for part of a paste.
 const TYPIST: Duration = Duration::from_millis(600);

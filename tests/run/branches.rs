@@ -1,10 +1,10 @@
 //! Which branch a run commits to and pushes: the one it began on, unless a person says otherwise.
 
 use insta::assert_snapshot;
+use rustix::process::Signal;
 
 use super::{HANG, WORK, World};
 use crate::sandbox::{DEADLINE, poll_until, write_executable};
-use rustix::process::Signal;
 
 impl World {
     fn rebasing(steps: &[&str]) -> Self {

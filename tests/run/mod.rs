@@ -41,12 +41,12 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use crate::tidy::pattern;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::child::{Ran, Running};
 use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::tidy::pattern;
 
 /// An agent's step that changes a file and claims nothing.
 pub(crate) const WORK: &str = "echo \"call $call\" >> work.txt; echo Wrote a line.";

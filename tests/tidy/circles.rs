@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{File, none, pattern, source};
+use super::{File, none, pattern, product_of, source};
 
 type Module = Vec<String>;
 
@@ -12,14 +12,6 @@ fn module(file: &File) -> Module {
     let path = file.path.trim_start_matches("src/").trim_end_matches(".rs");
     let path = path.trim_end_matches("/mod").trim_end_matches("main");
     path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
-}
-
-/// What the product is made of: the text of a file without what only tests see.
-fn product(text: &str) -> String {
-    let tests = pattern(
-        r"(?m)^#\[cfg\([^\n]*\btest\b[^\n]*\)\]\n(#\[[^\n]*\]\n)*(mod \w+ \{(.|\n)*?^\}|[^\n]*;)\n",
-    );
-    tests.replace_all(text, "").into_owned()
 }
 
 /// The paths of a `use`: `a::{b, c::d}` is `a::b` and `a::c::d`.
@@ -67,7 +59,7 @@ fn graph() -> BTreeMap<Module, BTreeSet<Module>> {
     let used = pattern(r"(?m)^\s*(?:pub(?:\(\w+\))? )?use ([^;]+);|((?:crate|super)(?:::\w+)+)");
     let mut graph = BTreeMap::new();
     for file in files {
-        let (place, text) = (module(file), product(&file.text));
+        let (place, text) = (module(file), product_of(&file.text));
         let uses = used.captures_iter(&text).flat_map(|found| {
             paths(found.get(1).or(found.get(2)).map_or("", |found| found.as_str()))
         });

@@ -90,6 +90,14 @@ fn source(folder: &str) -> Vec<File> {
     tree().into_iter().filter(is_source).collect()
 }
 
+/// What the product is made of: the text of a file without what only tests see.
+fn product_of(text: &str) -> String {
+    let tests = pattern(
+        r"(?m)^#\[cfg\([^\n]*\btest\b[^\n]*\)\]\n(#\[[^\n]*\]\n)*(mod \w+ \{(.|\n)*?^\}|[^\n]*;)\n",
+    );
+    tests.replace_all(text, "").into_owned()
+}
+
 /// Word boundaries are those of ASCII: the product asks for no tables of Unicode.
 pub(crate) fn pattern(pattern: &str) -> Regex {
     Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).unwrap()

@@ -1,7 +1,7 @@
 //! A client's name appears only in its own folder: everything else takes the client as the seam
 //! gives it.
 
-use super::{File, none, pattern, source};
+use super::{none, pattern, product_of, source};
 
 /// Who may name a client's folder, and why.
 const MAY_NAME_CLAUDE: [(&str, &str); 5] = [
@@ -12,22 +12,18 @@ const MAY_NAME_CLAUDE: [(&str, &str); 5] = [
     ("src/demo/", "the demo plays this client"),
 ];
 
-/// The lines of a file outside tests, each with its number.
-fn product(file: &File) -> impl Iterator<Item = (usize, &str)> {
-    let is_test = file.path.ends_with("tests.rs") || file.path.ends_with("/fixture.rs");
-    let lines = file.lines().take_while(|(_, line)| *line != "#[cfg(test)]");
-    lines.filter(move |_| !is_test)
-}
-
 fn complaints(folder: &str, regex: &str, may: &[(&str, &str)]) -> Vec<String> {
     let names = pattern(regex);
     let files = source(folder);
-    let files = files.iter().filter(|file| may.iter().all(|(it, _)| !file.path.starts_with(it)));
-    let found = files.flat_map(|file| {
-        let lines = product(file).filter(|(_, line)| names.is_match(line));
-        lines.map(|(number, line)| format!("{}:{number} {}", file.path, line.trim()))
-    });
-    found.collect()
+    let is_test = |path: &str| path.ends_with("tests.rs") || path.ends_with("/fixture.rs");
+    let is_free = |path: &str| may.iter().any(|(it, _)| path.starts_with(it));
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| !is_test(&file.path) && !is_free(&file.path)) {
+        let text = product_of(&file.text);
+        let lines = text.lines().filter(|line| names.is_match(line));
+        found.extend(lines.map(|line| format!("{}: {}", file.path, line.trim())));
+    }
+    found
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! What is typed into Claude Code and reaches crew as a prompt: a pasted command, an order to crew,
 //! or a message for the agent. A command that has its own event is not read again here.
 
+use super::{COMMANDS, ClaudeCode};
 use crate::clients::HookEvent;
 use crate::clients::spelling::split;
 use crate::parse::patterns::PASTED_ELEMENT;
 use crate::parse::typed::typed;
-
-use super::{COMMANDS, ClaudeCode};
 
 /// Reads a prompt. `is_anothers` says that the user did not write it: a schedule or a peer did.
 pub(super) fn read(prompt: &str, is_anothers: bool) -> HookEvent {

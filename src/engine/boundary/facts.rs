@@ -1,13 +1,13 @@
 //! Everything a boundary may look at. `Seen` is the cheap part; `Facts` adds the costly part. An
 //! absent value means *not looked at*, never zero.
 
-use crate::engine::evidence::check::{CheckResult, Verdict};
-use crate::engine::record::moment::Moment;
 use chrono::{DateTime, Utc};
 
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
+use crate::engine::evidence::check::{CheckResult, Verdict};
 use crate::engine::record::contract::{Contract, Role};
+use crate::engine::record::moment::Moment;
 use crate::engine::usage::Usage;
 
 /// An order from outside the loop, kept in a separate file until it is obeyed.

@@ -3,10 +3,10 @@
 //! The defaults are finite, because a runaway loop is the worst outcome; a user who wants no bound
 //! must say 0.
 
-use crate::engine::record::contract::Limits;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::record::Loop;
+use crate::engine::record::contract::Limits;
 use crate::engine::record::outcome::Outcome;
 use crate::engine::text::count;
 use crate::engine::usage::{Money, tokens_text};

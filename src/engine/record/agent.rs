@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::engine::text::word;
 use serde::{Deserialize, Serialize};
+
+use crate::engine::text::word;
 
 /// An agent's command-line tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

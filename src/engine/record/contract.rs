@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::Proof;
 use super::run::Run;
-
 use crate::engine::claim::promise::Promise;
 use crate::engine::text::word;
 

@@ -1,7 +1,8 @@
 //! How a loop ends, in one of eight words, and the proof of a completed one.
 
-use crate::engine::text::word;
 use serde::{Deserialize, Serialize};
+
+use crate::engine::text::word;
 
 /// Why a loop is over. Every outcome except `Completed` can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
