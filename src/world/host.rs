@@ -8,7 +8,6 @@ use rustix::system::uname;
 
 use super::files::disk;
 use super::store::home::hash;
-#[cfg(target_os = "linux")]
 use crate::engine::record::owner::Host;
 
 /// The longest id that is read.
