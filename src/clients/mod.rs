@@ -191,19 +191,12 @@ pub enum HookEvent {
     Stopped(Stopped),
     /// The model's service failed the agent: a `kind` that `parse::api_error` knows, and the
     /// service's own message.
-    ServiceFailed {
-        kind: String,
-        message: String,
-    },
+    ServiceFailed { kind: String, message: String },
     /// The session has been idle for a while.
     Idle,
     /// A command typed to crew, and the raw text after it. If it is not `sure`, it is a command
     /// only in a session that had a loop.
-    Command {
-        name: String,
-        raw: String,
-        sure: bool,
-    },
+    Command { name: String, raw: String, sure: bool },
     /// A message that is an order to crew in a session that had a loop.
     Order(Typed),
     /// A message from the client itself: a wake, or the end of a background task.
@@ -211,12 +204,9 @@ pub enum HookEvent {
     /// A message from the user to the agent.
     Prompted,
     /// A session began, or continues after its context was compacted.
-    SessionBegan {
-        compacted: bool,
-    },
-    SessionEnded {
-        why: String,
-    },
+    SessionBegan { compacted: bool },
+    /// The session ended.
+    SessionEnded { why: String },
     /// The event does not concern crew.
     NotOurs,
 }

@@ -22,77 +22,44 @@ pub enum RunEvent<'a> {
     /// For information; changes nothing.
     Noted(&'a str),
     /// A prompt is longer than its budget, and is sent all the same.
-    OverBudget {
-        tokens: u64,
-        budget: u64,
-    },
+    OverBudget { tokens: u64, budget: u64 },
     /// The agent is started.
     IterationStarted(&'a Loop),
     /// A reaction to the start of an iteration failed, so no agent was started.
-    Skipped {
-        record: &'a Loop,
-        why: &'a str,
-    },
+    Skipped { record: &'a Loop, why: &'a str },
     /// A line from the agent, safe to show a person.
     Said(&'a str),
     /// A check begins.
     CheckStarted(&'a str),
+    /// A check ended.
     CheckEnded(&'a CheckResult),
-    /// An iteration was judged and counted.
-    IterationEnded {
-        after: &'a Loop,
-        /// The exit status of the agent's process; `None` if it did not exit by itself.
-        exit: Option<i32>,
-        /// The loop's outcome, if it ends here.
-        ends: Option<Outcome>,
-    },
+    /// An iteration was judged and counted. `exit` is the agent's exit status, `None` if it did not
+    /// exit by itself; `ends` is the loop's outcome, if it ends here.
+    IterationEnded { after: &'a Loop, exit: Option<i32>, ends: Option<Outcome> },
     /// The next iteration begins at `until` or later.
-    Delayed {
-        record: &'a Loop,
-        until: DateTime<Utc>,
-    },
+    Delayed { record: &'a Loop, until: DateTime<Utc> },
     /// The loop waits for the model's service or after a crash; the record says until when and why.
     Waiting(&'a Loop),
+    /// The loop is paused.
     Paused(&'a Loop),
     /// A user's command for a moment of the loop failed.
-    ReactionFailed {
-        on: LoopMoment,
-        run: &'a str,
-        why: &'a str,
-    },
-    Committed {
-        commit: &'a str,
-        /// `None` on a detached head.
-        branch: Option<&'a str>,
-        subject: &'a str,
-    },
-    CommitFailed {
-        why: &'a str,
-    },
-    Pushed {
-        branch: &'a str,
-        remote: &'a str,
-    },
+    ReactionFailed { on: LoopMoment, run: &'a str, why: &'a str },
+    /// crew committed the work; `branch` is `None` on a detached head.
+    Committed { commit: &'a str, branch: Option<&'a str>, subject: &'a str },
+    /// A commit failed.
+    CommitFailed { why: &'a str },
+    /// A push succeeded.
+    Pushed { branch: &'a str, remote: &'a str },
     /// `why` names the class: refused, unreachable, or behind the remote's branch.
-    PushFailed {
-        why: &'a str,
-    },
-    Rebased {
-        onto: &'a str,
-    },
+    PushFailed { why: &'a str },
+    /// A rebase onto this branch succeeded.
+    Rebased { onto: &'a str },
     /// The record cannot be written; the run continues with its counters in memory. Reported once.
-    Unsaved {
-        why: &'a str,
-    },
+    Unsaved { why: &'a str },
     /// A person asked for the end; the agent is being stopped.
     Stopping,
-    Finished {
-        record: &'a Loop,
-        since: &'a Since,
-        handoff: Option<&'a Path>,
-        /// Whether the record holds the end: only then can the loop be resumed from here.
-        saved: bool,
-    },
+    /// The loop is over. It can be resumed from here only if the record holds the end: `saved`.
+    Finished { record: &'a Loop, since: &'a Since, handoff: Option<&'a Path>, saved: bool },
 }
 
 /// Receives the events of a run.

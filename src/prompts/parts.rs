@@ -53,10 +53,8 @@ impl Phase {
 pub enum PromptPiece {
     /// Inserted unchanged.
     Literal(String),
-    Template {
-        origin: Source,
-        template: Template,
-    },
+    /// Filled in with the values of its variables.
+    Template { origin: Source, template: Template },
 }
 
 /// A recipe, read and checked.

@@ -25,12 +25,11 @@ enum Doing {
     /// The agent is working.
     #[default]
     Iterating,
+    /// This check is running.
     Checking(String),
     /// Nothing happens until then.
-    Idle {
-        what: String,
-        until: Option<DateTime<Utc>>,
-    },
+    Idle { what: String, until: Option<DateTime<Utc>> },
+    /// The agent is being stopped.
     Stopping,
 }
 

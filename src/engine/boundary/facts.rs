@@ -13,11 +13,9 @@ use crate::engine::usage::Usage;
 /// An order from outside the loop, kept in a separate file until it is obeyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
-    Cancel {
-        /// `user` or `agent`.
-        by: String,
-        reason: Option<String>,
-    },
+    /// End the loop; `by` is `user` or `agent`.
+    Cancel { by: String, reason: Option<String> },
+    /// Hold the loop after this iteration.
     Pause,
 }
 

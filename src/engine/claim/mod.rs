@@ -34,16 +34,11 @@ pub enum Claim {
     None,
     /// The job is done.
     Success,
-    /// This try failed.
-    Failure {
-        /// Why, in the agent's words: one line of at most `MAX_REASON_CHARACTERS`.
-        reason: Option<String>,
-    },
-    /// The agent cannot continue without a person.
-    Blocked {
-        /// Why, in the agent's words: one line of at most `MAX_REASON_CHARACTERS`.
-        reason: Option<String>,
-    },
+    /// This try failed. The reason is one line in the agent's words, of at most
+    /// `MAX_REASON_CHARACTERS`.
+    Failure { reason: Option<String> },
+    /// The agent cannot continue without a person, for a reason of the same form.
+    Blocked { reason: Option<String> },
     /// Something that looks like a claim and does not count.
     NearMiss(NearMiss),
 }

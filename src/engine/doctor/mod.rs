@@ -108,13 +108,12 @@ pub struct DoctorFacts {
 /// The client's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientCheck {
+    /// It was not found.
     Absent,
     /// It exists but does not report its version; the text says why.
     Silent(String),
-    Present {
-        program: PathBuf,
-        version: Version,
-    },
+    /// It exists and reports its version.
+    Present { program: PathBuf, version: Version },
 }
 
 /// A version of three numbers.
@@ -225,8 +224,7 @@ pub enum LoopTrouble {
     /// It is live, but its client or its crew process is gone.
     OwnerGone,
     /// It is running and has reached no boundary for this many hours.
-    Quiet {
-        hours: i64,
-    },
+    Quiet { hours: i64 },
+    /// It was interrupted and can be resumed.
     Interrupted,
 }

@@ -35,17 +35,11 @@ pub struct JournalEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Event {
-    Started {
-        record: Box<Loop>,
-    },
-    /// A boundary, with its decision in one word and the reason, if there is one.
-    Boundary {
-        decision: String,
-        why: Option<String>,
-        /// Awake milliseconds of the iteration; `None` if it did not count.
-        elapsed_ms: Option<u64>,
-        state: Box<State>,
-    },
+    /// The loop started with this record.
+    Started { record: Box<Loop> },
+    /// A boundary, with its decision in one word and the reason, if there is one. `elapsed_ms` are
+    /// the awake milliseconds of the iteration; `None` if it did not count.
+    Boundary { decision: String, why: Option<String>, elapsed_ms: Option<u64>, state: Box<State> },
     /// The state changed between boundaries: cancelled, interrupted, woken, resumed; also the
     /// limits, if the user changed them.
     Changed {
@@ -64,13 +58,9 @@ pub enum Event {
         state: Box<State>,
     },
     /// The whole record, after boundaries that only its driver's memory held.
-    Recovered {
-        record: Box<Loop>,
-    },
+    Recovered { record: Box<Loop> },
     /// For information; changes nothing.
-    Noted {
-        what: String,
-    },
+    Noted { what: String },
 }
 
 impl Event {

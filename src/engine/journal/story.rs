@@ -40,25 +40,16 @@ pub struct Chapter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum What {
-    Started {
-        by: Who,
-    },
+    /// The loop started.
+    Started { by: Who },
+    /// An iteration that was counted.
     Iteration(Box<Iteration>),
     /// A boundary that counted no iteration.
-    Boundary {
-        decision: String,
-        why: Option<String>,
-    },
-    /// A change between boundaries.
-    Changed {
-        what: String,
-        /// Who drives the loop from then on, if that changed.
-        by: Option<Who>,
-        limits: Option<Limits>,
-    },
-    Noted {
-        what: String,
-    },
+    Boundary { decision: String, why: Option<String> },
+    /// A change between boundaries; `by` is the new driver, if that changed.
+    Changed { what: String, by: Option<Who>, limits: Option<Limits> },
+    /// For information.
+    Noted { what: String },
 }
 
 /// Who drives a loop.

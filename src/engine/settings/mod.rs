@@ -27,12 +27,10 @@ use super::record::run::Reaction;
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueOrigin {
+    /// Built into crew.
     BuiltIn,
     /// The user's own file or the project's; lines count from 1.
-    File {
-        path: PathBuf,
-        line: usize,
-    },
+    File { path: PathBuf, line: usize },
     /// This variable.
     Environment(&'static str),
     /// The command that started the loop.

@@ -56,20 +56,13 @@ pub fn rebuilt() -> Vec<String> {
 pub enum StoreError {
     /// The loop does not exist.
     Absent(LoopId),
-    /// A later crew wrote it.
-    Newer {
-        id: LoopId,
-        made_by: String,
-        /// Whether the loop has ended, as far as this crew can tell.
-        is_over: bool,
-    },
+    /// A later crew wrote it; `is_over` if the loop has ended, as far as this crew can tell.
+    Newer { id: LoopId, made_by: String, is_over: bool },
     /// It breaks its own rules and cannot be rebuilt from its journal.
-    Corrupt {
-        id: LoopId,
-        why: String,
-    },
+    Corrupt { id: LoopId, why: String },
     /// Somebody else holds its lock.
     Busy(LoopId),
+    /// Its files cannot be read or written.
     Io(io::Error),
 }
 
