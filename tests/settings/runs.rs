@@ -88,8 +88,8 @@ fn a_claim_over_changed_protected_paths_is_refused_until_they_are_put_back() {
     sandbox.git(&["add", "tests/a"]);
     sandbox.git(&["commit", "--quiet", "--message", "Add a test"]);
     start(&sandbox, "\"Build it\" --stall 0");
-    let claim = || {
-        let message = "Done.\n\n<promise>COMPLETE</promise>";
+    let claim = |words: &str| {
+        let message = format!("{words}\n\n<promise>COMPLETE</promise>");
         sandbox
             .hook(json!({"hook_event_name": "Stop", "last_assistant_message": message}))
             .success()
@@ -98,13 +98,13 @@ fn a_claim_over_changed_protected_paths_is_refused_until_they_are_put_back() {
     sandbox.git(&["commit", "--quiet", "--all", "--message", "Make it easier"]);
     sandbox.write("tests/mine", "easier\n");
     sandbox.write("tests/new", "true\n");
-    let refused = claim();
+    let refused = claim("Done.");
     let named = "protected paths were changed: `tests/a`, `tests/mine`, `tests/new`";
     assert!(refused.contains(named), "{refused}");
     sandbox.write("tests/a", "as it was\n");
     sandbox.write("tests/mine", "not committed yet\n");
     std::fs::remove_file(sandbox.file("tests/new")).unwrap();
-    let believed = claim();
+    let believed = claim("Done again.");
     assert!(believed.contains("completed"), "{believed}");
 }
 
