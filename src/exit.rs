@@ -9,58 +9,45 @@ use crate::parse::arguments::UsageError;
 
 /// The codes a person's script may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    Success,
-    Error,
-    Usage,
-    Exhausted,
-    Aborted,
-    Stalled,
-    Blocked,
-    Cancelled,
-    /// Ended by the user at the keyboard or by a limit of a wait, or paused; it can be resumed.
-    Interrupted,
-    /// Ended by a signal, with a shell's code for it.
-    Signalled(u8),
-}
+pub struct Exit(u8);
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Error => 1,
-            Exit::Usage => 2,
-            Exit::Exhausted => 10,
-            Exit::Aborted => 11,
-            Exit::Stalled => 12,
-            Exit::Blocked => 13,
-            Exit::Cancelled => 14,
-            Exit::Interrupted => 130,
-            Exit::Signalled(code) => code,
-        })
+        exit.0.into()
     }
 }
 
 impl Exit {
+    pub const SUCCESS: Self = Self(0);
+    pub const ERROR: Self = Self(1);
+    pub const USAGE: Self = Self(2);
+    /// Ended by the user at the keyboard or by a limit of a wait, or paused; it can be resumed.
+    pub const INTERRUPTED: Self = Self(130);
+
+    /// Ended by a signal, with a shell's code for it.
+    pub fn signalled(code: u8) -> Self {
+        Self(code)
+    }
+
     /// The code for an error. A promise that cannot be kept, or an unknown procedure, counts as a
     /// usage error.
     pub fn of_error(error: &anyhow::Error) -> Self {
         let typed_wrong = error.is::<PromiseError>() || error.is::<UsageError>();
-        if typed_wrong { Self::Usage } else { Self::Error }
+        if typed_wrong { Self::USAGE } else { Self::ERROR }
     }
 
     /// The code of a run with this outcome.
     pub fn of(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Completed => Self::Success,
-            Outcome::Exhausted => Self::Exhausted,
-            Outcome::Aborted => Self::Aborted,
-            Outcome::Stalled => Self::Stalled,
-            Outcome::Blocked => Self::Blocked,
-            Outcome::Cancelled => Self::Cancelled,
-            Outcome::Interrupted => Self::Interrupted,
-            Outcome::Error => Self::Error,
-        }
+        Self(match outcome {
+            Outcome::Completed => 0,
+            Outcome::Error => 1,
+            Outcome::Exhausted => 10,
+            Outcome::Aborted => 11,
+            Outcome::Stalled => 12,
+            Outcome::Blocked => 13,
+            Outcome::Cancelled => 14,
+            Outcome::Interrupted => 130,
+        })
     }
 }
 

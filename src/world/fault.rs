@@ -2,7 +2,6 @@
 //! wall clock. A release build contains none of them.
 
 /// The points at which a write may be cut off, in the order in which a boundary passes them.
-#[cfg(debug_assertions)]
 pub const POINTS: [&str; 11] = [
     "journal.open",
     "journal.write",
@@ -19,10 +18,12 @@ pub const POINTS: [&str; 11] = [
 
 /// Fails or kills the process here if the variable `CREW_FAULT` says so: `<point>=kill`, or
 /// `<point>=28` (an error number). `#n` after the point selects the n-th time it is passed.
-#[cfg(debug_assertions)]
 pub fn point(name: &'static str) -> std::io::Result<()> {
     use std::sync::atomic::{AtomicU32, Ordering};
     static PASSED: [AtomicU32; POINTS.len()] = [const { AtomicU32::new(0) }; POINTS.len()];
+    if !cfg!(debug_assertions) {
+        return Ok(());
+    }
     delay();
     let Some(order) = super::env::text("CREW_FAULT") else { return Ok(()) };
     let Some((place, what)) = order.split_once('=') else { return Ok(()) };
@@ -39,7 +40,6 @@ pub fn point(name: &'static str) -> std::io::Result<()> {
 }
 
 /// Ends this process at once, as a crash would.
-#[cfg(debug_assertions)]
 fn die() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);
@@ -47,58 +47,30 @@ fn die() -> ! {
 }
 
 /// Sleeps a random time of at most `CREW_DELAY_MS` milliseconds, to provoke races.
-#[cfg(debug_assertions)]
 #[expect(clippy::disallowed_methods, reason = "the clock asks this file for its jump")]
 fn delay() {
-    let most = super::env::text("CREW_DELAY_MS").and_then(|text| text.parse::<u64>().ok());
-    if let Some(most) = most.filter(|most| *most > 0) {
+    if let Some(most) = number::<u64>("CREW_DELAY_MS").filter(|most| *most > 0) {
         let share = super::env::random() % most / POINTS.len() as u64;
         std::thread::sleep(std::time::Duration::from_millis(share));
     }
 }
 
+/// A test's number in a variable; a release build reads none.
+fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
+    if cfg!(debug_assertions) { super::env::text(name)?.parse().ok() } else { None }
+}
+
 /// How far a test has moved the wall clock: `CREW_CLOCK_OFFSET_MS`, in milliseconds.
-#[cfg(debug_assertions)]
 pub fn clock_jump() -> chrono::TimeDelta {
-    let jump = super::env::text("CREW_CLOCK_OFFSET_MS").and_then(|text| text.parse().ok());
-    chrono::TimeDelta::milliseconds(jump.unwrap_or(0))
-}
-
-/// The clock of a release build is never moved.
-#[cfg(not(debug_assertions))]
-pub fn clock_jump() -> chrono::TimeDelta {
-    chrono::TimeDelta::zero()
-}
-
-/// Never fails in a release build.
-#[cfg(not(debug_assertions))]
-#[expect(clippy::unnecessary_wraps, reason = "the debug build's twin can fail")]
-pub fn point(_name: &'static str) -> std::io::Result<()> {
-    Ok(())
+    chrono::TimeDelta::milliseconds(number("CREW_CLOCK_OFFSET_MS").unwrap_or(0))
 }
 
 /// How long a child has between TERM and KILL: `usual`, or a test's `CREW_GRACE_MS`.
-#[cfg(debug_assertions)]
 pub fn grace(usual: std::time::Duration) -> std::time::Duration {
-    let said = super::env::text("CREW_GRACE_MS").and_then(|text| text.parse().ok());
-    said.map_or(usual, std::time::Duration::from_millis)
-}
-
-/// A release build always uses the usual grace.
-#[cfg(not(debug_assertions))]
-pub fn grace(usual: std::time::Duration) -> std::time::Duration {
-    usual
+    number("CREW_GRACE_MS").map_or(usual, std::time::Duration::from_millis)
 }
 
 /// How long a closed agent may stay: `usual`, or a test's `CREW_LINGER_MS`.
-#[cfg(debug_assertions)]
 pub fn linger(usual: std::time::Duration) -> std::time::Duration {
-    let said = super::env::text("CREW_LINGER_MS").and_then(|text| text.parse().ok());
-    said.map_or(usual, std::time::Duration::from_millis)
-}
-
-/// A release build always uses the usual time.
-#[cfg(not(debug_assertions))]
-pub fn linger(usual: std::time::Duration) -> std::time::Duration {
-    usual
+    number("CREW_LINGER_MS").map_or(usual, std::time::Duration::from_millis)
 }
