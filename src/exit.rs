@@ -18,8 +18,11 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
+    /// What was asked for is done; of a run: it was completed.
     pub const SUCCESS: Self = Self(0);
+    /// It failed, and stderr says why.
     pub const ERROR: Self = Self(1);
+    /// It was asked for in a way that makes no sense; nothing was done.
     pub const USAGE: Self = Self(2);
     /// Ended by the user at the keyboard or by a limit of a wait, or paused; it can be resumed.
     pub const INTERRUPTED: Self = Self(130);

@@ -39,11 +39,11 @@ fn typed() -> Exit {
         // Pages contain only crew's own text, in clap's colours.
         Ok(Err(page)) if !page.use_stderr() => {
             let _ = page.print();
-            return Exit::Success;
+            return Exit::SUCCESS;
         }
         Ok(Err(page)) if page.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             cmd::print::err(&page.to_string());
-            return Exit::Usage;
+            return Exit::USAGE;
         }
         Ok(Err(error)) => return wrong(&error.into()),
         Err(error) => return wrong(&error),
@@ -60,5 +60,5 @@ fn typed() -> Exit {
 
 fn wrong(error: &UsageError) -> Exit {
     cmd::print::err(&format!("crew: {error}"));
-    Exit::Usage
+    Exit::USAGE
 }

@@ -15,5 +15,5 @@ pub fn completions(arguments: &Completions) -> Exit {
     let mut page = Vec::new();
     clap_complete::generate(arguments.shell, &mut crew, "crew", &mut page);
     print::bytes(&page);
-    Exit::Success
+    Exit::SUCCESS
 }

@@ -32,7 +32,7 @@ pub fn config(arguments: &ConfigArgs) -> Result<Exit> {
     };
     if arguments.json {
         print::json(&json(&told));
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     print::out(&page(&told));
     for warning in &warnings {
@@ -43,5 +43,5 @@ pub fn config(arguments: &ConfigArgs) -> Result<Exit> {
         known.untrusted.iter().for_each(|need| print::err(&format!("  {}: {need}", need.origin)));
         print::err("hint: read them, then run `crew trust`");
     }
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

@@ -9,10 +9,10 @@ use crate::exit::Exit;
 /// Plays the demo, each scene as it happens.
 pub fn demo() -> Result<Exit> {
     Ok(match demo::play(print::out)? {
-        Played::ToTheEnd => Exit::Success,
+        Played::ToTheEnd => Exit::SUCCESS,
         Played::Interrupted => {
             print::err("crew: interrupted; nothing of the demo is left");
-            Exit::Interrupted
+            Exit::INTERRUPTED
         }
     })
 }

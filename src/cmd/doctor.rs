@@ -20,5 +20,5 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
         print::out(&words::page(&facts, &found));
     }
     let broken = found.iter().any(|finding| finding.severity == Severity::Broken);
-    Ok(if broken { Exit::Error } else { Exit::Success })
+    Ok(if broken { Exit::ERROR } else { Exit::SUCCESS })
 }

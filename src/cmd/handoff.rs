@@ -11,9 +11,9 @@ use crate::exit::Exit;
 pub fn handoff(arguments: &HandoffArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::Usage);
+        return Ok(Exit::USAGE);
     };
     let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, actor())?;
     print::out(&control_replies::handed_off(&page));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

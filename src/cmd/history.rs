@@ -26,5 +26,5 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     } else {
         print::out(&words::list(&loops, more, *clock::local().offset()));
     }
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

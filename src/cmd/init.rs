@@ -35,20 +35,20 @@ pub fn init() -> Result<Exit> {
     print::out(&format!("wrote {}", file.display()));
     if found.checks.is_empty() {
         print::out("no test command was found here: write yours under [[check]]");
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let runs = words::commands(found.checks.iter().map(|check| check.run.as_str()));
     if inside_an_agent(&env::raw) {
         print::out(&format!(
             "a claim must pass {runs}, once a person has run `crew trust` in a terminal of their own"
         ));
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let known = settings::look(&home, &checkout, true)?;
     trust::trust(&home, &checkout, &known.needs)
         .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 /// Refuses a folder that a link leads out of the checkout: the checks found there would be written

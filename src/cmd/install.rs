@@ -19,7 +19,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
         cli::ScopeArg::Project => {
             let address = install::share(arguments.marketplace.as_deref(), client)?;
             print::out(&words::shared(&address));
-            return Ok(Exit::Success);
+            return Ok(Exit::SUCCESS);
         }
         cli::ScopeArg::User => InstallScope::User,
         cli::ScopeArg::Local => InstallScope::Local,
@@ -30,7 +30,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     let laid = install::install(scope, client)?;
     let replaced = laid.replaced.as_deref();
     print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 /// Refuses `verb` inside an agent, where crew only narrows.

@@ -21,5 +21,5 @@ pub fn man(arguments: &cli::Man) -> Result<Exit> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page)?;
     print::bytes(&page);
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

@@ -108,7 +108,7 @@ fn ordered(
     let home = home()?;
     let answer = match resolve_loop(&home, name) {
         Ok(Some(record)) => ours(&home, &record.id)?,
-        Ok(None) => return Ok(Exit::Usage),
+        Ok(None) => return Ok(Exit::USAGE),
         Err(error) => match error.downcast_ref() {
             Some(StoreError::Newer { id, made_by, is_over: true }) => {
                 format!("loop {id} is over already, recorded by crew {made_by}, a newer one")
@@ -121,7 +121,7 @@ fn ordered(
         },
     };
     print::out(&answer);
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 /// All loops, the newest first. Reports why the others cannot be read.

@@ -26,14 +26,14 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = resolve_loop(&home, arguments.set.name.as_deref())? else {
-        return Ok(Exit::Usage);
+        return Ok(Exit::USAGE);
     };
     if arguments.now
         && let Some(woken) = control::wake(&home, &record.id)?
     {
         let iteration = woken.iteration();
         print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let signals = Signals::listen()?;
     let mut notes = Vec::new();

@@ -85,16 +85,16 @@ pub fn drive_or_detach(
         );
         let say = if json { print::err } else { print::out };
         say(&told);
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let end = drive(home, record, signals, voice);
     Ok(match end {
         RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
-            (Some(Outcome::Interrupted), Some(code)) => Exit::Signalled(code),
+            (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),
             (Some(outcome), _) => Exit::of(outcome),
-            (None, _) => Exit::Error,
+            (None, _) => Exit::ERROR,
         },
-        RunEnd::Paused => Exit::Interrupted,
+        RunEnd::Paused => Exit::INTERRUPTED,
         RunEnd::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
         RunEnd::Refused(error) => return Err(error),
     })
@@ -113,7 +113,7 @@ fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {
     let budget = prompt.size.budget;
     let page = dry_run::page(&subject, &launch.program, &launch.arguments, &prompt.text, budget);
     print::out(&page);
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
@@ -121,11 +121,11 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let settings = merge(&known.layers, settings::environment(), None);
     let Some(name) = &arguments.start.task else {
         print::out(&prompts::list(&procedures::own(&settings)));
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     };
     match procedures::of(&settings, name) {
         Some(procedure) => print::out(&prompts::page(&procedure)),
         None => bail!("there is no procedure `{name}`\nhint: crew run --list names them"),
     }
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

@@ -17,9 +17,9 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::Usage);
+        return Ok(Exit::USAGE);
     };
     let record = control::set(&home, &record.id, &changes, actor())?;
     print::out(&format!("loop {}: {}", record.id, line::limits(&record)));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

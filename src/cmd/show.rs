@@ -24,11 +24,11 @@ use crate::world::{clock, env};
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let home = home()?;
     let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::Usage);
+        return Ok(Exit::USAGE);
     };
     if arguments.log {
         follow::log(&home, record, arguments.iteration, arguments.follow)?;
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     if let Some(file) = &arguments.before {
         return before(&home, &record, file);
@@ -36,7 +36,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let story = read(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
         iteration(&home, &record, &story, number, arguments.json)?;
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let since = since(&record);
     let known = StoryPage {
@@ -55,7 +55,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     } else {
         print::out(&words::page(&known));
     }
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 /// Prints the run's copy of a file; a path starts at this folder, or at the checkout's root.
@@ -77,7 +77,7 @@ fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
         );
     };
     print::bytes(&kept);
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 fn read(home: &Home, record: &Loop, pick: Option<u32>) -> Result<Story> {

@@ -23,7 +23,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     }
     if arguments.all {
         show_list(&home, all(&home)?, arguments.json);
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let folder = env::current_folder()?;
     match find(&home, arguments.name.as_deref(), &folder)? {
@@ -37,16 +37,16 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
                     print::out(&format!("\nin other working trees:\n{}", page::list(&beside)));
                 }
             }
-            Ok(Exit::Success)
+            Ok(Exit::SUCCESS)
         }
         Found::None => {
             show_list(&home, Vec::new(), arguments.json);
-            Ok(Exit::Success)
+            Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {
             print::err("crew: more than one loop could be meant\nhint: name one of these");
             show_list(&home, loops, arguments.json);
-            Ok(Exit::Usage)
+            Ok(Exit::USAGE)
         }
     }
 }
@@ -67,7 +67,7 @@ fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
         let pausing = if pauses(home, &record) { " · pausing" } else { "" };
         print::out(&format!("{}{pausing}", line::short(&record, gone, clock::local())));
     }
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 fn show(home: &Home, record: Loop, as_json: bool) {

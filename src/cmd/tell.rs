@@ -17,9 +17,9 @@ pub fn tell(arguments: &TellArgs) -> Result<Exit> {
     }
     let home = home()?;
     let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::Usage);
+        return Ok(Exit::USAGE);
     };
     let record = control::tell(&home, &record.id, &arguments.words.join(" "))?;
     print::out(&format!("loop {}: told with the next prompt", record.id));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

@@ -35,13 +35,13 @@ pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
     }
     if known.needs.is_empty() {
         print::out(&format!("nothing in {file} needs trust"));
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     list(&known);
     let count = known.untrusted.len();
     if count == 0 {
         print::out("all of it is trusted on this machine");
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     if !arguments.yes {
         if !terminal::is_interactive() {
@@ -49,7 +49,7 @@ pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
                 "crew: nobody can be asked here, so nothing was trusted\n\
                  hint: read the list, then run `crew trust` in a terminal, or `crew trust --yes`",
             );
-            return Ok(Exit::Usage);
+            return Ok(Exit::USAGE);
         }
         let these = if count == 1 { "this one".to_owned() } else { format!("these {count}") };
         print::offer(&format!("Trust {these} on this machine? [y/N] "));
@@ -62,7 +62,7 @@ pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
     trust::trust(&home, &checkout, &known.untrusted)
         .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
     print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 /// Everything that needs trust, with the new entries marked.
@@ -90,5 +90,5 @@ fn forget(home: &Home, checkout: &Path) -> Result<Exit> {
             print::out(&format!("  {text}"));
         }
     }
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

@@ -18,12 +18,12 @@ pub fn uninstall(arguments: &UninstallArgs) -> Result<Exit> {
     if arguments.scope == ScopeArg::Project {
         install::unshare(client)?;
         print::out(words::UNSHARED);
-        return Ok(Exit::Success);
+        return Ok(Exit::SUCCESS);
     }
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
     let home = home()?;
     let records = disk::exists(home.root()).then(|| home.root());
     print::out(&words::uninstalled(&removed.folder, found, &removed.shared, records));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub fn watch(arguments: &LoopName) -> Result<Exit> {
     let home = home()?;
     let Some(mut record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::Usage);
+        return Ok(Exit::USAGE);
     };
     let draws = stdout().is_terminal() && env::text("TERM").is_some_and(|term| term != "dumb");
     let mut said = String::new();
@@ -29,11 +29,11 @@ pub fn watch(arguments: &LoopName) -> Result<Exit> {
         let gone = owner_is_gone(&home, &record);
         let is_read = if draws { draw(&record, gone) } else { say(&record, &mut said) };
         if !is_read {
-            return Ok(Exit::Success);
+            return Ok(Exit::SUCCESS);
         }
         if gone {
             print::err(&format!("crew: loop {}: {}", record.id, gone_why(&record)));
-            return Ok(Exit::Success);
+            return Ok(Exit::SUCCESS);
         }
         clock::sleep(LOOK);
         record = store::load(&home, &record.id)?;
@@ -42,7 +42,7 @@ pub fn watch(arguments: &LoopName) -> Result<Exit> {
         print::wipe();
     }
     print::out(&page::finish(&record, &since(&record), None));
-    Ok(Exit::Success)
+    Ok(Exit::SUCCESS)
 }
 
 /// Draws the status, as far as the terminal has room.
