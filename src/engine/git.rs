@@ -130,6 +130,16 @@ pub struct GitFault {
 }
 
 impl GitFault {
+    /// Why a step failed, and the way out.
+    pub fn new(
+        step: GitStep,
+        trouble: GitTrouble,
+        cause: impl Into<String>,
+        cure: impl Into<String>,
+    ) -> Self {
+        Self { step, trouble, cause: cause.into(), cure: cure.into() }
+    }
+
     /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
     pub fn line(&self) -> String {
         format!(

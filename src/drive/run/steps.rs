@@ -167,8 +167,8 @@ impl Runner<'_> {
             Ok(None) => "the list of what was yours at the start is gone".to_owned(),
             Err(error) => error.to_string(),
         };
-        let cure = "crew resume --commit=all takes everything in".to_owned();
-        Err(GitFault { step: GitStep::Commit, trouble: GitTrouble::Other, cause, cure })
+        let cure = "crew resume --commit=all takes everything in";
+        Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, cure))
     }
 
     /// The first Ctrl-C lets a step finish, which is reported once; a second one or a cancel ends
@@ -327,17 +327,12 @@ fn reason(fault: &GitFault) -> String {
 /// The fault when git's settings are unknown: crew then cannot tell which programs the user's
 /// settings name.
 fn unlisted(step: GitStep) -> GitFault {
-    let cause = "git's settings could not be listed when the loop began".to_owned();
-    GitFault { step, trouble: GitTrouble::Other, cause, cure: "crew resume looks again".to_owned() }
+    let cause = "git's settings could not be listed when the loop began";
+    GitFault::new(step, GitTrouble::Other, cause, "crew resume looks again")
 }
 
 fn without_git() -> GitFault {
-    GitFault {
-        step: GitStep::Push,
-        trouble: GitTrouble::NoRemote,
-        cause: "this is no git repository".to_owned(),
-        cure: "git init".to_owned(),
-    }
+    GitFault::new(GitStep::Push, GitTrouble::NoRemote, "this is no git repository", "git init")
 }
 
 /// The message when a branch other than the loop's is checked out.

@@ -24,11 +24,12 @@ pub const OF_ANOTHER: [&str; 7] = [
     "GIT_NAMESPACE",
 ];
 
+/// The longest a look at the working tree may take.
+const LOOK: Duration = Duration::from_secs(20);
+
 /// One start of git.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Command<'a> {
-    pub folder: &'a Path,
-    pub arguments: &'a [&'a str],
     /// They are passed in variables, because `-c` cannot pass a name that contains `=`.
     pub settings: &'a [Setting],
     /// Variables of this process that git does not get.
@@ -42,14 +43,20 @@ pub struct Command<'a> {
     pub online: bool,
     /// Whether its standard error is kept, mixed with the rest.
     pub with_errors: bool,
-    pub within: Duration,
+    /// `None` is the time of a look.
+    pub within: Option<Duration>,
 }
 
 impl Command<'_> {
     /// Runs the command to its end.
-    pub fn run(&self, stop: impl Fn() -> bool) -> io::Result<FinishedProcess> {
+    pub fn run(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        stop: impl Fn() -> bool,
+    ) -> io::Result<FinishedProcess> {
         let fixed = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-pager"];
-        let arguments: Vec<&str> = fixed.iter().chain(self.arguments).copied().collect();
+        let arguments: Vec<&str> = fixed.iter().chain(arguments).copied().collect();
         let theirs = usize::from(self.settings_before());
         let mut named = Vec::new();
         for (index, (name, value)) in (theirs..).zip(self.settings) {
@@ -63,7 +70,7 @@ impl Command<'_> {
             ("LC_ALL", "C".to_owned()),
             ("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()),
         ]);
-        if let (false, Some(above)) = (self.climbs, self.folder.parent()) {
+        if let (false, Some(above)) = (self.climbs, folder.parent()) {
             variables.push(("GIT_CEILING_DIRECTORIES", above.display().to_string()));
         }
         if !self.online {
@@ -78,11 +85,11 @@ impl Command<'_> {
         let spec = ProcessSpec {
             program: "git",
             arguments: &arguments,
-            folder: self.folder,
+            folder,
             without: &without,
             variables: &variables,
             input: Some(self.input).filter(|input| !input.is_empty()),
-            within: Some(self.within),
+            within: Some(self.within.unwrap_or(LOOK)),
         };
         let capture = if self.with_errors { Capture::ForReading } else { Capture::ForParsing };
         run(&spec, capture, None, stop)
@@ -101,5 +108,5 @@ impl Command<'_> {
 /// The output, if the command exited with 0 and all of its output was kept.
 pub fn whole(ended: &FinishedProcess) -> Option<String> {
     let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
-    whole.then(|| String::from_utf8_lossy(&ended.output).into_owned())
+    whole.then(|| ended.text())
 }

@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::changes::changes;
+use super::command::Command;
 use super::drafts::{Drafts, Left};
-use super::steps::{Steps, Terms, unmerged};
+use super::steps::{Steps, unmerged};
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk;
@@ -80,9 +81,9 @@ impl Steps<'_> {
             return Ok(kept);
         }
         let beside = Beside::new(self);
-        beside.well(&["read-tree", stand.head.as_deref().unwrap_or("--empty")])?;
+        beside.fed(&["read-tree", stand.head.as_deref().unwrap_or("--empty")], &[])?;
         paths.update(|arguments, input| beside.fed(arguments, input))?;
-        let tree = id(&beside.well(&["write-tree"])?);
+        let tree = id(&beside.fed(&["write-tree"], &[])?);
         if stand.tree.as_deref() == Some(&*tree) {
             kept.taken.clear();
             return Ok(kept);
@@ -175,15 +176,10 @@ impl<'a> Beside<'a> {
         clear(&self.steps.folder(), |pid| pid == me);
     }
 
-    fn well(&self, arguments: &[&str]) -> Result<String, GitFault> {
-        self.fed(arguments, &[])
-    }
-
     fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
         let variables = [("GIT_INDEX_FILE", self.index.display().to_string())];
-        let terms =
-            Terms { variables: &variables, input, stop: self.steps.stop, ..Terms::default() };
-        self.steps.run_with(arguments, &terms).well(GitStep::Commit)
+        let terms = Command { variables: &variables, input, ..Command::default() };
+        self.steps.run_with(arguments, terms).well(GitStep::Commit)
     }
 }
 

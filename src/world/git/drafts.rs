@@ -98,12 +98,8 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
 }
 
 fn unwritten(error: &io::Error) -> GitFault {
-    GitFault {
-        step: GitStep::Commit,
-        trouble: GitTrouble::Other,
-        cause: format!("what is the user's cannot be listed: {error}"),
-        cure: "see to it, then crew resume".to_owned(),
-    }
+    let cause = format!("what is the user's cannot be listed: {error}");
+    GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "see to it, then crew resume")
 }
 
 /// The copy of a file from before the loop began; `None` where none is kept.

@@ -17,7 +17,6 @@ pub mod worktree;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use self::command::{Command, OF_ANOTHER, whole};
 use super::files::disk;
@@ -27,8 +26,6 @@ use crate::engine::record::Loop;
 use crate::engine::words::handoff::Since;
 use crate::parse::git::{GitStatus, files as files_of, status};
 
-/// The longest a look at the working tree may take.
-const LOOK: Duration = Duration::from_secs(20);
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
 
@@ -202,18 +199,13 @@ impl<'a> Git<'a> {
         variables.retain(|(name, _)| !OF_ANOTHER.contains(name));
         variables.extend(path.map(|path| ("PATH", path)));
         let command = Command {
-            folder: self.folder,
-            arguments,
             settings: &settings.collect::<Vec<_>>(),
             without: &plan.dropped,
             variables: &variables,
             climbs: self.climbs,
-            input: &[],
-            online: false,
-            with_errors: false,
-            within: LOOK,
+            ..Command::default()
         };
-        whole(&command.run(|| false).ok()?)
+        whole(&command.run(self.folder, arguments, || false).ok()?)
     }
 }
 

@@ -2,11 +2,13 @@
 //! there. If that is uncertain it refuses: a step in the wrong repository cannot be undone.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::command::Command;
-use super::{LOOK, git};
-use crate::engine::git::{GitFault, GitStep, GitTrouble};
+use super::git;
+use crate::engine::git::GitTrouble::{Other, Repository};
+use crate::engine::git::{GitFault, GitStep};
 use crate::engine::record::contract::Place;
 use crate::parse::git::{Stand, complaint, stand as read};
 use crate::world::files::disk;
@@ -33,29 +35,17 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
     arguments.extend(start.as_deref());
     arguments.extend(["HEAD", "HEAD^{tree}", "--symbolic-full-name", "HEAD"]);
     let ended = started(place, &arguments, false);
-    let fault = |trouble, cause: String, cure: &str| GitFault {
-        step,
-        trouble,
-        cause,
-        cure: cure.to_owned(),
-    };
     let (end, text) = match ended {
-        Ok(FinishedProcess { cause, output, .. }) => {
-            (cause, String::from_utf8_lossy(&output).into_owned())
-        }
+        Ok(ended) => (ended.cause, ended.text()),
         Err(error) => {
             let cause = format!("git cannot be started: {error}");
-            return Err(fault(GitTrouble::Other, cause, "look whether git is on PATH"));
+            return Err(GitFault::new(step, Other, cause, "look whether git is on PATH"));
         }
     };
     let ExitCause::Exit(code) = end else {
-        return Err(fault(
-            GitTrouble::Other,
-            "git gave no answer".to_owned(),
-            "try git status here",
-        ));
+        return Err(GitFault::new(step, Other, "git gave no answer", "try git status here"));
     };
-    let lost = |cause: String| fault(GitTrouble::Repository, cause, BACK);
+    let lost = |cause: String| GitFault::new(step, Repository, cause, BACK);
     let Some(rest) = text.strip_prefix(&pinned(place)) else {
         return Err(lost(other(place, &text)));
     };
@@ -105,29 +95,11 @@ fn other(place: &Place, found: &str) -> String {
         return format!("git finds another repository here, {found}, not {}", named(place));
     }
     let said = started(place, &["rev-parse", "--git-dir"], true);
-    let said = said.map_or_else(
-        |error| error.to_string(),
-        |ended| complaint(&String::from_utf8_lossy(&ended.output)),
-    );
+    let said = said.map_or_else(|error| error.to_string(), |ended| complaint(&ended.text()));
     format!("{} cannot be read: {said}", named(place))
 }
 
-fn started(
-    place: &Place,
-    arguments: &[&str],
-    with_errors: bool,
-) -> std::io::Result<FinishedProcess> {
-    let command = Command {
-        folder: &place.checkout,
-        arguments,
-        settings: &[],
-        without: &[],
-        variables: &[],
-        climbs: false,
-        input: &[],
-        online: false,
-        with_errors,
-        within: LOOK,
-    };
-    command.run(|| false)
+fn started(place: &Place, arguments: &[&str], with_errors: bool) -> io::Result<FinishedProcess> {
+    let command = Command { with_errors, ..Command::default() };
+    command.run(&place.checkout, arguments, || false)
 }

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use super::command::Command;
 use super::git;
-use super::steps::{Said, Steps, Terms};
+use super::steps::{Said, Steps};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed};
 use crate::engine::record::git_memory::Sent;
 use crate::parse::git::Stand;
@@ -23,84 +24,65 @@ struct Way {
 }
 
 impl Steps<'_> {
-    /// Pushes the branch that is checked out, if it is `branch`. Without an upstream it goes to the
-    /// branch of its name at the only remote, or at `origin`, and follows that one from now on.
+    /// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it goes
+    /// to the branch of its name at the only remote, or at `origin`, and follows that one from now on.
     /// What crew `sent` before and has rebased since is replaced there, unless somebody else has
     /// pushed. Where the loop `rebases`, no cure is a rebase back.
     pub fn push(
         &self,
-        branch: Option<&str>,
+        own: Option<&str>,
         sent: Option<&Sent>,
         rebases: bool,
     ) -> Result<Pushed, GitFault> {
         let stand = self.stand(GitStep::Push)?;
         self.unchanged(GitStep::Push, &stand)?;
-        push(self, &stand, branch, sent, rebases)
+        if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
+            return Err(another(branch, own));
+        }
+        let way = way(self, &stand)?;
+        let commit = stand.head.clone().unwrap_or_default();
+        let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
+        let mut arguments = vec![
+            "push",
+            "--porcelain",
+            "--no-progress",
+            "--no-verify",
+            "--no-signed",
+            "--no-recurse-submodules",
+        ];
+        if !way.has_upstream {
+            arguments.push("--set-upstream");
+        }
+        let lease = lease(self, &way, &commit, sent);
+        arguments.extend(lease.as_deref());
+        arguments.extend(["--", &way.remote, &refspec]);
+        let variables = ssh(self);
+        let within = Some(WITHIN);
+        let terms = Command { variables: &variables, online: true, within, ..Command::default() };
+        let said = self.run_with(&arguments, terms);
+        if said.exit != Some(0) {
+            return Err(failed(&said, &way, lease.is_some(), rebases));
+        }
+        Ok(Pushed {
+            was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
+            upstream_was_set: !way.has_upstream,
+            remote: way.remote,
+            branch: way.target,
+            commit,
+        })
     }
 
     /// What its remote was last seen to have of the branch that is checked out, if nothing of that
     /// is missing here.
     pub fn seen(&self) -> Option<Sent> {
-        seen(self, &self.stand(GitStep::Push).ok()?)
+        let stand = self.stand(GitStep::Push).ok()?;
+        let Way { remote, target: branch, .. } = way(self, &stand).ok()?;
+        let name = format!("refs/remotes/{remote}/{branch}^{{commit}}");
+        let commit = git(self.checkout(), &["rev-parse", "--verify", "--quiet", &name])?;
+        let commit = commit.trim_end().to_owned();
+        let is_below = self.holds(&commit, stand.head.as_deref()?);
+        is_below.then_some(Sent { remote, branch, commit, rebased: None })
     }
-}
-
-fn push(
-    steps: &Steps<'_>,
-    stand: &Stand,
-    own: Option<&str>,
-    sent: Option<&Sent>,
-    rebases: bool,
-) -> Result<Pushed, GitFault> {
-    if let Some(branch) = stand.branch.as_deref().filter(|branch| Some(*branch) != own) {
-        return Err(another(branch, own));
-    }
-    let way = way(steps, stand)?;
-    let commit = stand.head.clone().unwrap_or_default();
-    let refspec = format!("refs/heads/{}:refs/heads/{}", way.branch, way.target);
-    let mut arguments = vec![
-        "push",
-        "--porcelain",
-        "--no-progress",
-        "--no-verify",
-        "--no-signed",
-        "--no-recurse-submodules",
-    ];
-    if !way.has_upstream {
-        arguments.push("--set-upstream");
-    }
-    let lease = lease(steps, &way, &commit, sent);
-    arguments.extend(lease.as_deref());
-    arguments.extend(["--", &way.remote, &refspec]);
-    let variables = ssh(steps);
-    let terms = Terms {
-        variables: &variables,
-        online: true,
-        within: WITHIN,
-        stop: steps.stop,
-        ..Terms::default()
-    };
-    let said = steps.run_with(&arguments, &terms);
-    if said.exit != Some(0) {
-        return Err(failed(&said, &way, lease.is_some(), rebases));
-    }
-    Ok(Pushed {
-        was_up_to_date: was_up_to_date(&said.text).unwrap_or(false),
-        upstream_was_set: !way.has_upstream,
-        remote: way.remote,
-        branch: way.target,
-        commit,
-    })
-}
-
-/// The commit that its remote was last seen to have, if it is an ancestor of what is checked out.
-fn seen(steps: &Steps<'_>, stand: &Stand) -> Option<Sent> {
-    let Way { remote, target: branch, .. } = way(steps, stand).ok()?;
-    let name = format!("refs/remotes/{remote}/{branch}^{{commit}}");
-    let commit = git(steps.checkout(), &["rev-parse", "--verify", "--quiet", &name])?;
-    let commit = commit.trim_end().to_owned();
-    let is_below = steps.holds(&commit, stand.head.as_deref()?);
-    is_below.then_some(Sent { remote, branch, commit, rebased: None })
 }
 
 fn another(branch: &str, own: Option<&str>) -> GitFault {

@@ -1,8 +1,9 @@
 //! The rebase onto another branch that moved. A conflict that needs a person is undone, so that the
 //! working tree is as it was.
 
+use super::command::Command;
 use super::staged::Staged;
-use super::steps::{Said, Steps, Terms, unmerged};
+use super::steps::{Said, Steps, unmerged};
 use super::{git, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
@@ -29,16 +30,14 @@ impl Steps<'_> {
 
 fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
     let Some(tip) = commit(steps, onto) else {
-        let cause = format!("there is no branch {onto}");
-        let cure = "git branch --all lists them".to_owned();
-        return Err(GitFault { step: GitStep::Rebase, trouble: GitTrouble::Other, cause, cure });
+        let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
+        return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
     };
     let lacking = git(steps.checkout(), &["rev-list", "--count", &tip, "^HEAD"]);
     let lacking = lacking.and_then(|count| count.trim().parse::<u64>().ok());
     let (Some(lacking), Some(head)) = (lacking, commit(steps, "HEAD")) else {
-        let cause = "there is no commit here yet".to_owned();
-        let cure = "git commit the first one".to_owned();
-        return Err(GitFault { step: GitStep::Rebase, trouble: GitTrouble::Other, cause, cure });
+        let (cause, cure) = ("there is no commit here yet", "git commit the first one");
+        return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
     };
     if lacking == 0 {
         return Ok(Rebased::NothingNew);
@@ -63,8 +62,7 @@ fn apply(steps: &Steps<'_>, onto: &str, tip: &str, head: &str) -> Result<(), Git
         tip,
     ];
     // A partial clone fetches the files it lacks.
-    let terms = Terms { online: true, stop: steps.stop, ..Terms::default() };
-    let said = steps.run_with(&arguments, &terms);
+    let said = steps.run_with(&arguments, Command { online: true, ..Command::default() });
     if said.exit == Some(0) && !said.text.contains(UNFIT) {
         return Ok(());
     }
@@ -103,27 +101,22 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     let unmerged = entries.into_iter().filter(|entry| entry.line.starts_with("u "));
     let files: Vec<String> = unmerged.map(|entry| entry.path).collect();
     let in_the_way = in_the_way(&said.text);
-    let conflict = |cause: String, cure: String| GitFault {
-        step: GitStep::Rebase,
-        trouble: GitTrouble::Conflict,
-        cause,
-        cure,
+    let conflict = |cause: String, cure: &str| {
+        GitFault::new(GitStep::Rebase, GitTrouble::Conflict, cause, cure)
     };
     let by_hand = format!("git rebase {onto} by hand, settle it, then crew resume");
     if said.text.contains(UNFIT) {
         let files = if files.is_empty() { "files".to_owned() } else { named(&files) };
         let cause = format!("what is not committed in {files} conflicts with {onto}");
-        return conflict(cause, format!("commit it, then {by_hand}"));
+        return conflict(cause, &format!("commit it, then {by_hand}"));
     }
     if !files.is_empty() {
-        return conflict(
-            format!("this branch conflicts with {onto} in {}", named(&files)),
-            by_hand,
-        );
+        let cause = format!("this branch conflicts with {onto} in {}", named(&files));
+        return conflict(cause, &by_hand);
     }
     if !in_the_way.is_empty() {
         let cause = format!("{onto} brings files that are untracked here: {}", named(&in_the_way));
-        return conflict(cause, "move them away or commit them, then crew resume".to_owned());
+        return conflict(cause, "move them away or commit them, then crew resume");
     }
     said.fault(GitStep::Rebase)
 }
@@ -143,12 +136,9 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
     if commit(steps, "HEAD").as_deref() == Some(head) {
         return Ok(());
     }
-    Err(GitFault {
-        step: GitStep::Rebase,
-        trouble: GitTrouble::Unfinished,
-        cause: "it did not work and could not be undone".to_owned(),
-        cure: format!("git status tells how it stands; the branch was at {head}"),
-    })
+    let cause = "it did not work and could not be undone";
+    let cure = format!("git status tells how it stands; the branch was at {head}");
+    Err(GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, cure))
 }
 
 /// git's stash of the uncommitted changes on top of `head`: its place in the list, and the commit.

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::steps::{Steps, Terms};
+use super::command::Command;
+use super::steps::Steps;
 use crate::engine::git::{GitFault, GitStep};
 use crate::parse::git_changes::{IndexEntry, entries};
 
@@ -31,8 +32,8 @@ impl Staged {
         let moved: BTreeSet<Vec<u8>> = moved.into_iter().map(|entry| entry.path).collect();
         self.0.retain(|entry| !moved.contains(&entry.path));
         let input: Vec<u8> = self.0.iter().flat_map(IndexEntry::line).collect();
-        let terms = Terms { input: &input, ..Terms::default() };
+        let terms = Command { input: &input, ..Command::default() };
         let arguments = ["update-index", "-z", "--index-info"];
-        steps.run_with(&arguments, &terms).well(GitStep::Rebase).map(|_| ())
+        steps.run_with(&arguments, terms).well(GitStep::Rebase).map(drop)
     }
 }

@@ -4,6 +4,7 @@
 //! failed step leaves the working tree as it was.
 
 use std::cell::OnceCell;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,17 +96,12 @@ impl<'a> Steps<'a> {
     pub(super) fn begin(&self, step: GitStep) -> Result<Stand, GitFault> {
         let stand = self.stand(step)?;
         self.unchanged(step, &stand)?;
-        let fault = |cause: String, cure: &str| GitFault {
-            step,
-            trouble: GitTrouble::Unfinished,
-            cause,
-            cure: cure.to_owned(),
-        };
         let folder = self.folder();
         for (file, what) in UNFINISHED {
             if disk::exists(&folder.join(file)) {
+                let cause = format!("a {what} is under way");
                 let cure = format!("finish it, or git {what} --abort");
-                return Err(fault(format!("a {what} is under way"), &cure));
+                return Err(GitFault::new(step, GitTrouble::Unfinished, cause, cure));
             }
         }
         Ok(stand)
@@ -131,18 +127,21 @@ impl<'a> Steps<'a> {
         let Some(changed) = new.chain(gone).find(concerns) else { return Ok(()) };
         let cause = format!("the setting {} changed during this run", changed.name);
         let cure = "look at git config --list --show-origin; a new run takes it as it then is";
-        Err(GitFault { step, trouble: GitTrouble::Changed, cause, cure: cure.to_owned() })
+        Err(GitFault::new(step, GitTrouble::Changed, cause, cure))
     }
 
     /// Runs git and returns its result, whatever that is.
     pub(super) fn run(&self, arguments: &[&str]) -> Said {
-        self.run_with(arguments, &Terms { stop: self.stop, ..Terms::default() })
+        self.run_with(arguments, Command::default())
     }
 
     /// The same, on other terms.
-    pub(super) fn run_with(&self, arguments: &[&str], terms: &Terms<'_>) -> Said {
-        let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
-        said(self.checkout(), arguments, &Terms { hooks, ..*terms })
+    pub(super) fn run_with(&self, arguments: &[&str], terms: Command<'_>) -> Said {
+        said(self.checkout(), arguments, self.hooks(), terms, self.stop)
+    }
+
+    fn hooks(&self) -> &[Setting] {
+        self.hooks.get_or_init(|| hooks(self.checkout()))
     }
 
     /// What git printed, if it succeeded.
@@ -152,22 +151,19 @@ impl<'a> Steps<'a> {
 
     /// The same for a commit, with input.
     pub(super) fn fed(&self, arguments: &[&str], input: &[u8]) -> Result<String, GitFault> {
-        let terms = Terms { input, stop: self.stop, ..Terms::default() };
-        self.run_with(arguments, &terms).well(GitStep::Commit)
+        let terms = Command { input, ..Command::default() };
+        self.run_with(arguments, terms).well(GitStep::Commit)
     }
 
     /// All that git printed, byte for byte.
     pub(super) fn printed(&self, step: GitStep, arguments: &[&str]) -> Result<Vec<u8>, GitFault> {
-        let hooks = Some(self.hooks.get_or_init(|| hooks(self.checkout())).as_slice());
-        let terms = Terms { stop: self.stop, hooks, ..Terms::default() };
-        match command(self.checkout(), arguments, &terms, false) {
+        match start(self.checkout(), arguments, self.hooks(), Command::default(), self.stop) {
             Ok(FinishedProcess { cause: ExitCause::Exit(0), output, cut: false, .. }) => Ok(output),
-            Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => Err(GitFault {
-                step,
-                trouble: GitTrouble::Other,
-                cause: "more paths differ than crew lists".to_owned(),
-                cure: "have .gitignore leave out what is generated".to_owned(),
-            }),
+            Ok(FinishedProcess { cause: ExitCause::Exit(0), .. }) => {
+                let cause = "more paths differ than crew lists";
+                let cure = "have .gitignore leave out what is generated";
+                Err(GitFault::new(step, GitTrouble::Other, cause, cure))
+            }
             // The error text is read from a second run, of which only a part of the output is kept.
             _ => Err(self.run(arguments).fault(step)),
         }
@@ -188,30 +184,6 @@ const UNFINISHED: [(&str, &str); 5] = [
     ("REVERT_HEAD", "revert"),
 ];
 
-/// What differs between the runs of git here.
-pub(super) struct Terms<'a> {
-    pub variables: &'a [(&'static str, String)],
-    /// The settings that switch configured hooks off, if they are already known.
-    pub hooks: Option<&'a [Setting]>,
-    pub input: &'a [u8],
-    pub online: bool,
-    pub within: Duration,
-    pub stop: &'a dyn Fn() -> bool,
-}
-
-impl Default for Terms<'_> {
-    fn default() -> Self {
-        Self {
-            variables: &[],
-            hooks: None,
-            input: &[],
-            online: false,
-            within: WITHIN,
-            stop: &|| false,
-        }
-    }
-}
-
 /// What git printed, and how it ended.
 #[derive(Debug)]
 pub(super) struct Said {
@@ -221,7 +193,7 @@ pub(super) struct Said {
 }
 
 /// Switches off the hooks that the configuration itself names, as it can since git 2.54.
-fn hooks(folder: &Path) -> Vec<Setting> {
+pub(super) fn hooks(folder: &Path) -> Vec<Setting> {
     let named =
         git(folder, &["config", "-z", "--name-only", "--get-regexp", r"^hook\..*\.command$"]);
     let named = named.unwrap_or_default();
@@ -229,56 +201,44 @@ fn hooks(folder: &Path) -> Vec<Setting> {
     names.map(|name| (format!("{name}.enabled"), "false".to_owned())).collect()
 }
 
-/// Runs git with the settings of all steps.
-pub(super) fn said(folder: &Path, arguments: &[&str], terms: &Terms<'_>) -> Said {
-    match command(folder, arguments, terms, true) {
-        Err(error) => Said { exit: None, text: format!("git cannot be started: {error}") },
-        Ok(ended) => match ended.cause {
-            ExitCause::Exit(code) => {
-                let text = String::from_utf8_lossy(&ended.output).into_owned();
-                Said { exit: Some(code), text }
-            }
-            ExitCause::TimedOut => {
-                let text = format!("git gave no answer within {} s", terms.within.as_secs());
-                Said { exit: None, text }
-            }
-            _ => Said { exit: None, text: "git was ended before it was done".to_owned() },
-        },
-    }
-}
-
-fn command(
+/// Runs git with the settings of all steps and keeps its complaints with the rest.
+pub(super) fn said(
     folder: &Path,
     arguments: &[&str],
-    terms: &Terms<'_>,
-    with_errors: bool,
-) -> std::io::Result<FinishedProcess> {
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut settings: Vec<Setting> = SETTINGS.iter().map(own).collect();
-    settings.extend(terms.hooks.map_or_else(|| hooks(folder), <[Setting]>::to_vec));
-    let command = Command {
-        folder,
-        arguments,
-        settings: &settings,
-        without: &[],
-        variables: terms.variables,
-        climbs: false,
-        input: terms.input,
-        online: terms.online,
-        with_errors,
-        within: terms.within,
+    hooks: &[Setting],
+    terms: Command<'_>,
+    stop: impl Fn() -> bool,
+) -> Said {
+    let within = terms.within.unwrap_or(WITHIN);
+    let terms = Command { with_errors: true, within: Some(within), ..terms };
+    let text = match start(folder, arguments, hooks, terms, stop) {
+        Err(error) => format!("git cannot be started: {error}"),
+        Ok(ended) => match ended.cause {
+            ExitCause::Exit(code) => return Said { exit: Some(code), text: ended.text() },
+            ExitCause::TimedOut => format!("git gave no answer within {} s", within.as_secs()),
+            _ => "git was ended before it was done".to_owned(),
+        },
     };
-    command.run(terms.stop)
+    Said { exit: None, text }
+}
+
+fn start(
+    folder: &Path,
+    arguments: &[&str],
+    hooks: &[Setting],
+    terms: Command<'_>,
+    stop: impl Fn() -> bool,
+) -> io::Result<FinishedProcess> {
+    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let settings: Vec<Setting> = SETTINGS.iter().map(own).chain(hooks.iter().cloned()).collect();
+    let within = terms.within.or(Some(WITHIN));
+    Command { settings: &settings, within, ..terms }.run(folder, arguments, stop)
 }
 
 /// An unresolved conflict that was already there.
 pub(super) fn unmerged(step: GitStep, path: &str) -> GitFault {
-    GitFault {
-        step,
-        trouble: GitTrouble::Unfinished,
-        cause: format!("{path} has an unsettled conflict"),
-        cure: "settle it, then git add the file".to_owned(),
-    }
+    let cause = format!("{path} has an unsettled conflict");
+    GitFault::new(step, GitTrouble::Unfinished, cause, "settle it, then git add the file")
 }
 
 impl Said {
@@ -300,6 +260,6 @@ impl Said {
             let cure = "run the same with git by hand to see all of it";
             (GitTrouble::Other, complaint(&self.text), cure)
         };
-        GitFault { step, trouble, cause, cure: cure.to_owned() }
+        GitFault::new(step, trouble, cause, cure)
     }
 }

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::steps::{Terms, said};
+use super::command::Command;
+use super::steps::{hooks, said};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Worktree};
 use crate::parse::git::{Tree, worktrees};
@@ -81,7 +82,8 @@ fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<()
         return Err(fault("there is no commit here yet".to_owned(), "git commit the first one"));
     }
     // A partial clone fetches the files it lacks.
-    let said = said(checkout, &arguments, &Terms { online: true, ..Terms::default() });
+    let terms = Command { online: true, ..Command::default() };
+    let said = said(checkout, &arguments, &hooks(checkout), terms, || false);
     if said.exit == Some(0) { Ok(()) } else { Err(said.fault(GitStep::Worktree)) }
 }
 
@@ -98,5 +100,5 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 fn fault(cause: String, cure: &str) -> GitFault {
-    GitFault { step: GitStep::Worktree, trouble: GitTrouble::Other, cause, cure: cure.to_owned() }
+    GitFault::new(GitStep::Worktree, GitTrouble::Other, cause, cure)
 }

@@ -96,6 +96,13 @@ pub struct FinishedProcess {
     pub cut: bool,
 }
 
+impl FinishedProcess {
+    /// The output as text; bytes that are not UTF-8 are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+}
+
 /// Runs a child to its end. The id of its group's leader is written to `note`; `stop` is called
 /// repeatedly.
 pub fn run(
@@ -178,5 +185,5 @@ pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
         within: Some(Duration::from_secs(2)),
     };
     let ended = run(&spec, Capture::ForParsing, None, || false).ok()?;
-    (ended.cause == ExitCause::Exit(0)).then(|| String::from_utf8_lossy(&ended.output).into_owned())
+    (ended.cause == ExitCause::Exit(0)).then(|| ended.text())
 }
