@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::Open;
 use crate::clients::spelling::of_loop;
 use crate::drive::run::missing;
 use crate::engine::boundary::facts::{Facts, Seen};
@@ -50,41 +51,45 @@ impl Within {
     }
 }
 
-/// Gathers what is wanted and reports each check; `usage` is already known. `stop` ends a running
-/// check early. Returns `None` when it ended one: then nothing is known about this boundary.
-pub fn gather(
-    home: &Home,
-    subject: &Loop,
-    seen: Seen,
-    usage: Option<Usage>,
-    stop: &dyn Fn() -> bool,
-    tell: &dyn Fn(&RunEvent<'_>),
-) -> Option<Facts> {
-    let within = Within::of(subject, seen.agent.missed_ms);
-    let looks = seen.looks(&subject.contract);
-    let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
-    let tree = look();
-    // Before the checks, because they may write where the agent must not.
-    let is_protected = looks.protected && subject.protected.is_some();
-    let protected = is_protected.then(|| protected::look(subject));
-    let tree_checked = tree.clone();
-    let checks = Vec::new();
-    let mut facts = Facts { seen, now: clock::now(), checks, tree, tree_checked, protected, usage };
-    loop {
-        let wanted = wants(subject, &facts);
-        if wanted.is_empty() {
-            break;
+impl Open {
+    /// Gathers what is wanted and reports each check; `usage` is already known. `stop` ends a
+    /// running check early. Returns `None` when it ended one: then nothing is known about this
+    /// boundary.
+    pub fn gather(
+        &self,
+        seen: Seen,
+        usage: Option<Usage>,
+        stop: &dyn Fn() -> bool,
+        tell: &dyn Fn(&RunEvent<'_>),
+    ) -> Option<Facts> {
+        let subject = &self.before;
+        let within = Within::of(subject, seen.agent.missed_ms);
+        let looks = seen.looks(&subject.contract);
+        let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
+        let tree = look();
+        // Before the checks, because they may write where the agent must not.
+        let is_protected = looks.protected && subject.protected.is_some();
+        let protected = is_protected.then(|| protected::look(subject));
+        let tree_checked = tree.clone();
+        let checks = Vec::new();
+        let mut facts =
+            Facts { seen, now: clock::now(), checks, tree, tree_checked, protected, usage };
+        loop {
+            let wanted = wants(subject, &facts);
+            if wanted.is_empty() {
+                break;
+            }
+            for check in &wanted {
+                facts.checks.push(run_and_report(&self.home, subject, check, &within, stop, tell)?);
+            }
+            facts.now = clock::now();
         }
-        for check in &wanted {
-            facts.checks.push(run_and_report(home, subject, check, &within, stop, tell)?);
+        if !facts.checks.is_empty() {
+            facts.tree_checked = look();
+            facts.now = clock::now();
         }
-        facts.now = clock::now();
+        Some(facts)
     }
-    if !facts.checks.is_empty() {
-        facts.tree_checked = look();
-        facts.now = clock::now();
-    }
-    Some(facts)
 }
 
 /// Runs every check without a known result, each command once, until `stop` ends one. Returns those

@@ -10,19 +10,16 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
-use self::gather::gather;
 use super::end;
 use super::session::undelivered;
 use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
-use crate::engine::boundary::facts::{ControlRequest, Facts, Seen};
+use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
-use crate::engine::events::RunEvent;
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::record::owner::SessionMemory;
 use crate::engine::record::{Loop, LoopId, Status};
-use crate::engine::usage::Usage;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::home::{Home, hash};
@@ -163,18 +160,6 @@ impl Open {
         }
     }
 
-    /// Runs what is worth running, and reports each check. `None` when `stop` ended one: then
-    /// nothing is known.
-    pub fn gather(
-        &self,
-        seen: Seen,
-        usage: Option<Usage>,
-        stop: &dyn Fn() -> bool,
-        tell: &dyn Fn(&RunEvent<'_>),
-    ) -> Option<Facts> {
-        gather(&self.home, &self.before, seen, usage, stop, tell)
-    }
-
     /// What would be decided on the record as it was found.
     pub fn foresee(&self, facts: &Facts) -> Decision {
         decide(&judge(&self.before, facts), facts)
@@ -240,13 +225,12 @@ impl Open {
             held.note(record, now, what)?;
         }
         if let Some(theirs) = &self.home.overridden {
-            held.note_once(record, "overridden", || {
-                format!("CREW_HOME is {} in the environment; not obeyed", theirs.display())
-            })?;
+            let what = format!("CREW_HOME is {} in the environment; not obeyed", theirs.display());
+            held.note_once(record, "overridden", &what)?;
         }
         for remark in environment::plan(record).remarks() {
             let mark = format!("environment-{}", &hash(remark.as_bytes())[..8]);
-            held.note_once(record, &mark, || remark)?;
+            held.note_once(record, &mark, &remark)?;
         }
         let asleep = now.asleep_since(record.state.began).to_std().unwrap_or_default();
         let stopped = Duration::from_millis(facts.seen.agent.missed_ms);
@@ -260,8 +244,7 @@ impl Open {
             && record.state.tree.is_some()
             && facts.tree.is_none()
             && facts.seen.looks(&record.contract).tree;
-        let is_news =
-            is_blind && held.note_once(record, "unwatched", || NO_STALL_RULE.to_owned())?;
+        let is_news = is_blind && held.note_once(record, "unwatched", NO_STALL_RULE)?;
         Ok(is_news.then(|| NO_STALL_RULE.to_owned()))
     }
 }

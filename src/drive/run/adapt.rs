@@ -30,7 +30,8 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         let known = settings::look(home, &record.place.checkout, !arguments.project.no_project)?;
         let mut typed = Layer::default();
         type_run(&mut typed, options);
-        let (settings, told) = settings::for_run(home, known, typed, procedure)?;
+        let (settings, told) =
+            settings::in_force(home, known, typed, settings::environment(), procedure)?;
         notes = told;
         Ok(settings)
     };

@@ -9,7 +9,7 @@ use anyhow::{Error, Result, bail};
 use crate::agents;
 use crate::agents::catalogue::{find, unknown};
 use crate::agents::command::command;
-use crate::engine::record::agent::{Agent, Dialect, PromptVia};
+use crate::engine::record::agent::Agent;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
 use crate::world::client;
@@ -55,17 +55,12 @@ pub fn has_program(agent: &Agent, folder: &Path) -> Result<()> {
 
 /// `above` lists the entries that led here, so that entries that refer to each other do not recurse
 /// for ever.
-fn by_name(
-    settings: &Settings,
-    name: &str,
-    named_at: &ValueOrigin,
-    above: &[&str],
-) -> Result<Agent> {
+fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) -> Result<Agent> {
     let known = find(name);
     let agents = &settings.layer.agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
         let own: Vec<&str> = agents.keys().map(String::as_str).collect();
-        return known.ok_or_else(|| Error::msg(at(named_at, &unknown(name, &own))));
+        return known.ok_or_else(|| Error::msg(at(from, &unknown(name, &own))));
     };
     if above.contains(&name.as_str()) {
         return known
@@ -75,7 +70,7 @@ fn by_name(
         Some(like) => by_name(settings, like, origin, &[above, &[name]].concat())?,
         None => match known {
             Some(known) => known,
-            None if entry.command.is_some() => blank(),
+            None if entry.command.is_some() => Agent::default(),
             None => bail!(at(
                 origin,
                 &format!(
@@ -85,19 +80,6 @@ fn by_name(
         },
     };
     Ok(changed(base, name, entry))
-}
-
-fn blank() -> Agent {
-    Agent {
-        name: String::new(),
-        command: Vec::new(),
-        prompt: PromptVia::default(),
-        dialect: Dialect::default(),
-        permissions: [].into(),
-        max_turns: None,
-        model: None,
-        allow: None,
-    }
 }
 
 fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {

@@ -65,7 +65,8 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     let procedure = procedure(start, &known)?;
     let mut typed = terms::typed(start, &place.folder)?;
     type_run(&mut typed, options);
-    let (settings, notes) = settings::for_run(home, known, typed, procedure.as_deref())?;
+    let (settings, notes) =
+        settings::in_force(home, known, typed, settings::environment(), procedure.as_deref())?;
     let run = run(options, recipe, &settings, procedure, folder)?;
     some_phase(&run)?;
     let without_git = without_git(options, &run.git, folder)?;

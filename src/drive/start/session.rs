@@ -13,6 +13,7 @@ use crate::drive::resume::NewOwner;
 use crate::drive::run::missing;
 use crate::drive::session::cap;
 use crate::engine::record::Loop;
+use crate::engine::settings::merge::VariableTrust;
 use crate::parse::arguments::LoopArgs;
 use crate::world::store::home::Home;
 use crate::world::store::view;
@@ -46,7 +47,8 @@ pub fn start(home: &Home, request: &Request<'_>) -> Result<Option<Started>> {
     let place = place::place(request.cwd, project.as_deref())?;
     let known = settings::look(home, &place.checkout, !request.arguments.project.no_project)?;
     let typed = typed(&request.arguments, &place.folder)?;
-    let (settings, mut notes) = settings::for_start(home, known, typed)?;
+    let (settings, mut notes) =
+        settings::in_force(home, known, typed, VariableTrust::OnlyNarrows, None)?;
     let contract = contract(&request.arguments, &settings, request.cwd, None)?;
     notes.extend(missing::at_the_start(&place, &contract.checks)?);
     let same_command = |record: &Loop| {
@@ -71,7 +73,7 @@ pub fn start(home: &Home, request: &Request<'_>) -> Result<Option<Started>> {
         let ours = home.root().display();
         let note =
             format!("CREW_HOME is {}, but this client's loops are in {ours}", theirs.display());
-        let _ = held.note_once(&record, "overridden", || note.clone());
+        let _ = held.note_once(&record, "overridden", &note);
         notes.push(note);
     }
     let suggestion = suggestion(&record);

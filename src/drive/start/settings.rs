@@ -92,57 +92,35 @@ pub fn environment() -> VariableTrust {
     if inside_an_agent(&env::raw) { VariableTrust::OnlyNarrows } else { VariableTrust::IsTheUsers }
 }
 
-/// The settings of a session's loop that starts with `typed`, and notes for its user. Variables
-/// only narrow here, because the project can set them for its client.
-pub fn for_start(
+/// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
+/// notes for its user. A session's environment only narrows, because the project can set variables
+/// for its client.
+pub fn in_force(
     home: &Home,
-    known: LoadedSettings,
-    typed: Layer,
-) -> Result<(Settings, Vec<String>)> {
-    if !known.untrusted.is_empty() {
-        bail!(refusal(home, &known.untrusted));
-    }
-    Ok(laid(known, typed, VariableTrust::OnlyNarrows, None))
-}
-
-/// The settings of a run of fresh processes that starts with `typed`, perhaps by a procedure from
-/// the files, and notes for its user.
-pub fn for_run(
-    home: &Home,
-    known: LoadedSettings,
-    typed: Layer,
-    procedure: Option<&str>,
-) -> Result<(Settings, Vec<String>)> {
-    let environment = environment();
-    let is_trusted = environment == VariableTrust::IsTheUsers
-        && env::text(TRUST_VARIABLE).as_deref() == Some("1");
-    if !known.untrusted.is_empty() && !is_trusted {
-        bail!(refusal(home, &known.untrusted));
-    }
-    let checkout = known.checkout.clone();
-    let trusted = (!known.untrusted.is_empty())
-        .then(|| format!("{TRUST_VARIABLE}=1: what the project's settings want is trusted unread"));
-    let (settings, notes) = laid(known, typed, environment, procedure);
-    look_at_files(&checkout, &settings.recipe)?;
-    Ok((settings, trusted.into_iter().chain(notes).collect()))
-}
-
-fn laid(
     known: LoadedSettings,
     typed: Layer,
     environment: VariableTrust,
     procedure: Option<&str>,
-) -> (Settings, Vec<String>) {
-    let mut notes = known.warnings;
-    if !known.layers.project.is_empty() {
+) -> Result<(Settings, Vec<String>)> {
+    let mut notes = Vec::new();
+    if !known.untrusted.is_empty() {
+        let is_trusted = env::text(TRUST_VARIABLE).as_deref() == Some("1");
+        if environment != VariableTrust::IsTheUsers || !is_trusted {
+            bail!(refusal(home, &known.untrusted));
+        }
         notes.push(format!(
-            "settings of {} apply; crew config shows them",
-            known.project_file.display()
+            "{TRUST_VARIABLE}=1: what the project's settings want is trusted unread"
         ));
+    }
+    notes.extend(known.warnings);
+    if !known.layers.project.is_empty() {
+        let file = known.project_file.display();
+        notes.push(format!("settings of {file} apply; crew config shows them"));
     }
     let settings = merge(&Layers { typed, ..known.layers }, environment, procedure);
     notes.extend(settings.notes.iter().cloned());
-    (settings, notes)
+    look_at_files(&known.checkout, &settings.recipe)?;
+    Ok((settings, notes))
 }
 
 /// Every file of a recipe must exist, and one that is named in the checkout must be in it: a link

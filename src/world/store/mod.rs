@@ -331,17 +331,12 @@ impl Held {
 
     /// Adds an entry only once in the loop's life, identified by `mark`. Returns whether this was
     /// the first time.
-    pub fn note_once(
-        &self,
-        record: &Loop,
-        mark: &str,
-        what: impl FnOnce() -> String,
-    ) -> io::Result<bool> {
+    pub fn note_once(&self, record: &Loop, mark: &str, what: &str) -> io::Result<bool> {
         let file = self.home.loop_file(&self.id, mark);
         if disk::exists(&file) {
             return Ok(false);
         }
-        self.note(record, clock::now(), what())?;
+        self.note(record, clock::now(), what)?;
         disk::write(&file, b"", Durability::Process)?;
         Ok(true)
     }
