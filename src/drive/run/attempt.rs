@@ -1,7 +1,6 @@
 //! One attempt: the user's reactions around it, the rebase before it, the prompt, and the agent's
 //! process from its start to its end. Reports the facts; nothing here judges them.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::watch::Watcher;
@@ -101,7 +100,7 @@ impl Runner<'_> {
         let spec = ProcessSpec {
             program: &launch.program,
             arguments: &arguments,
-            folder: self.folder(),
+            folder: &record.place.folder,
             without: &[],
             variables: &variables,
             input: Some(launch.input.as_bytes()),
@@ -121,7 +120,7 @@ impl Runner<'_> {
             }
         };
         self.tell_of_the_end(&ended);
-        let report = watcher.into_reader().report(clock::local());
+        let report = watcher.reader.report(clock::local());
         let mut attempt = self.classify(run, prompt, &ended, &report);
         if is_the_last && ended.cause == ExitCause::TimedOut {
             attempt.agent.process = Some(ProcessEnd::OutOfTime);
@@ -131,28 +130,23 @@ impl Runner<'_> {
 
     /// Reports how the agent ended, where a person should know and no judgement depends on it.
     fn tell_of_the_end(&self, ended: &FinishedAgent) {
-        let mut notes = Vec::new();
+        let note = |note: &str| self.tell(&RunEvent::Noted(note));
         // Without a record there is no log, which was already reported.
         if let Some(error) = ended.log_error.as_ref().filter(|_| !self.ledger.is_behind()) {
-            notes.push(format!("the log of this iteration is not whole: {error}"));
+            note(&format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {
-            let why =
-                "the agent closed its standard output and ran on: its last words may be missing";
-            notes.push(why.to_owned());
+            note("the agent closed its standard output and ran on: its last words may be missing");
         }
         if ended.cause == ExitCause::Lingered {
             let silent = agent::CLOSED.as_secs();
-            notes.push(format!(
+            note(&format!(
                 "the agent had said that it was over, then nothing for {silent} s: ended, the iteration counts whole"
             ));
         }
         if !ended.left_behind.is_empty() {
             let ids: Vec<String> = ended.left_behind.iter().map(ToString::to_string).collect();
-            notes.push(format!("the agent left processes that do not end: {}", ids.join(", ")));
-        }
-        for note in notes {
-            self.tell(&RunEvent::Noted(&note));
+            note(&format!("the agent left processes that do not end: {}", ids.join(", ")));
         }
     }
 
@@ -171,7 +165,7 @@ impl Runner<'_> {
             ExitCause::Signal(signal) => ProcessEnd::Signal(signal),
             ExitCause::TimedOut => ProcessEnd::TimedOut(run.pace.timeout_s),
             ExitCause::Idle => ProcessEnd::Silent(run.pace.idle_timeout_s),
-            ExitCause::Stopped => ProcessEnd::BrokenOff(self.signal_why().to_owned()),
+            ExitCause::Stopped => ProcessEnd::BrokenOff(self.signals.why().to_owned()),
         };
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
@@ -182,10 +176,5 @@ impl Runner<'_> {
             AgentOutcome { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };
         agent.error = agent.error.or(told);
         IterationRun { agent, claim, usage }
-    }
-
-    /// Where the agent works: the folder the loop was started from.
-    fn folder(&self) -> &Path {
-        &self.ledger.record.place.folder
     }
 }

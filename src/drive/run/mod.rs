@@ -160,9 +160,4 @@ impl Runner<'_> {
         });
         ended
     }
-
-    /// The reason a signal ends the loop with.
-    fn signal_why(&self) -> &'static str {
-        self.signals.why()
-    }
 }

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::engine::evidence::TAIL_CHARS;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
@@ -21,7 +19,6 @@ pub fn react(
     home: &Home,
     subject: &Loop,
     on: LoopMoment,
-    extra: &Map<String, Value>,
     stop: &dyn Fn() -> bool,
 ) -> Vec<ReactionEnd> {
     let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
@@ -30,22 +27,16 @@ pub fn react(
         if stop() {
             break;
         }
-        ends.push(run(home, subject, reaction, extra, stop));
+        ends.push(run(home, subject, reaction, stop));
     }
     ends
 }
 
-fn run(
-    home: &Home,
-    subject: &Loop,
-    reaction: &Reaction,
-    extra: &Map<String, Value>,
-    stop: &dyn Fn() -> bool,
-) -> ReactionEnd {
+fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: &dyn Fn() -> bool) -> ReactionEnd {
     let on = reaction.on;
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
-    let input = document(subject, on, extra).to_string() + "\n";
+    let input = document(subject, on).to_string() + "\n";
     let spec = ProcessSpec {
         program: "sh",
         arguments: &["-c", &reaction.run],

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
@@ -56,8 +56,7 @@ impl Scene {
     }
 
     fn react(&self, on: LoopMoment) -> Vec<ReactionEnd> {
-        let extra = json!({ "exit": 3 });
-        react(&self.home(), &self.subject, on, extra.as_object().unwrap(), &|| false)
+        react(&self.home(), &self.subject, on, &|| false)
     }
 
     fn timeout(mut self, seconds: u64) -> Self {
@@ -116,7 +115,6 @@ fn a_reaction_finds_the_loop_in_its_variables_and_on_its_input() {
     assert_eq!(told["on"], "iteration_start");
     assert_eq!(told["task"], "Build the todo API");
     assert_eq!((&told["procedure"], &told["agent"]), (&json!("build"), &json!("fake")));
-    assert_eq!(told["exit"], 3);
 }
 
 #[test]
@@ -154,7 +152,7 @@ fn one_that_dies_by_a_foreign_signal_or_is_ended_with_the_run_has_not_failed() {
         asked.set(asked.get() + 1);
         asked.get() > 3
     };
-    let ends = react(&scene.home(), &scene.subject, LoopMoment::Finish, &Map::new(), &stop);
+    let ends = react(&scene.home(), &scene.subject, LoopMoment::Finish, &stop);
     assert_eq!(verdicts(&ends), [(Verdict::Unknown, None)]);
     assert!(!disk::exists(&scene.path("next")));
 }
@@ -178,5 +176,5 @@ fn only_the_end_of_a_long_output_is_kept() {
 #[test]
 fn a_loop_without_a_run_has_no_reactions() {
     let home = Home::at(Path::new("/nowhere"));
-    assert_eq!(react(&home, &a_loop(), LoopMoment::Finish, &Map::new(), &|| false), []);
+    assert_eq!(react(&home, &a_loop(), LoopMoment::Finish, &|| false), []);
 }

@@ -1,8 +1,6 @@
 //! One round: an iteration, its boundary, and what follows from it. A boundary that cannot be
 //! recorded is kept in memory and reported once; its limits still hold.
 
-use serde_json::Map;
-
 use super::Runner;
 use super::attempt::IterationRun;
 use super::reactions::react;
@@ -57,7 +55,7 @@ impl Runner<'_> {
         let signalled = self.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
-            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why().to_owned()));
         }
         let seen = |attempt: &IterationRun| Seen {
             order: open.order(),
@@ -75,7 +73,7 @@ impl Runner<'_> {
         let facts = gather(seen(&attempt), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is that it was
             // broken off.
-            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signal_why().to_owned()));
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why().to_owned()));
             gather(seen(&attempt), &|| false)
         })?;
         let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
@@ -141,7 +139,7 @@ impl Runner<'_> {
     pub(super) fn react(&self, on: LoopMoment) -> Option<String> {
         let stop = || self.signals.times() > 1;
         let mut first = None;
-        for end in react(self.home, &self.ledger.record, on, &Map::new(), &stop) {
+        for end in react(self.home, &self.ledger.record, on, &stop) {
             if end.failed() {
                 let why = end.line();
                 self.tell(&RunEvent::ReactionFailed { on, run: &end.run, why: &why });

@@ -9,7 +9,7 @@ use crate::engine::events::RunEvent;
 use crate::engine::record::LoopId;
 use crate::engine::text::plain;
 use crate::world::clock::Stopwatch;
-use crate::world::process::{StopRequest, Watch};
+use crate::world::process::{StopRequest, Stream, Watch};
 use crate::world::store;
 use crate::world::store::home::Home;
 
@@ -19,9 +19,8 @@ const ORDERS_MS: u64 = 200;
 /// One agent, watched.
 pub struct Watcher<'a, 'runner> {
     runner: &'a Runner<'runner>,
-    reader: Box<dyn OutputReader>,
-    looked: Stopwatch,
-    is_ordered: bool,
+    pub(super) reader: Box<dyn OutputReader>,
+    cancels: Cancels<'a>,
     was_told: bool,
 }
 
@@ -50,34 +49,17 @@ impl<'a> Cancels<'a> {
 
 impl<'a, 'runner> Watcher<'a, 'runner> {
     pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn OutputReader>) -> Self {
-        Self { runner, reader, looked: Stopwatch::start(), is_ordered: false, was_told: false }
-    }
-
-    /// The reader of the agent's output, with what it has read.
-    pub(super) fn into_reader(self) -> Box<dyn OutputReader> {
-        self.reader
-    }
-
-    /// Whether an order is left that breaks off the iteration.
-    fn orders(&mut self) -> bool {
-        if self.is_ordered || self.looked.elapsed_ms() < ORDERS_MS {
-            return self.is_ordered;
-        }
-        self.looked = Stopwatch::start();
-        self.is_ordered = store::breaks_off(self.runner.home, &self.runner.ledger.record.id);
-        self.is_ordered
+        let cancels = Cancels::new(runner.home, &runner.ledger.record.id);
+        Self { runner, reader, cancels, was_told: false }
     }
 }
 
 impl Watch for Watcher<'_, '_> {
-    fn line(&mut self, line: &str) {
-        if let Some(words) = self.reader.line(line) {
+    fn line(&mut self, stream: Stream, line: &str) {
+        let words = if stream == Stream::Out { self.reader.line(line) } else { Some(plain(line)) };
+        if let Some(words) = words {
             self.runner.tell(&RunEvent::Said(&words));
         }
-    }
-
-    fn error_line(&mut self, line: &str) {
-        self.runner.tell(&RunEvent::Said(&plain(line)));
     }
 
     fn tool_is_open(&self) -> bool {
@@ -90,7 +72,7 @@ impl Watch for Watcher<'_, '_> {
 
     fn stop(&mut self) -> Option<StopRequest> {
         let is_signalled = self.runner.tick();
-        if !is_signalled && !self.orders() {
+        if !is_signalled && !self.cancels.any() {
             return None;
         }
         if !self.was_told {

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::engine::evidence::check::Verdict;
 use crate::engine::record::Loop;
@@ -99,12 +99,11 @@ pub fn variables(subject: &Loop, on: LoopMoment) -> Vec<(&'static str, String)> 
     variables.into_iter().map(|(name, value)| (name, value.replace('\0', ""))).collect()
 }
 
-/// The same and more as one JSON object. `extra` adds facts that only the driver knows; it never
-/// replaces another key.
-pub fn document(subject: &Loop, on: LoopMoment, extra: &Map<String, Value>) -> Value {
+/// The same and more as one JSON object.
+pub fn document(subject: &Loop, on: LoopMoment) -> Value {
     let state = &subject.state;
     let run = subject.contract.run.as_ref();
-    let mut document = json!({
+    json!({
         "schema": SCHEMA,
         "on": on.label(),
         "loop": subject.id,
@@ -130,13 +129,7 @@ pub fn document(subject: &Loop, on: LoopMoment, extra: &Map<String, Value>) -> V
         "cost_usd_at_most": state.usage.cost_at_most().dollars(),
         "tokens": state.usage.tokens.total(),
         "evidence": state.evidence,
-    });
-    if let Some(object) = document.as_object_mut() {
-        for (key, value) in extra {
-            object.entry(key).or_insert_with(|| value.clone());
-        }
-    }
-    document
+    })
 }
 
 #[cfg(test)]
@@ -222,9 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn the_document_says_the_same_and_takes_no_word_of_the_driver_for_its_own() {
-        let extra = json!({ "exit": 3, "loop": "another", "schema": 9 });
-        let document = document(&finished(), LoopMoment::Finish, extra.as_object().unwrap());
+    fn the_document_says_the_same_and_more() {
+        let document = document(&finished(), LoopMoment::Finish);
         assert_snapshot!(serde_json::to_string_pretty(&document).unwrap(), @r#"
         {
           "agent": null,
@@ -259,7 +251,6 @@ mod tests {
             "usage": null,
             "words": []
           },
-          "exit": 3,
           "folder": "/repo",
           "iteration": 1,
           "iterations_without_progress": 0,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::world::files::disk;
 use crate::world::process::alone::alone;
-use crate::world::process::{StopRequest, children, identity};
+use crate::world::process::{StopRequest, Stream, children, identity};
 
 /// What was observed of an agent.
 #[derive(Debug, Default)]
@@ -21,7 +21,11 @@ struct Seen {
 }
 
 impl Watch for Seen {
-    fn line(&mut self, line: &str) {
+    fn line(&mut self, stream: Stream, line: &str) {
+        if stream == Stream::Errors {
+            self.errors.push(line.to_owned());
+            return;
+        }
         self.lines += 1;
         self.bytes += line.len();
         if line.len() > 1000 {
@@ -31,10 +35,6 @@ impl Watch for Seen {
         if line.contains("\"tool_") {
             self.tool_is_open = line.contains("\"tool_use\"");
         }
-    }
-
-    fn error_line(&mut self, line: &str) {
-        self.errors.push(line.to_owned());
     }
 
     fn tool_is_open(&self) -> bool {

@@ -20,11 +20,9 @@ const COMPLAINTS: OutputBounds = OutputBounds { head: 0, tail: 64 << 10 };
 
 /// Observes an agent. The time it takes does not count against the agent, which waits meanwhile.
 pub trait Watch {
-    /// A line of standard output without its line break. It is cut after 8 MiB.
-    fn line(&mut self, line: &str);
-
-    /// The same for standard error, cut after 64 KiB.
-    fn error_line(&mut self, line: &str);
+    /// A line without its line break; of standard output it is cut after 8 MiB, of standard error
+    /// after 64 KiB.
+    fn line(&mut self, stream: Stream, line: &str);
 
     /// Whether a tool call of the agent is open: then silence means work.
     fn tool_is_open(&self) -> bool;
@@ -60,36 +58,33 @@ impl<'a> Feed<'a> {
     /// Passes on what had no line break. Returns the end of standard error, and why the log is
     /// incomplete.
     pub fn end(mut self) -> (Vec<u8>, Option<io::Error>) {
-        self.out.end(|piece| {
-            self.log.add_line(bytes_of(piece));
-            self.watch.line(&text_of(bytes_of(piece), LINE));
-        });
-        self.errors.end(|piece| {
-            self.log.add_line(bytes_of(piece));
-            self.watch.error_line(&text_of(bytes_of(piece), ERROR_LINE));
-        });
+        for (stream, lines) in [(Stream::Out, self.out), (Stream::Errors, self.errors)] {
+            if let Some(line) = lines.end() {
+                self.log.add_line(&line);
+                self.watch.line(stream, &text_of(&line, most(stream)));
+            }
+        }
         (self.complaints.take_tail(), self.log.close())
     }
 }
 
+/// The longest line that is passed on whole.
+fn most(stream: Stream) -> usize {
+    if stream == Stream::Out { LINE } else { ERROR_LINE }
+}
+
 impl Supervisor for Feed<'_> {
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
-        match stream {
-            Stream::Out => self.out.feed(bytes, |piece| {
-                self.log.add(bytes_of(piece));
-                if let LinePiece::Line(line) = piece {
-                    self.watch.line(&text_of(line, LINE));
-                }
-            }),
-            Stream::Errors => {
-                self.complaints.add(bytes);
-                self.errors.feed(bytes, |piece| {
-                    self.log.add(bytes_of(piece));
-                    if let LinePiece::Line(line) = piece {
-                        self.watch.error_line(&text_of(line, ERROR_LINE));
-                    }
-                });
+        let lines = if stream == Stream::Out { &mut self.out } else { &mut self.errors };
+        lines.feed(bytes, |piece| {
+            let (LinePiece::Line(bytes) | LinePiece::Rest(bytes)) = piece;
+            self.log.add(bytes);
+            if let LinePiece::Line(line) = piece {
+                self.watch.line(stream, &text_of(line, most(stream)));
             }
+        });
+        if stream == Stream::Errors {
+            self.complaints.add(bytes);
         }
     }
 
@@ -107,11 +102,5 @@ impl Supervisor for Feed<'_> {
 
     fn stop(&mut self) -> Option<StopRequest> {
         self.watch.stop()
-    }
-}
-
-fn bytes_of(piece: LinePiece<'_>) -> &[u8] {
-    match piece {
-        LinePiece::Line(bytes) | LinePiece::Rest(bytes) => bytes,
     }
 }

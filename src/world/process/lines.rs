@@ -42,12 +42,9 @@ impl LineCutter {
         }
     }
 
-    /// Ends the stream: passes on what has no line break.
-    pub fn end(&mut self, mut each: impl FnMut(LinePiece<'_>)) {
-        if !self.begun.is_empty() {
-            each(LinePiece::Line(&self.begun));
-            self.begun = Vec::new();
-        }
+    /// Ends the stream. Returns what has no line break.
+    pub fn end(self) -> Option<Vec<u8>> {
+        Some(self.begun).filter(|begun| !begun.is_empty())
     }
 
     /// `piece` has at most one line break, as its last byte.
@@ -111,7 +108,9 @@ mod tests {
         for piece in pieces {
             lines.feed(piece.as_bytes(), &mut each);
         }
-        lines.end(&mut each);
+        if let Some(rest) = lines.end() {
+            each(LinePiece::Line(&rest));
+        }
         found
     }
 

@@ -30,7 +30,7 @@ pub mod table;
 
 pub use self::feed::Watch;
 use self::output::{BoundedOutput, OutputBounds};
-use self::pipes::Stream;
+pub use self::pipes::Stream;
 pub use self::runner::StopRequest;
 use self::runner::{Running, Streams, Supervisor};
 use super::clock::Stopwatch;
