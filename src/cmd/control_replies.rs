@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::clients;
 use crate::clients::spelling::{going_on, split};
-use crate::drive::control::Paused;
+use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Obeyed;
@@ -24,33 +24,18 @@ pub fn cancelled(attempt: &EndAttempt) -> String {
 }
 
 /// The result of a pause.
-pub fn paused(paused: &Paused) -> String {
-    match paused {
-        Paused::Now(record) => {
-            format!(
-                "loop {}: {} · {} goes on",
-                record.id,
-                line::status_line(record),
-                going_on(record)
-            )
+pub fn paused(Paused { record, how }: &Paused) -> String {
+    let (id, iteration, goes_on) = (&record.id, record.iteration(), going_on(record));
+    let what = match how {
+        PauseResult::Now => line::status_line(record),
+        PauseResult::AfterIteration => format!("pauses when iteration {iteration} ends"),
+        PauseResult::BreakingOff => format!("is being paused; iteration {iteration} is repeated"),
+        PauseResult::Already => {
+            return format!("loop {id} is paused already, at iteration {iteration}");
         }
-        Paused::AfterIteration(record) => format!(
-            "loop {}: pauses when iteration {} ends · {} goes on",
-            record.id,
-            record.iteration(),
-            going_on(record)
-        ),
-        Paused::BreakingOff(record) => format!(
-            "loop {}: is being paused; iteration {} is repeated · {} goes on",
-            record.id,
-            record.iteration(),
-            going_on(record)
-        ),
-        Paused::Already(record) => {
-            format!("loop {} is paused already, at iteration {}", record.id, record.iteration())
-        }
-        Paused::Over(record) => over(record),
-    }
+        PauseResult::Over => return over(record),
+    };
+    format!("loop {id}: {what} · {goes_on} goes on")
 }
 
 /// The reply when the client delivers a queued command that was already obeyed.

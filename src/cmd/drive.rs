@@ -5,7 +5,7 @@ use anyhow::{Error, Result};
 
 use super::home;
 use super::reporter::Reporter;
-use super::run::{drive_or_detach, output_mode};
+use super::run::drive_or_detach;
 use crate::cli::DriveArgs;
 use crate::drive::run::handover::take;
 use crate::exit::Exit;
@@ -18,6 +18,6 @@ pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
     let record = take(&home, &id)?;
-    let mut voice = Reporter::new(output_mode(arguments.manner));
+    let mut voice = Reporter::new(arguments.manner);
     drive_or_detach(&home, record, &RunOptions::default(), &signals, &mut voice)
 }

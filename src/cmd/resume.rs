@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 
 use super::reporter::Reporter;
-use super::run::{drive_or_detach, output_mode};
+use super::run::drive_or_detach;
 use super::{home, print, resolve_loop};
 use crate::clients::variables::inside_an_agent;
 use crate::drive::control;
@@ -42,7 +42,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let changes = arguments.set.limits.changes();
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
-    let mut voice = Reporter::new(output_mode(options.manner));
+    let mut voice = Reporter::new(options.manner);
     voice.on_event(&RunEvent::Resumed(&record));
     for note in unproved.iter().chain(&notes) {
         voice.on_event(&RunEvent::Noted(note));

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::reporter::{OutputMode, Reporter};
+use super::reporter::Reporter;
 use super::{checkout, home, print};
 use crate::clients::variables::inside_an_agent;
 use crate::drive::run::handover::{Detached, hand_over};
@@ -44,7 +44,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     }
     let _ = logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
     let signals = Signals::listen()?;
-    let mut voice = Reporter::new(output_mode(options.manner));
+    let mut voice = Reporter::new(options.manner);
     let record = begin(&home, prepared, &signals, &mut voice)?;
     drive_or_detach(&home, record, options, &signals, &mut voice)
 }
@@ -98,11 +98,6 @@ pub fn drive_or_detach(
         RunEnd::Taken(id) => bail!("loop {id} has another owner now\nhint: crew status {id}"),
         RunEnd::Refused(error) => return Err(error),
     })
-}
-
-/// The requested output of a run.
-pub fn output_mode(MannerArgs { json, verbose, quiet }: MannerArgs) -> OutputMode {
-    OutputMode { json, quiet, verbose }
 }
 
 fn show(home: &Home, prepared: &Prepared) -> Result<Exit> {

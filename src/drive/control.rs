@@ -37,27 +37,37 @@ impl Actor {
     }
 }
 
-/// What became of a pause.
+/// A loop that was to be paused, and what became of that.
 #[derive(Debug)]
-pub enum Paused {
+pub struct Paused {
+    pub record: Box<Loop>,
+    pub how: PauseResult,
+}
+
+/// What became of a pause.
+#[derive(Debug, Clone, Copy)]
+pub enum PauseResult {
     /// At once: nothing was running, or the running iteration is broken off.
-    Now(Box<Loop>),
+    Now,
     /// The running iteration ends first.
-    AfterIteration(Box<Loop>),
+    AfterIteration,
     /// The loop's crew breaks off the running iteration or wait, and will repeat it.
-    BreakingOff(Box<Loop>),
-    Already(Box<Loop>),
-    Over(Box<Loop>),
+    BreakingOff,
+    /// It was paused before.
+    Already,
+    /// It had ended before.
+    Over,
 }
 
 /// Pauses a loop; `at_once` breaks off the iteration of a run. The order is written first. The
 /// record follows where nobody is at work, or where nothing of the iteration is kept.
 pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
     let _lock = end::between_starts(home, id)?;
-    let record = Box::new(store::load(home, id)?);
+    let record = store::load(home, id)?;
+    let paused = |record, how| Ok(Paused { record: Box::new(record), how });
     match record.state.status {
-        Status::Finished => return Ok(Paused::Over(record)),
-        Status::Paused => return Ok(Paused::Already(record)),
+        Status::Finished => return paused(record, PauseResult::Over),
+        Status::Paused => return paused(record, PauseResult::Already),
         Status::Running | Status::Waiting => {}
     }
     let left = store::order_pause(home, id, by.label(), at_once);
@@ -65,18 +75,18 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
     let is_run = record.driver() == Driver::Process;
     let breaks_off = is_run && (at_once || end::owner_is_gone(home, &record));
     if record.state.due.is_none() && !breaks_off {
-        return Ok(Paused::AfterIteration(record));
+        return paused(record, PauseResult::AfterIteration);
     }
     if leave_to_older(home, &record).is_err() {
-        return Ok(Paused::BreakingOff(record));
+        return paused(record, PauseResult::BreakingOff);
     }
     match pause_now(home, id, &format!("paused by the {}", by.label())) {
-        Ok(paused) => Ok(Paused::Now(Box::new(paused))),
+        Ok(rested) => paused(rested, PauseResult::Now),
         Err(error) => match store::load(home, id) {
-            Ok(found) if !found.is_live() => Ok(Paused::Over(Box::new(found))),
+            Ok(found) if !found.is_live() => paused(found, PauseResult::Over),
             // Its crew has the order, and obeys it even if the record is not changed.
             Ok(found) if is_run && !end::owner_is_gone(home, &found) => {
-                Ok(Paused::BreakingOff(Box::new(found)))
+                paused(found, PauseResult::BreakingOff)
             }
             _ => Err(error),
         },

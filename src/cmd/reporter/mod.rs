@@ -10,33 +10,23 @@ use super::print;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Outcome, Proof};
+use crate::parse::arguments::MannerArgs;
 use crate::report::events::Events;
 use crate::report::page;
 use crate::report::progress::{ProgressLine, Tone, lines};
 use crate::world::{clock, env};
 
-/// The output that was requested for a run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OutputMode {
-    /// Events on standard output; lines go to standard error.
-    pub json: bool,
-    /// Only failures, on standard error.
-    pub quiet: bool,
-    /// Also the agent's own lines.
-    pub verbose: bool,
-}
-
 /// Prints a run's events.
 #[derive(Debug)]
 pub struct Reporter {
-    manner: OutputMode,
+    manner: MannerArgs,
     events: Option<Events>,
     screen: Option<Screen>,
 }
 
 impl Reporter {
     /// The reporter that fits this process's output and the environment.
-    pub fn new(manner: OutputMode) -> Self {
+    pub fn new(manner: MannerArgs) -> Self {
         let is_live = !manner.json && !manner.quiet && has_a_screen();
         Self {
             manner,
@@ -47,8 +37,8 @@ impl Reporter {
 
     fn say(&self, line: &ProgressLine) {
         match (self.manner, line.tone) {
-            (OutputMode { quiet: true, .. }, Tone::Plain) => {}
-            (OutputMode { quiet: true, .. } | OutputMode { json: true, .. }, _) => {
+            (MannerArgs { quiet: true, .. }, Tone::Plain) => {}
+            (MannerArgs { quiet: true, .. } | MannerArgs { json: true, .. }, _) => {
                 self.err(&line.text);
             }
             _ => self.out(&line.text),
@@ -56,16 +46,17 @@ impl Reporter {
     }
 
     fn out(&self, text: &str) {
-        match &self.screen {
-            Some(screen) => screen.above(|| print::out(text)),
-            None => print::out(text),
-        }
+        self.show(print::out, text);
     }
 
     fn err(&self, text: &str) {
+        self.show(print::err, text);
+    }
+
+    fn show(&self, print: fn(&str), text: &str) {
         match &self.screen {
-            Some(screen) => screen.above(|| print::err(text)),
-            None => print::err(text),
+            Some(screen) => screen.above(|| print(text)),
+            None => print(text),
         }
     }
 
