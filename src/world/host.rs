@@ -1,12 +1,8 @@
 //! Identifies this machine and its last boot: without both, a process id means nothing. Returns
 //! nothing where the system does not say.
 
-#[cfg(target_os = "linux")]
-use std::path::Path;
-
 use rustix::system::uname;
 
-use super::files::disk;
 use super::store::home::hash;
 use crate::engine::record::owner::Host;
 
@@ -27,7 +23,8 @@ pub fn host() -> Option<Host> {
 /// A container may have no machine id; then it is empty.
 #[cfg(target_os = "linux")]
 fn ids() -> Option<(String, String)> {
-    let line = |path| Some(disk::read_text(Path::new(path), ID_BYTES).ok()??.trim().to_owned());
+    let text = |path: &str| super::files::disk::read_text(path.as_ref(), ID_BYTES).ok()?;
+    let line = |path| Some(text(path)?.trim().to_owned());
     Some((line("/etc/machine-id").unwrap_or_default(), line("/proc/sys/kernel/random/boot_id")?))
 }
 

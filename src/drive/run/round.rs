@@ -55,7 +55,7 @@ impl Runner<'_> {
         let signalled = self.signals.times() > 0;
         // An immediate pause has said that this iteration is repeated, however it has ended since.
         if signalled || open.before.state.status == Status::Paused {
-            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why().to_owned()));
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
         }
         let seen = |attempt: &IterationRun| Seen {
             order: open.order(),
@@ -73,7 +73,7 @@ impl Runner<'_> {
         let facts = gather(seen(&attempt), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is that it was
             // broken off.
-            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why().to_owned()));
+            attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
             gather(seen(&attempt), &|| false)
         })?;
         let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };

@@ -105,7 +105,7 @@ impl Runner<'_> {
     pub(super) fn obey(&mut self) {
         if self.signals.times() > 0 {
             self.tell(&RunEvent::Stopping);
-            return self.end(Outcome::Interrupted, self.signals.why());
+            return self.end(Outcome::Interrupted, &self.signals.why());
         }
         match store::order(self.home, &self.ledger.record.id) {
             Some(ControlRequest::Cancel { by, reason }) => {

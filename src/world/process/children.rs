@@ -27,25 +27,21 @@ pub fn become_subreaper() -> io::Result<()> {
 }
 
 /// Whether this process has any child, including ones that ended.
-#[cfg(target_os = "linux")]
 pub fn has_children() -> bool {
     !matches!(look_at_children(), Err(rustix::io::Errno::CHILD))
 }
 
 /// Whether a child of this process has ended and has not been reaped.
-#[cfg(target_os = "linux")]
 pub fn has_ended_child() -> bool {
     matches!(look_at_children(), Ok(Some(_)))
 }
 
-#[cfg(target_os = "linux")]
 fn look_at_children() -> rustix::io::Result<Option<rustix::process::WaitIdStatus>> {
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT)
 }
 
 /// Reaps a child that has ended.
-#[cfg(target_os = "linux")]
 pub fn reap(pid: i32) {
     let _ = rustix::process::waitpid(Pid::from_raw(pid), WaitOptions::NOHANG);
 }

@@ -7,24 +7,18 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::children;
-use super::signals::{self, GroupSignal};
-#[cfg(target_os = "linux")]
-use super::{identity, table};
-#[cfg(target_os = "linux")]
+use rustix::process::Signal;
+
+use super::{children, identity, signals, table};
 use crate::engine::record::LoopId;
 use crate::engine::record::owner::ProcessIdentity;
-#[cfg(target_os = "linux")]
 use crate::world::clock::{self, Deadline};
 
 /// From TERM to KILL.
-#[cfg(target_os = "linux")]
 const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
 /// From the first KILL until crew gives up.
-#[cfg(target_os = "linux")]
 const KILLED: std::time::Duration = std::time::Duration::from_secs(2);
 /// Between two looks at the signalled processes.
-#[cfg(target_os = "linux")]
 const STEP: std::time::Duration = std::time::Duration::from_millis(10);
 
 static ADOPTED: AtomicBool = AtomicBool::new(false);
@@ -45,7 +39,6 @@ pub fn are_adopted() -> bool {
 
 /// Reaps orphans that have ended while the child `at_work` runs. That child is left to its starter.
 pub fn reap(at_work: i32) {
-    #[cfg(target_os = "linux")]
     if are_adopted() && children::has_ended_child() {
         let me = identity::my_id();
         for (pid, row) in table::table() {
@@ -54,15 +47,12 @@ pub fn reap(at_work: i32) {
             }
         }
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = at_work;
 }
 
 /// Ends every descendant of this process: TERM, half a second, KILL. Nothing that crew started and
 /// still waits for may be running. Returns the ids of processes that did not end, which only a
 /// broken disk or device causes.
 pub fn end_all() -> Vec<i32> {
-    #[cfg(target_os = "linux")]
     if are_adopted() && children::has_children() {
         return end(|table| below(table, identity::my_id()), children::has_children);
     }
@@ -73,58 +63,40 @@ pub fn end_all() -> Vec<i32> {
 /// sets for each of its children. It catches what outlived a killed crew in a separate session, and
 /// so in no group that crew knows. This process and its ancestors are spared.
 pub fn end_marked(id: &LoopId) -> Vec<i32> {
-    #[cfg(target_os = "linux")]
-    {
-        let mark = format!("CREW_LOOP={id}");
-        let marked = |table: &Table| {
-            let above = above(table, identity::my_id());
-            let found = table.iter().filter(|(pid, row)| {
-                !row.has_ended && !above.contains(pid) && table::has_variable(*pid, &mark)
-            });
-            found.cloned().collect()
-        };
-        end(marked, || false)
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = id;
-        Vec::new()
-    }
+    let mark = format!("CREW_LOOP={id}");
+    let marked = |table: &Table| {
+        let above = above(table, identity::my_id());
+        let found = table.iter().filter(|(pid, row)| {
+            !row.has_ended && !above.contains(pid) && table::has_variable(*pid, &mark)
+        });
+        found.cloned().collect()
+    };
+    end(marked, || false)
 }
 
 /// Processes that a killed crew may have started but that do not carry its variable: orphans and
 /// session leaders without a terminal that work in `checkout` and started after `owner`. Somebody
 /// else may have started them, so they are only reported, by id and command.
 pub fn unproved(checkout: &Path, owner: &ProcessIdentity) -> Vec<String> {
-    #[cfg(target_os = "linux")]
-    {
-        let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
-        let table = table::table();
-        let above = above(&table, identity::my_id());
-        let mut found: Vec<String> = Vec::new();
-        for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
-            let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
-            let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
-            if is_loose && is_later && !row.has_ended && table::works_in(*pid, checkout) {
-                found.push(format!("{pid} ({})", table::command(*pid)));
-            }
+    let Ok(since) = owner.started.parse::<u64>() else { return Vec::new() };
+    let table = table::table();
+    let above = above(&table, identity::my_id());
+    let mut found: Vec<String> = Vec::new();
+    for (pid, row) in table.iter().filter(|(pid, _)| !above.contains(pid)) {
+        let is_loose = (row.parent == 1 || row.session == *pid) && !row.has_terminal;
+        let is_later = row.started.parse().is_ok_and(|started: u64| started >= since);
+        if is_loose && is_later && !row.has_ended && table::works_in(*pid, checkout) {
+            found.push(format!("{pid} ({})", table::command(*pid)));
         }
-        found
     }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (checkout, owner);
-        Vec::new()
-    }
+    found
 }
 
-#[cfg(target_os = "linux")]
 type Table = Vec<(i32, crate::parse::process_table::ProcessRow)>;
 
 /// Looks again after every step: a signalled process may just have started another. `is_unseen`
 /// says that one exists although none was found, because its parent ended between two rows of the
 /// table.
-#[cfg(target_os = "linux")]
 fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32> {
     let grace = Deadline::after(GRACE);
     let last = Deadline::after(GRACE + KILLED);
@@ -143,9 +115,9 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
         for (pid, row) in left {
             let this = (pid, row.started);
             if grace.passed() {
-                signals::signal(pid, &this.1, GroupSignal::Kill);
+                signals::signal(pid, &this.1, Signal::KILL);
             } else if !asked.contains(&this) {
-                signals::signal(pid, &this.1, GroupSignal::Term);
+                signals::signal(pid, &this.1, Signal::TERM);
                 asked.push(this);
             }
         }
@@ -154,7 +126,6 @@ fn end(find: impl Fn(&Table) -> Table, is_unseen: impl Fn() -> bool) -> Vec<i32>
 }
 
 /// The rows of all descendants of `ancestor`.
-#[cfg(target_os = "linux")]
 fn below(table: &Table, ancestor: i32) -> Table {
     let mut found: Table = Vec::new();
     let mut parents = vec![ancestor];
@@ -168,7 +139,6 @@ fn below(table: &Table, ancestor: i32) -> Table {
 }
 
 /// `pid` and its ancestors.
-#[cfg(target_os = "linux")]
 fn above(table: &Table, pid: i32) -> Vec<i32> {
     let mut line = vec![pid];
     while let Some((_, row)) = table.iter().find(|(other, _)| Some(other) == line.last()) {

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use super::signals::{self, GroupSignal};
-use super::{identity, spawn};
+use rustix::process::Signal;
+
+use super::{identity, signals, spawn};
 use crate::engine::record::LoopId;
 use crate::world::env;
 use crate::world::files::disk;
@@ -60,7 +61,7 @@ pub fn end_leftovers(home: &Home, id: &LoopId, is_of_this_start: bool) {
             let another =
                 identity::identity(leader.pid).is_some_and(|found| found.started != leader.started);
             if is_of_this_start && !another {
-                signals::signal_group(leader.pid, GroupSignal::Kill);
+                signals::signal_group(leader.pid, Signal::KILL);
             }
         }
         let _ = disk::remove(&file);

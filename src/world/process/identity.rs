@@ -11,7 +11,7 @@ use crate::world::files::disk;
 /// The process that runs this hook: the nearest ancestor for which `is_owner`, given this process
 /// and the ancestor, is true.
 pub fn client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<ProcessIdentity> {
-    let me = row(getpid().as_raw_nonzero().get())?;
+    let me = row(my_id())?;
     let mut pid = me.parent;
     for _ in 0..64 {
         let parent = row(pid)?;
@@ -25,7 +25,7 @@ pub fn client(is_owner: impl Fn(&ProcessRow, &ProcessRow) -> bool) -> Option<Pro
 
 /// This process.
 pub fn myself() -> Option<ProcessIdentity> {
-    identity(getpid().as_raw_nonzero().get())
+    identity(my_id())
 }
 
 /// A process by its id; `None` when there is none.
@@ -68,13 +68,12 @@ pub(super) fn row(pid: i32) -> Option<ProcessRow> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn row(pid: i32) -> Option<ProcessRow> {
+pub(super) fn row(pid: i32) -> Option<ProcessRow> {
     let text = super::output_of("ps", &["-o", "ppid=,sess=,lstart=", "-p", &pid.to_string()])?;
     process_table::ps(&text)
 }
 
 /// This process's id.
-#[cfg(target_os = "linux")]
 pub fn my_id() -> i32 {
     getpid().as_raw_nonzero().get()
 }

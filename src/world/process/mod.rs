@@ -25,7 +25,6 @@ mod pipes;
 mod runner;
 pub mod signals;
 pub mod spawn;
-#[cfg(target_os = "linux")]
 pub mod table;
 
 pub use self::feed::Watch;

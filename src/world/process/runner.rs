@@ -16,9 +16,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::pipes::{Pipes, Stream};
-use super::signals::{self, GroupSignal};
-use super::{ExitCause, ProcessSpec, children, descendants, spawn};
+use super::{ExitCause, ProcessSpec, children, descendants, signals, spawn};
 use crate::world::clock::{Deadline, Watched};
 use crate::world::fault;
 
@@ -206,7 +207,7 @@ impl<'a> Running<'a> {
     }
 
     fn terminate(&self, cause: ExitCause, grace: Duration) -> (ExitCause, Deadline) {
-        signals::signal_group(self.group, GroupSignal::Term);
+        signals::signal_group(self.group, Signal::TERM);
         (cause, Deadline::after(grace))
     }
 
@@ -262,7 +263,7 @@ impl<'a> Running<'a> {
     }
 
     fn kill(&mut self) -> io::Result<()> {
-        signals::signal_group(self.group, GroupSignal::Kill);
+        signals::signal_group(self.group, Signal::KILL);
         // A child may have left its group. Until it is reaped its id is not reused.
         self.child.kill()?;
         let gone = Deadline::after(KILLED)
@@ -302,7 +303,7 @@ impl<'a> Running<'a> {
         if !children::group_lives(self.group) {
             return;
         }
-        signals::signal_group(self.group, GroupSignal::Term);
+        signals::signal_group(self.group, Signal::TERM);
         let deadline = Deadline::after(GROUP_GRACE);
         while !deadline.passed() {
             // Where crew adopts orphans, an ended one keeps its group alive until it is reaped.
@@ -312,7 +313,7 @@ impl<'a> Running<'a> {
             }
             self.pump(Duration::from_millis(5));
         }
-        signals::signal_group(self.group, GroupSignal::Kill);
+        signals::signal_group(self.group, Signal::KILL);
     }
 }
 

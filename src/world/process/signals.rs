@@ -5,13 +5,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
     SIGXCPU, SIGXFSZ,
 };
+use signal_hook::low_level::signal_name;
 
-#[cfg(target_os = "linux")]
 use super::identity::row;
 use crate::world::clock;
 
@@ -24,19 +24,9 @@ pub fn end_requested() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// The signals that would otherwise end a run silently, and what the record says of each.
-const ASKING: [(i32, &str); 11] = [
-    (SIGINT, "interrupted at the keyboard"),
-    (SIGTERM, "asked to end by SIGTERM"),
-    (SIGHUP, "asked to end by SIGHUP"),
-    (SIGQUIT, "asked to end by SIGQUIT"),
-    (SIGUSR1, "asked to end by SIGUSR1"),
-    (SIGUSR2, "asked to end by SIGUSR2"),
-    (SIGALRM, "asked to end by SIGALRM"),
-    (SIGVTALRM, "asked to end by SIGVTALRM"),
-    (SIGPROF, "asked to end by SIGPROF"),
-    (SIGIO, "asked to end by SIGIO"),
-    (SIGXCPU, "asked to end by SIGXCPU"),
+/// The signals that would otherwise end a run silently.
+const ASKING: [i32; 11] = [
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU,
 ];
 
 /// Two signals closer together than this count as one request: a terminal that closes hangs up
@@ -70,8 +60,7 @@ impl Signals {
         let signals = Self::default();
         // Not ignored: children would inherit that.
         signal_hook::flag::register(SIGXFSZ, Arc::default())?;
-        let asking = ASKING.into_iter().map(|(signal, _)| signal);
-        for signal in asking.filter(|signal| !is_ignored(*signal)) {
+        for signal in ASKING.into_iter().filter(|signal| !is_ignored(*signal)) {
             let asked = Arc::clone(&signals.0);
             #[expect(unsafe_code, reason = "the door to a handler that counts")]
             // SAFETY: the handler reads a clock, changes numbers and may end the process by
@@ -98,10 +87,11 @@ impl Signals {
     }
 
     /// The reason that the record gives for the first signal.
-    pub fn why(&self) -> &'static str {
-        let first = self.0.first.load(Ordering::Relaxed);
-        let asking = ASKING.iter().find(|(signal, _)| *signal == first);
-        asking.map_or("asked to end by a signal", |(_, why)| why)
+    pub fn why(&self) -> String {
+        match self.0.first.load(Ordering::Relaxed) {
+            SIGINT => "interrupted at the keyboard".to_owned(),
+            other => format!("asked to end by {}", signal_name(other).unwrap_or("a signal")),
+        }
     }
 }
 
@@ -130,19 +120,8 @@ impl Asked {
     }
 }
 
-/// The signal that is sent to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupSignal {
-    Term,
-    Kill,
-}
-
 /// Signals a whole group by its leader's id. A group that is gone is not an error.
-pub fn signal_group(leader: i32, signal: GroupSignal) {
-    let signal = match signal {
-        GroupSignal::Term => Signal::TERM,
-        GroupSignal::Kill => Signal::KILL,
-    };
+pub fn signal_group(leader: i32, signal: Signal) {
     // 0 would signal this process's own group, and 1 every process.
     if let Some(leader) = Pid::from_raw(leader).filter(|leader| leader.as_raw_nonzero().get() > 1) {
         let _ = kill_process_group(leader, signal);
@@ -154,16 +133,12 @@ pub fn signal_group(leader: i32, signal: GroupSignal) {
 }
 
 /// Signals this process, not a later one with the same id.
-#[cfg(target_os = "linux")]
-pub fn signal(pid: i32, started: &str, signal: GroupSignal) {
+pub fn signal(pid: i32, started: &str, signal: Signal) {
     let is_it = row(pid).is_some_and(|row| row.started == started);
     let Some(process) = Pid::from_raw(pid).filter(|_| is_it && pid > 1) else { return };
-    let all: &[Signal] = match signal {
-        GroupSignal::Term => &[Signal::TERM, Signal::CONT],
-        GroupSignal::Kill => &[Signal::KILL],
-    };
-    for signal in all {
-        let _ = rustix::process::kill_process(process, *signal);
+    let _ = kill_process(process, signal);
+    if signal == Signal::TERM {
+        let _ = kill_process(process, Signal::CONT);
     }
 }
 
