@@ -42,7 +42,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     if arguments.dry_run {
         return show(&home, &prepared);
     }
-    let _ = logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
+    logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
     let signals = Signals::listen()?;
     let mut voice = Reporter::new(options.manner);
     let record = begin(&home, prepared, &signals, &mut voice)?;
