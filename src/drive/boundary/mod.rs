@@ -20,10 +20,11 @@ use crate::engine::journal::Event;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::record::owner::SessionMemory;
 use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::home::{Home, hash};
-use crate::world::store::view::{self, ViewState};
+use crate::world::store::view;
 use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
 use crate::world::{clock, environment};
 

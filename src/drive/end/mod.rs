@@ -22,11 +22,12 @@ use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
 use crate::engine::words::handoff::{Since, file_name, page};
+use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::view::{self, ViewState};
+use crate::world::store::view;
 use crate::world::store::{self, LOCK_WAIT, StoreError, wakes};
 use crate::world::{clock, git, host};
 

@@ -54,19 +54,20 @@ pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<Stri
     file
 }
 
-/// How the view was edited since crew wrote it for `subject`.
+/// The state of the view in the checkout, against what crew wrote for its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edit {
-    Untouched,
+pub enum ViewState {
+    AsWritten,
+    Missing,
     /// A value of crew's differs; crew writes it again.
     Altered,
-    /// `"active": false`: the loop ends.
+    /// `"active": false`: the loop ends. The only edit that crew obeys.
     Deactivated,
 }
 
 /// Compares the file with what crew wrote.
-pub fn compare(subject: &Loop, file: &Map<String, Value>) -> Edit {
-    let Some(Value::Object(found)) = file.get("loop") else { return Edit::Altered };
+pub fn compare(subject: &Loop, file: &Map<String, Value>) -> ViewState {
+    let Some(Value::Object(found)) = file.get("loop") else { return ViewState::Altered };
     let expected = shown(subject);
     // The view of an earlier loop also says `false`; it must not end this one.
     let about_this = found.get("id").is_none_or(|id| Some(id) == expected.get("id"));
@@ -77,10 +78,10 @@ pub fn compare(subject: &Loop, file: &Map<String, Value>) -> Edit {
         && found.get("active") == Some(&Value::Bool(false))
         && subject.is_live()
     {
-        return Edit::Deactivated;
+        return ViewState::Deactivated;
     }
     let same = expected.iter().all(|(key, value)| found.get(key) == Some(value));
-    if same { Edit::Untouched } else { Edit::Altered }
+    if same { ViewState::AsWritten } else { ViewState::Altered }
 }
 
 fn seconds(ms: u64) -> String {
@@ -156,25 +157,25 @@ mod tests {
     fn an_edit_is_seen_and_only_active_false_of_this_loop_ends_it() {
         let subject = a_loop();
         let untouched = merged(&subject, None);
-        assert_eq!(compare(&subject, &untouched), Edit::Untouched);
+        assert_eq!(compare(&subject, &untouched), ViewState::AsWritten);
         let edited = |key: &str, value: Value| {
             let mut file = untouched.clone();
             file.get_mut("loop").unwrap()[key] = value;
             compare(&subject, &file)
         };
-        assert_eq!(edited("maxIterations", json!(1000)), Edit::Altered);
-        assert_eq!(edited("id", json!("k3v9abcd")), Edit::Altered);
-        assert_eq!(edited("theirs", json!(1)), Edit::Untouched);
-        assert_eq!(edited("active", json!(false)), Edit::Deactivated);
-        assert_eq!(compare(&subject, &object("{}")), Edit::Altered);
+        assert_eq!(edited("maxIterations", json!(1000)), ViewState::Altered);
+        assert_eq!(edited("id", json!("k3v9abcd")), ViewState::Altered);
+        assert_eq!(edited("theirs", json!(1)), ViewState::AsWritten);
+        assert_eq!(edited("active", json!(false)), ViewState::Deactivated);
+        assert_eq!(compare(&subject, &object("{}")), ViewState::Altered);
         let earlier = object(r#"{"loop":{"id":"k3v9abcd","active":false}}"#);
-        assert_eq!(compare(&subject, &earlier), Edit::Altered);
+        assert_eq!(compare(&subject, &earlier), ViewState::Altered);
         let ended = format!(
             r#"{{"loop":{{"id":"{}","active":false,"outcome":"interrupted"}}}}"#,
             subject.id
         );
-        assert_eq!(compare(&subject, &object(&ended)), Edit::Altered);
+        assert_eq!(compare(&subject, &object(&ended)), ViewState::Altered);
         let bare = object(r#"{"loop":{"active":false}}"#);
-        assert_eq!(compare(&subject, &bare), Edit::Deactivated);
+        assert_eq!(compare(&subject, &bare), ViewState::Deactivated);
     }
 }

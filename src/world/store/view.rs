@@ -15,7 +15,7 @@ use super::home::Home;
 use crate::engine::record::Loop;
 use crate::engine::text::clean;
 use crate::engine::words::handoff::{file_time, title};
-use crate::engine::words::view::{Edit, VERSION, compare, merged};
+use crate::engine::words::view::{VERSION, ViewState, compare, merged};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 
@@ -27,25 +27,11 @@ const VIEW_BYTES: u64 = 4 << 20;
 const HANDOFF_BYTES: u64 = 1 << 20;
 const HANDOFFS_MAX: usize = 1000;
 
-/// The state of the checkout's files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ViewState {
-    AsWritten,
-    Altered,
-    Missing,
-    /// The only edit that crew obeys.
-    Deactivated,
-}
-
 /// Looks at the view of a loop.
 pub fn look(subject: &Loop) -> ViewState {
     let file = subject.place.branch_folder().join("state.json");
     match read(&file) {
-        Ok(Some(map)) => match compare(subject, &map) {
-            Edit::Untouched => ViewState::AsWritten,
-            Edit::Altered => ViewState::Altered,
-            Edit::Deactivated => ViewState::Deactivated,
-        },
+        Ok(Some(map)) => compare(subject, &map),
         Ok(None) => ViewState::Missing,
         Err(_) => ViewState::Altered,
     }
