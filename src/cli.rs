@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::agents::catalogue;
+use crate::drive::install::InstallScope;
 use crate::parse::arguments::{MannerArgs, ResumeArgs, RunArgs, SetArgs};
 
 const AFTER_RUN: &str = "\
@@ -70,7 +71,17 @@ pub enum Verb {
     Status(StatusArgs),
     /// Show loops that are over, the newest first
     #[command(after_help = "Examples:\n  crew history\n  crew history --all --limit 100 --json")]
-    History(HistoryArgs),
+    History {
+        /// Of this machine, not only of this working tree
+        #[arg(long)]
+        all: bool,
+        /// The most that are shown; 0 is all
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        /// For programs; every object carries "schema"
+        #[arg(long)]
+        json: bool,
+    },
     /// Tell the whole story of a loop
     #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
                       crew show --log -f\n  crew show --before notes.txt\n  \
@@ -78,37 +89,86 @@ pub enum Verb {
     Show(ShowArgs),
     /// Show how a loop stands, again and again, until it ends
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
-    Watch(LoopName),
+    Watch {
+        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        #[arg(value_name = "LOOP")]
+        name: Option<String>,
+    },
     /// Let the running iteration end and no other begin
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
-    Pause(PauseArgs),
+    Pause {
+        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        #[arg(value_name = "LOOP")]
+        name: Option<String>,
+        /// End the agent of a run now; its iteration is repeated
+        #[arg(long)]
+        now: bool,
+    },
     /// End a loop; needs no model, and nothing in flight can undo it
     #[command(
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
-    Cancel(CancelArgs),
+    Cancel {
+        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        #[arg(value_name = "LOOP")]
+        name: Option<String>,
+        /// Why, for the handoff
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
     /// Go on with a paused or ended loop in fresh processes
     #[command(mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
     Resume(Box<ResumeArgs>),
     /// Give the agent a word with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
-    Tell(TellArgs),
+    Tell {
+        /// What the agent is told; quotes are needed only for what the shell would not leave alone
+        #[arg(value_name = "TEXT", required = true)]
+        words: Vec<String>,
+        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        #[arg(long = "loop", value_name = "LOOP")]
+        name: Option<String>,
+    },
     /// Move the limits of a live loop
     #[command(after_help = AFTER_SET)]
     Set(SetArgs),
     /// Write a page for the next worker
     #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
-    Handoff(HandoffArgs),
+    Handoff {
+        /// What was done and what is next
+        #[arg(value_name = "DESCRIPTION")]
+        description: String,
+        /// The page's type, part of its name
+        #[arg(long = "type", value_name = "TYPE", default_value = "task")]
+        kind: String,
+        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        #[arg(long = "loop", value_name = "LOOP")]
+        name: Option<String>,
+    },
     /// Set the plugin up in Claude Code
     #[command(after_help = "Examples:\n  crew install\n  crew install --scope local\n  \
                       crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
     Install(InstallArgs),
     /// Undo what install did; the records of loops are kept
     #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
-    Uninstall(UninstallArgs),
+    Uninstall {
+        /// `user` and `local`: everything of yours; `project`: what this repository's settings ask for
+        #[arg(long, value_enum, default_value_t = InstallScope::User)]
+        scope: InstallScope,
+        /// The client's program, where it is not `claude` on PATH
+        #[arg(long, value_name = "PATH")]
+        client: Option<PathBuf>,
+    },
     /// Look for what keeps loops from running, each with its fix; exit 1 if something is broken
     #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
-    Doctor(DoctorArgs),
+    Doctor {
+        /// For programs; carries "schema"
+        #[arg(long)]
+        json: bool,
+        /// The client's program, where it is not `claude` on PATH
+        #[arg(long, value_name = "PATH")]
+        client: Option<PathBuf>,
+    },
     /// Write this project's settings file, with the checks found here
     #[command(
         after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It never\n\
@@ -117,7 +177,11 @@ pub enum Verb {
     Init,
     /// Show every setting in force here, and where it came from
     #[command(after_help = "Examples:\n  crew config\n  crew config --json")]
-    Config(ConfigArgs),
+    Config {
+        /// For programs; the object carries "schema"
+        #[arg(long)]
+        json: bool,
+    },
     /// Let the commands of this project's settings file run on this machine
     #[command(
         after_help = "Lists what needs trust: the exact commands of .claude/crew.toml, limits above your\n\
@@ -126,19 +190,36 @@ pub enum Verb {
                       Examples:\n  crew trust\n  crew trust --yes      where nobody can answer, as in CI\n  \
                       crew trust --forget"
     )]
-    Trust(TrustArgs),
+    Trust {
+        /// Trust what is listed without asking
+        #[arg(long)]
+        yes: bool,
+        /// Trust nothing in this working tree any longer
+        #[arg(long, conflicts_with = "yes")]
+        forget: bool,
+    },
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
     /// Print the completions of a shell
     #[command(after_help = "Examples:\n  source <(crew completions bash)\n  \
                       crew completions fish > ~/.config/fish/completions/crew.fish")]
-    Completions(Completions),
+    Completions {
+        #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|it| it.parse::<Shell>()))]
+        shell: Shell,
+    },
     /// Print a page for man(1)
     #[command(after_help = "Examples:\n  crew man | man -l -\n  crew man run > crew-run.1")]
-    Man(Man),
+    Man {
+        /// The command the page is for; crew itself if absent
+        #[arg(value_name = "COMMAND")]
+        verb: Option<String>,
+    },
     /// Say where a loop is started
     #[command(hide = true)]
-    Loop(Words),
+    Loop {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 /// `crew status`.
@@ -156,20 +237,6 @@ pub struct StatusArgs {
     /// One short line for a prompt or a status bar; nothing where no loop is live
     #[arg(long, conflicts_with_all = ["all", "json"])]
     pub line: bool,
-}
-
-/// `crew history`.
-#[derive(Debug, clap::Args)]
-pub struct HistoryArgs {
-    /// Of this machine, not only of this working tree
-    #[arg(long)]
-    pub all: bool,
-    /// The most that are shown; 0 is all
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// For programs; every object carries "schema"
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `crew show`.
@@ -198,32 +265,6 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
-/// `crew cancel`.
-#[derive(Debug, clap::Args)]
-pub struct CancelArgs {
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
-    #[arg(value_name = "LOOP")]
-    pub name: Option<String>,
-    /// Why, for the handoff
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-}
-
-/// A verb that only names a loop.
-#[derive(Debug, clap::Args)]
-pub struct LoopName {
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
-    #[arg(value_name = "LOOP")]
-    pub name: Option<String>,
-}
-
-/// `crew loop`: whatever was typed.
-#[derive(Debug, clap::Args)]
-pub struct Words {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub words: Vec<String>,
-}
-
 /// `crew drive`.
 #[derive(Debug, clap::Args)]
 pub struct DriveArgs {
@@ -233,119 +274,16 @@ pub struct DriveArgs {
     pub manner: MannerArgs,
 }
 
-/// `crew completions`.
-#[derive(Debug, clap::Args)]
-pub struct Completions {
-    #[arg(value_parser = PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|it| it.parse::<Shell>()))]
-    pub shell: Shell,
-}
-
-/// `crew man`.
-#[derive(Debug, clap::Args)]
-pub struct Man {
-    /// The command the page is for; crew itself if absent
-    #[arg(value_name = "COMMAND")]
-    pub verb: Option<String>,
-}
-
-/// `crew pause`.
-#[derive(Debug, clap::Args)]
-pub struct PauseArgs {
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
-    #[arg(value_name = "LOOP")]
-    pub name: Option<String>,
-    /// End the agent of a run now; its iteration is repeated
-    #[arg(long)]
-    pub now: bool,
-}
-
-/// `crew tell`.
-#[derive(Debug, clap::Args)]
-pub struct TellArgs {
-    /// What the agent is told; quotes are needed only for what the shell would not leave alone
-    #[arg(value_name = "TEXT", required = true)]
-    pub words: Vec<String>,
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
-    #[arg(long = "loop", value_name = "LOOP")]
-    pub name: Option<String>,
-}
-
-/// `crew handoff`.
-#[derive(Debug, clap::Args)]
-pub struct HandoffArgs {
-    /// What was done and what is next
-    #[arg(value_name = "DESCRIPTION")]
-    pub description: String,
-    /// The page's type, part of its name
-    #[arg(long = "type", value_name = "TYPE", default_value = "task")]
-    pub kind: String,
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
-    #[arg(long = "loop", value_name = "LOOP")]
-    pub name: Option<String>,
-}
-
 /// `crew install`.
 #[derive(Debug, clap::Args)]
 pub struct InstallArgs {
     /// Whom it is for
-    #[arg(long, value_enum, default_value_t = ScopeArg::User)]
-    pub scope: ScopeArg,
+    #[arg(long, value_enum, default_value_t = InstallScope::User)]
+    pub scope: InstallScope,
     /// With `--scope project`: the address of crew's repository that is written into the settings
     #[arg(long, value_name = "ADDRESS")]
     pub marketplace: Option<String>,
     /// The client's program, where it is not `claude` on PATH
     #[arg(long, value_name = "PATH")]
     pub client: Option<PathBuf>,
-}
-
-/// `crew uninstall`.
-#[derive(Debug, clap::Args)]
-pub struct UninstallArgs {
-    /// `user` and `local`: everything of yours; `project`: what this repository's settings ask for
-    #[arg(long, value_enum, default_value_t = ScopeArg::User)]
-    pub scope: ScopeArg,
-    /// The client's program, where it is not `claude` on PATH
-    #[arg(long, value_name = "PATH")]
-    pub client: Option<PathBuf>,
-}
-
-/// `crew doctor`.
-#[derive(Debug, clap::Args)]
-pub struct DoctorArgs {
-    /// For programs; carries "schema"
-    #[arg(long)]
-    pub json: bool,
-    /// The client's program, where it is not `claude` on PATH
-    #[arg(long, value_name = "PATH")]
-    pub client: Option<PathBuf>,
-}
-
-/// Whom an installation is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ScopeArg {
-    /// You, everywhere
-    User,
-    /// Everybody who works in this repository
-    Project,
-    /// You, in this repository
-    Local,
-}
-
-/// `crew trust`.
-#[derive(Debug, clap::Args)]
-pub struct TrustArgs {
-    /// Trust what is listed without asking
-    #[arg(long)]
-    pub yes: bool,
-    /// Trust nothing in this working tree any longer
-    #[arg(long, conflicts_with = "yes")]
-    pub forget: bool,
-}
-
-/// `crew config`.
-#[derive(Debug, clap::Args)]
-pub struct ConfigArgs {
-    /// For programs; the object carries "schema"
-    #[arg(long)]
-    pub json: bool,
 }

@@ -4,16 +4,14 @@
 use anyhow::Result;
 
 use super::{actor, control_replies, ordered};
-use crate::cli::CancelArgs;
 use crate::drive::end;
 use crate::exit::Exit;
 use crate::world::store;
 
 /// Cancels the requested loop.
-pub fn cancel(arguments: &CancelArgs) -> Result<Exit> {
-    let reason = arguments.reason.as_deref();
+pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     ordered(
-        arguments.name.as_deref(),
+        name,
         |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, actor().label(), reason)?)),
         ("cancelled", |home, id| store::order_cancel(home, id, actor().label(), reason)),
     )

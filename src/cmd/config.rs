@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use super::{checkout, home, print};
-use crate::cli::ConfigArgs;
 use crate::clients::all;
 use crate::drive::start::settings::{environment, look};
 use crate::engine::settings::merge::{VariableTrust, merge};
@@ -12,7 +11,7 @@ use crate::report::settings::{File, Told, json, page};
 use crate::world::files::disk;
 
 /// Shows what a loop started here would get.
-pub fn config(arguments: &ConfigArgs) -> Result<Exit> {
+pub fn config(as_json: bool) -> Result<Exit> {
     let known = look(&home()?, &checkout()?, true)?;
     let settings = merge(&known.layers, environment(), None);
     // A session obeys less, because the project can set variables for its client.
@@ -30,7 +29,7 @@ pub fn config(arguments: &ConfigArgs) -> Result<Exit> {
         untrusted: &known.untrusted,
         warnings: &warnings,
     };
-    if arguments.json {
+    if as_json {
         print::json(&json(&told));
         return Ok(Exit::SUCCESS);
     }

@@ -1,9 +1,10 @@
 //! `crew doctor`: what keeps loops from running, each with its fix. It looks and changes nothing.
 
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::{home, print};
-use crate::cli::DoctorArgs;
 use crate::drive::doctor::examine;
 use crate::engine::doctor::{Severity, findings};
 use crate::exit::Exit;
@@ -11,10 +12,10 @@ use crate::report::doctor as words;
 use crate::world::env;
 
 /// Examines this machine as seen from the current folder.
-pub fn doctor(arguments: &DoctorArgs) -> Result<Exit> {
-    let facts = examine(&home()?, &env::current_folder()?, arguments.client.as_deref());
+pub fn doctor(json: bool, client: Option<&Path>) -> Result<Exit> {
+    let facts = examine(&home()?, &env::current_folder()?, client);
     let found = findings(&facts);
-    if arguments.json {
+    if json {
         print::json(&words::json(&facts, &found));
     } else {
         print::out(&words::page(&facts, &found));

@@ -121,17 +121,15 @@ fn may_come(record: &Loop, iteration: u32) -> bool {
 
 fn missing(record: &Loop, iteration: u32) -> String {
     let id = &record.id;
-    let transcript = record.state.session.transcript.as_ref();
-    match (record.driver(), transcript) {
-        (Driver::Session, Some(file)) => format!(
-            "loop {id} runs in a session: crew keeps no log of it\nhint: the client's own is {}",
-            file.display()
-        ),
-        (Driver::Session, None) => {
-            format!("loop {id} runs in a session: crew keeps no log of it\nhint: crew show {id}")
-        }
-        (Driver::Process, _) => {
-            format!("there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}")
-        }
+    if record.driver() == Driver::Process {
+        return format!(
+            "there is no log of iteration {iteration} of loop {id}\nhint: crew show {id}"
+        );
     }
+    let transcript = record.state.session.transcript.as_ref();
+    let hint = transcript.map_or_else(
+        || format!("crew show {id}"),
+        |file| format!("the client's own is {}", file.display()),
+    );
+    format!("loop {id} runs in a session: crew keeps no log of it\nhint: {hint}")
 }

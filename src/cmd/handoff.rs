@@ -2,18 +2,14 @@
 
 use anyhow::Result;
 
-use super::{actor, control_replies, home, print, resolve_loop};
-use crate::cli::HandoffArgs;
+use super::{actor, control_replies, named, print};
 use crate::drive::end::handoff;
 use crate::exit::Exit;
 
 /// Writes a page for the requested loop.
-pub fn handoff(arguments: &HandoffArgs) -> Result<Exit> {
-    let home = home()?;
-    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::USAGE);
-    };
-    let page = handoff::write(&home, &record, &arguments.kind, &arguments.description, actor())?;
+pub fn handoff(description: &str, kind: &str, name: Option<&str>) -> Result<Exit> {
+    let (home, record) = named(name)?;
+    let page = handoff::write(&home, &record, kind, description, actor())?;
     print::out(&control_replies::handed_off(&page));
     Ok(Exit::SUCCESS)
 }

@@ -3,24 +3,23 @@
 use anyhow::Result;
 
 use super::{all, checkout, home, print};
-use crate::cli::HistoryArgs;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{history as words, json};
 use crate::world::{clock, env, git};
 
 /// Lists what ended in this repository's working trees, or on this machine.
-pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
+pub fn history(everywhere: bool, limit: usize, as_json: bool) -> Result<Exit> {
     let mut here = git::worktree::roots(&env::current_folder()?);
     here.push(checkout()?);
     let mut loops = all(&home()?)?;
     loops.retain(|record| {
-        !record.is_live() && (arguments.all || here.contains(&record.place.checkout))
+        !record.is_live() && (everywhere || here.contains(&record.place.checkout))
     });
-    let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
+    let limit = if limit == 0 { usize::MAX } else { limit };
     let more = loops.len().saturating_sub(limit);
     loops.truncate(limit);
-    if arguments.json {
+    if as_json {
         let told: Vec<(Loop, bool)> = loops.into_iter().map(|record| (record, false)).collect();
         print::json(&json::status(&told));
     } else {

@@ -3,27 +3,22 @@
 
 use anyhow::{Result, bail};
 
-use super::print;
-use crate::cli::{self, InstallArgs};
-use crate::clients::variables::inside_an_agent;
+use super::{print, refuse_an_agent};
+use crate::cli::InstallArgs;
 use crate::drive::install::{self, InstallScope};
 use crate::exit::Exit;
 use crate::report::install as words;
-use crate::world::env;
 
 /// Installs for a person, or for everyone who works in this repository.
 pub fn install(arguments: &InstallArgs) -> Result<Exit> {
-    refuse_an_agent("install")?;
+    refuse_an_agent(&for_a_person("install"))?;
     let client = arguments.client.as_deref();
-    let scope = match arguments.scope {
-        cli::ScopeArg::Project => {
-            let address = install::share(arguments.marketplace.as_deref(), client)?;
-            print::out(&words::shared(&address));
-            return Ok(Exit::SUCCESS);
-        }
-        cli::ScopeArg::User => InstallScope::User,
-        cli::ScopeArg::Local => InstallScope::Local,
-    };
+    let scope = arguments.scope;
+    if scope == InstallScope::Project {
+        let address = install::share(arguments.marketplace.as_deref(), client)?;
+        print::out(&words::shared(&address));
+        return Ok(Exit::SUCCESS);
+    }
     if arguments.marketplace.is_some() {
         bail!("--marketplace is for --scope project: yours is read from this machine");
     }
@@ -33,13 +28,10 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     Ok(Exit::SUCCESS)
 }
 
-/// Refuses `verb` inside an agent, where crew only narrows.
-pub fn refuse_an_agent(verb: &str) -> Result<()> {
-    if inside_an_agent(&env::raw) {
-        bail!(
-            "an agent must not {verb} crew; this is a person's act\n\
-             hint: type crew {verb} in a terminal of your own"
-        );
-    }
-    Ok(())
+/// The error inside an agent, for `verb`.
+pub fn for_a_person(verb: &str) -> String {
+    format!(
+        "an agent must not {verb} crew; this is a person's act\n\
+         hint: type crew {verb} in a terminal of your own"
+    )
 }

@@ -3,12 +3,11 @@
 
 use anyhow::{Result, bail};
 
-use crate::cli::Words;
 use crate::engine::doctor::shell_word;
 use crate::exit::Exit;
 
 /// Names the two commands that start this loop: one for here, one for a session.
-pub fn looped(arguments: &Words) -> Result<Exit> {
+pub fn looped(words: &[String]) -> Result<Exit> {
     let quoted = |word: &String| {
         let plain = !word.contains(char::is_whitespace);
         if plain { word.clone() } else { format!("\"{word}\"") }
@@ -16,8 +15,8 @@ pub fn looped(arguments: &Words) -> Result<Exit> {
     let join = |words: Vec<String>| {
         if words.is_empty() { "\"task\"".to_owned() } else { words.join(" ") }
     };
-    let here = join(arguments.words.iter().map(|word| shell_word(word)).collect());
-    let there = join(arguments.words.iter().map(quoted).collect());
+    let here = join(words.iter().map(|word| shell_word(word)).collect());
+    let there = join(words.iter().map(quoted).collect());
     bail!(
         "a terminal has no session to loop in\nhint: crew run {here}; or, in Claude Code: /crew:loop {there}"
     )

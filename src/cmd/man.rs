@@ -5,14 +5,14 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::print;
-use crate::cli::{self, Cli};
+use crate::cli::Cli;
 use crate::exit::Exit;
 
 /// Prints the page of crew, or of one of its commands.
-pub fn man(arguments: &cli::Man) -> Result<Exit> {
+pub fn man(verb: Option<&str>) -> Result<Exit> {
     let mut command = Cli::command();
     command.build();
-    if let Some(verb) = &arguments.verb {
+    if let Some(verb) = verb {
         let found = command.find_subcommand(verb).cloned();
         command = found.with_context(|| {
             format!("there is no command `{verb}`\nhint: crew --help names them")

@@ -40,6 +40,7 @@ use crate::drive::control::Actor;
 use crate::drive::find::{Found, find};
 use crate::engine::record::{Loop, LoopId};
 use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
 use crate::report::page;
 use crate::world::files::disk;
 use crate::world::store::home::Home;
@@ -52,25 +53,27 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Drive(arguments) => drive::drive(arguments),
         Verb::Status(arguments) => status::status(arguments),
-        Verb::History(arguments) => history::history(arguments),
+        Verb::History { all, limit, json } => history::history(*all, *limit, *json),
         Verb::Show(arguments) => show::show(arguments),
-        Verb::Watch(arguments) => watch::watch(arguments),
-        Verb::Pause(arguments) => pause::pause(arguments),
-        Verb::Cancel(arguments) => cancel::cancel(arguments),
+        Verb::Watch { name } => watch::watch(name.as_deref()),
+        Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
+        Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),
         Verb::Resume(arguments) => resume::resume(arguments),
-        Verb::Tell(arguments) => tell::tell(arguments),
+        Verb::Tell { words, name } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),
-        Verb::Handoff(arguments) => handoff::handoff(arguments),
+        Verb::Handoff { description, kind, name } => {
+            handoff::handoff(description, kind, name.as_deref())
+        }
         Verb::Install(arguments) => install::install(arguments),
-        Verb::Uninstall(arguments) => uninstall::uninstall(arguments),
-        Verb::Doctor(arguments) => doctor::doctor(arguments),
+        Verb::Uninstall { scope, client } => uninstall::uninstall(*scope, client.as_deref()),
+        Verb::Doctor { json, client } => doctor::doctor(*json, client.as_deref()),
         Verb::Init => init::init(),
-        Verb::Config(arguments) => config::config(arguments),
-        Verb::Trust(arguments) => trust::trust(arguments),
+        Verb::Config { json } => config::config(*json),
+        Verb::Trust { yes, forget } => trust::trust(*yes, *forget),
         Verb::Demo => demo::demo(),
-        Verb::Completions(arguments) => Ok(completions::completions(arguments)),
-        Verb::Man(arguments) => man::man(arguments),
-        Verb::Loop(arguments) => loop_hint::looped(arguments),
+        Verb::Completions { shell } => Ok(completions::completions(*shell)),
+        Verb::Man { verb } => man::man(verb.as_deref()),
+        Verb::Loop { words } => loop_hint::looped(words),
     }
 }
 
@@ -80,21 +83,26 @@ fn home() -> Result<Home> {
     home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
 }
 
+/// Fails inside an agent, where crew only narrows.
+fn refuse_an_agent(why: &str) -> Result<()> {
+    if inside_an_agent(&env::raw) { Err(anyhow!("{why}")) } else { Ok(()) }
+}
+
 /// Who typed this: inside an agent crew only narrows, and the record says who it was.
 fn actor() -> Actor {
     if inside_an_agent(&env::raw) { Actor::Agent } else { Actor::User }
 }
 
-/// The requested loop; `None` when several match, after listing them.
-fn resolve_loop(home: &Home, name: Option<&str>) -> Result<Option<Loop>> {
-    match find(home, name, &env::current_folder()?)? {
-        Found::One(record) => Ok(Some(*record)),
+/// The home, and the requested loop in it. Several that match are listed in the error.
+fn named(name: Option<&str>) -> Result<(Home, Loop)> {
+    let home = home()?;
+    match find(&home, name, &env::current_folder()?)? {
+        Found::One(record) => Ok((home, *record)),
         Found::None => bail!("there is no loop here\nhint: crew status --all lists every loop"),
-        Found::Many(loops) => {
-            print::err("crew: more than one loop could be meant\nhint: name one of these");
-            print::err(&page::list(&loops));
-            Ok(None)
-        }
+        Found::Many(loops) => bail!(UsageError::new(format!(
+            "more than one loop could be meant\nhint: name one of these\n{}",
+            page::list(&loops)
+        ))),
     }
 }
 
@@ -105,16 +113,14 @@ fn ordered(
     ours: impl FnOnce(&Home, &LoopId) -> Result<String>,
     (what, theirs): (&str, impl FnOnce(&Home, &LoopId) -> io::Result<()>),
 ) -> Result<Exit> {
-    let home = home()?;
-    let answer = match resolve_loop(&home, name) {
-        Ok(Some(record)) => ours(&home, &record.id)?,
-        Ok(None) => return Ok(Exit::USAGE),
+    let answer = match named(name) {
+        Ok((home, record)) => ours(&home, &record.id)?,
         Err(error) => match error.downcast_ref() {
             Some(StoreError::Newer { id, made_by, is_over: true }) => {
                 format!("loop {id} is over already, recorded by crew {made_by}, a newer one")
             }
             Some(StoreError::Newer { id, made_by, .. }) => {
-                theirs(&home, id)?;
+                theirs(&home()?, id)?;
                 format!("loop {id}: {what}; crew {made_by}, which runs it, obeys")
             }
             _ => return Err(error),

@@ -3,16 +3,15 @@
 use anyhow::Result;
 
 use super::{actor, control_replies, ordered};
-use crate::cli::PauseArgs;
 use crate::drive::control;
 use crate::exit::Exit;
 use crate::world::store;
 
 /// Pauses the requested loop.
-pub fn pause(arguments: &PauseArgs) -> Result<Exit> {
+pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     ordered(
-        arguments.name.as_deref(),
-        |home, id| Ok(control_replies::paused(&control::pause(home, id, actor(), arguments.now)?)),
-        ("told to pause", |home, id| store::order_pause(home, id, actor().label(), arguments.now)),
+        name,
+        |home, id| Ok(control_replies::paused(&control::pause(home, id, actor(), now)?)),
+        ("told to pause", |home, id| store::order_pause(home, id, actor().label(), now)),
     )
 }

@@ -1,12 +1,11 @@
 //! `crew resume`: resumes a loop in fresh processes, whichever driver it had. It refuses inside an
 //! agent.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use super::reporter::Reporter;
 use super::run::drive_or_detach;
-use super::{home, print, resolve_loop};
-use crate::clients::variables::inside_an_agent;
+use super::{named, print, refuse_an_agent};
 use crate::drive::control;
 use crate::drive::resume::{NewOwner, Resumed, resume as take};
 use crate::drive::run::adapt::adapt;
@@ -14,20 +13,14 @@ use crate::drive::run::baseline::baseline;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::exit::Exit;
 use crate::parse::arguments::ResumeArgs;
-use crate::world::env;
 use crate::world::process::signals::Signals;
 
 /// Takes the requested loop into this process and drives it.
 pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
-    if inside_an_agent(&env::raw) {
-        bail!(
-            "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume"
-        );
-    }
-    let home = home()?;
-    let Some(record) = resolve_loop(&home, arguments.set.name.as_deref())? else {
-        return Ok(Exit::USAGE);
-    };
+    refuse_an_agent(
+        "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
+    )?;
+    let (home, record) = named(arguments.set.name.as_deref())?;
     if arguments.now
         && let Some(woken) = control::wake(&home, &record.id)?
     {

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::{actor, home, print, resolve_loop};
+use super::{actor, named, print};
 use crate::drive::control;
 use crate::engine::boundary::limits::LimitChanges;
 use crate::exit::Exit;
@@ -15,10 +15,7 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
     if changes == LimitChanges::default() {
         bail!(UsageError::new("no limit is named\nhint: crew set --max-iterations 30, or -n +10"));
     }
-    let home = home()?;
-    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::USAGE);
-    };
+    let (home, record) = named(arguments.name.as_deref())?;
     let record = control::set(&home, &record.id, &changes, actor())?;
     print::out(&format!("loop {}: {}", record.id, line::limits(&record)));
     Ok(Exit::SUCCESS)

@@ -1,11 +1,11 @@
 //! `crew show`: the whole story of a loop, from its record and its journal; both are only read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use super::status::since;
-use super::{follow, home, print, resolve_loop};
+use super::{follow, named, print};
 use crate::cli::ShowArgs;
 use crate::drive::end::owner_is_gone;
 use crate::engine::journal::story::Story;
@@ -22,10 +22,7 @@ use crate::world::{clock, env};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
-    let home = home()?;
-    let Some(record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::USAGE);
-    };
+    let (home, record) = named(arguments.name.as_deref())?;
     if arguments.log {
         follow::log(&home, record, arguments.iteration, arguments.follow)?;
         return Ok(Exit::SUCCESS);
@@ -90,25 +87,19 @@ fn read(home: &Home, record: &Loop, pick: Option<u32>) -> Result<Story> {
 }
 
 fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bool) -> Result<()> {
-    let log = there(logs::path(home, &record.id, number));
+    let log = Some(logs::path(home, &record.id, number)).filter(|log| disk::exists(log));
     let log = log.as_deref();
     let Some(picked) = story.picked() else {
         let id = &record.id;
-        bail!(
-            "{}",
-            match (number == record.iteration() && record.is_live(), log) {
-                (true, Some(log)) => format!(
-                    "iteration {number} of loop {id} is not over\nhint: crew show {id} --log -f, or {}",
-                    log.display()
-                ),
-                (true, None) =>
-                    format!("iteration {number} of loop {id} is not over\nhint: crew watch"),
-                (false, _) => format!(
-                    "loop {id} has no iteration {number}: {} ended\nhint: crew show {id}",
-                    record.state.completed
-                ),
-            }
-        );
+        if number != record.iteration() || !record.is_live() {
+            let ended = record.state.completed;
+            bail!("loop {id} has no iteration {number}: {ended} ended\nhint: crew show {id}");
+        }
+        let hint = match log {
+            Some(log) => format!("crew show {id} --log -f, or {}", log.display()),
+            None => "crew watch".to_owned(),
+        };
+        bail!("iteration {number} of loop {id} is not over\nhint: {hint}");
     };
     if as_json {
         print::json(&words::iteration_json(record, picked, log));
@@ -116,8 +107,4 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
         print::out(&words::iteration(record, picked, log));
     }
     Ok(())
-}
-
-fn there(log: PathBuf) -> Option<PathBuf> {
-    Some(log).filter(|log: &PathBuf| disk::exists(Path::new(log)))
 }

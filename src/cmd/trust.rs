@@ -5,28 +5,24 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::{checkout, home, print};
-use crate::cli::TrustArgs;
-use crate::clients::variables::inside_an_agent;
+use super::{checkout, home, print, refuse_an_agent};
 use crate::drive::start::settings::{LoadedSettings, look};
 use crate::exit::Exit;
 use crate::world::files::disk;
 use crate::world::store::home::Home;
 use crate::world::store::trust;
-use crate::world::{env, terminal};
+use crate::world::terminal;
 
 /// Lists everything that the project's file of this working tree asks for, and trusts it after a
 /// person confirms.
-pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
-    if inside_an_agent(&env::raw) {
-        bail!(
-            "only a person can trust a project's commands, and this shell is an agent's\n\
-             hint: run `crew trust` in a terminal of your own"
-        );
-    }
+pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
+    refuse_an_agent(
+        "only a person can trust a project's commands, and this shell is an agent's\n\
+         hint: run `crew trust` in a terminal of your own",
+    )?;
     let (home, checkout) = (home()?, checkout()?);
-    if arguments.forget {
-        return forget(&home, &checkout);
+    if forget {
+        return forget_all(&home, &checkout);
     }
     let known = look(&home, &checkout, true)?;
     let file = known.project_file.display();
@@ -43,7 +39,7 @@ pub fn trust(arguments: &TrustArgs) -> Result<Exit> {
         print::out("all of it is trusted on this machine");
         return Ok(Exit::SUCCESS);
     }
-    if !arguments.yes {
+    if !yes {
         if !terminal::is_interactive() {
             print::err(
                 "crew: nobody can be asked here, so nothing was trusted\n\
@@ -78,7 +74,7 @@ fn is_yes(answer: Option<&str>) -> bool {
     answer.is_some_and(|answer| ["y", "yes"].contains(&answer.to_lowercase().as_str()))
 }
 
-fn forget(home: &Home, checkout: &Path) -> Result<Exit> {
+fn forget_all(home: &Home, checkout: &Path) -> Result<Exit> {
     let forgotten = trust::forget(home, checkout)
         .with_context(|| format!("cannot forget what is trusted in {}", home.root().display()))?;
     let place = checkout.display();

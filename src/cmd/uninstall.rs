@@ -1,21 +1,21 @@
 //! `crew uninstall`: undoes what install did, and nothing else. The records of loops are never
 //! touched.
 
+use std::path::Path;
+
 use anyhow::Result;
 
-use super::install::refuse_an_agent;
-use super::{home, print};
-use crate::cli::{ScopeArg, UninstallArgs};
-use crate::drive::install;
+use super::install::for_a_person;
+use super::{home, print, refuse_an_agent};
+use crate::drive::install::{self, InstallScope};
 use crate::exit::Exit;
 use crate::report::install as words;
 use crate::world::files::disk;
 
 /// Uninstalls for this person, or from this repository's settings.
-pub fn uninstall(arguments: &UninstallArgs) -> Result<Exit> {
-    refuse_an_agent("uninstall")?;
-    let client = arguments.client.as_deref();
-    if arguments.scope == ScopeArg::Project {
+pub fn uninstall(scope: InstallScope, client: Option<&Path>) -> Result<Exit> {
+    refuse_an_agent(&for_a_person("uninstall"))?;
+    if scope == InstallScope::Project {
         install::unshare(client)?;
         print::out(words::UNSHARED);
         return Ok(Exit::SUCCESS);

@@ -7,8 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::status::since;
-use super::{home, print, resolve_loop};
-use crate::cli::LoopName;
+use super::{named, print};
 use crate::drive::end::{gone_why, owner_is_gone};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
@@ -18,11 +17,8 @@ use crate::world::{clock, env, store, terminal};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches the requested loop.
-pub fn watch(arguments: &LoopName) -> Result<Exit> {
-    let home = home()?;
-    let Some(mut record) = resolve_loop(&home, arguments.name.as_deref())? else {
-        return Ok(Exit::USAGE);
-    };
+pub fn watch(name: Option<&str>) -> Result<Exit> {
+    let (home, mut record) = named(name)?;
     let draws = stdout().is_terminal() && env::text("TERM").is_some_and(|term| term != "dumb");
     let mut said = String::new();
     while record.is_live() {

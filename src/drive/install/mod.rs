@@ -15,14 +15,14 @@ use crate::world::{client, env};
 
 pub use self::folder::{Laid, place};
 
-/// For whom the plugin is installed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whom the plugin is installed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum InstallScope {
-    /// This person, everywhere.
+    /// You, everywhere
     User,
-    /// Everybody who works in this repository.
+    /// Everybody who works in this repository
     Project,
-    /// This person, in this repository.
+    /// You, in this repository
     Local,
 }
 
@@ -52,9 +52,7 @@ pub fn install(scope: InstallScope, named: Option<&Path>) -> Result<Laid> {
     let Some(client) = client::find(named, PRODUCT.program) else {
         return Err(no_client(&format!("the plugin is in {from}, not registered"), &commands[..2]));
     };
-    for command in &commands {
-        client::change(&client, command, &here)?;
-    }
+    commands.iter().try_for_each(|command| client::change(&client, command, &here))?;
     Ok(laid)
 }
 
@@ -93,9 +91,7 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
             })
         );
     }
-    for command in &commands {
-        client::change(&client, command, &here)?;
-    }
+    commands.iter().try_for_each(|command| client::change(&client, command, &here))?;
     Ok(address)
 }
 
@@ -117,7 +113,7 @@ fn known_source(client: &Path, here: &Path) -> Result<Option<MarketplaceSource>>
 }
 
 /// What uninstalling did.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Removed {
     pub folder: PathBuf,
     /// Whether the folder existed.
@@ -133,12 +129,7 @@ pub fn uninstall(named: Option<&Path>) -> Result<Removed> {
     let folder = place()?;
     let Some(client) = client::find(named, PRODUCT.program) else {
         if !folder::remove()? {
-            return Ok(Removed {
-                folder,
-                was_there: false,
-                was_registered: None,
-                shared: Vec::new(),
-            });
+            return Ok(Removed { folder, ..Removed::default() });
         }
         let done = format!("{} is removed; a client that had it still names it", folder.display());
         let commands =
