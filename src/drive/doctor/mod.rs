@@ -144,14 +144,11 @@ fn the_home(home: &Home) -> HomeFact {
     let root = home.root().to_owned();
     let mut settled = Vec::new();
     if let Some(data) = config_folder(env::path).map(|folder| folder.join(PLUGINS_DATA)) {
-        for name in disk::names(&data, FILES_MAX) {
-            let file = data.join(&name).join("home");
-            let said = if name.starts_with("crew-") {
-                disk::read_text(&file, TEXT_BYTES)
-            } else {
-                continue;
-            };
-            settled.extend(said.ok().flatten().map(|line| (file, line.trim_end().into())));
+        let names = disk::names(&data, FILES_MAX);
+        for name in names.iter().filter(|name| name.starts_with("crew-")) {
+            let file = data.join(name).join("home");
+            let said = disk::read_text(&file, TEXT_BYTES).ok().flatten();
+            settled.extend(said.map(|line| (file, line.trim_end().into())));
         }
     }
     let unusable = unusable(&root);
@@ -165,10 +162,8 @@ fn unusable(root: &Path) -> Option<String> {
     if !disk::exists(root) {
         let above = root.ancestors().find(|folder| disk::exists(folder))?;
         let tried = disk::make_scratch_folder(above, env::random());
-        return match tried.and_then(|scratch| disk::remove_scratch_folder(&scratch)) {
-            Ok(()) => None,
-            Err(error) => Some(error.to_string()),
-        };
+        let tried = tried.and_then(|scratch| disk::remove_scratch_folder(&scratch));
+        return tried.err().map(|error| error.to_string());
     }
     let probe = root.join(format!(".doctor-{}", env::random()));
     let tried = disk::write(&probe, b"", Durability::Process).and_then(|()| disk::remove(&probe));

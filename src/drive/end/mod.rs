@@ -294,7 +294,7 @@ pub fn end_groups(home: &Home, record: &Loop) {
 
 /// Ends a loop whose owner is gone.
 pub fn interrupt(home: &Home, id: &LoopId, why: &str, wait: Duration) -> Result<EndAttempt> {
-    let ending = Ending { outcome: Outcome::Interrupted, proof: None, why: why.to_owned() };
+    let ending = Ending::new(Outcome::Interrupted, why);
     let attempt = end(home, id, ending, wait)?;
     if let EndAttempt::Ended(ended) = &attempt
         && ended.record.driver() == Driver::Process

@@ -32,9 +32,7 @@ pub struct Detached {
 /// Starts the new crew with `flags` and makes it the owner.
 pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<Detached> {
     let output = home.loop_file(&record.id, "run.log");
-    let words = ["drive", record.id.as_str()];
-    let arguments = words.iter().chain(flags).map(|word| (*word).to_owned());
-    let arguments: Vec<String> = arguments.collect();
+    let arguments = [&["drive", record.id.as_str()], flags].concat();
     let variables = [("CREW_HOME", home.root().display().to_string())];
     let process = detach::start(&arguments, &record.place.folder, &variables, &output)
         .context("cannot start a crew of its own for the loop")?;

@@ -32,7 +32,7 @@ impl Runner<'_> {
         }
         let fault = pin::stand(place, GitStep::Commit).err();
         let fault = fault.filter(|fault| fault.trouble == GitTrouble::Repository)?;
-        Some(Ending { outcome: Outcome::Blocked, proof: None, why: reason(&fault) })
+        Some(Ending::new(Outcome::Blocked, reason(&fault)))
     }
 
     /// Commits and pushes what an iteration changed. Returns the fault of a lost repository.

@@ -84,7 +84,7 @@ impl Runner<'_> {
 
     /// Ends the loop between two iterations.
     pub(super) fn end(&mut self, outcome: Outcome, why: &str) {
-        self.ledger.end(&Ending { outcome, proof: None, why: why.to_owned() });
+        self.ledger.end(&Ending::new(outcome, why));
     }
 
     /// Whether an order is left, or the record differs from the known one.

@@ -104,7 +104,7 @@ pub fn met(hook: &Hook<'_>) -> Ending {
     };
     let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
     let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
-    Ending { outcome, proof: None, why: format!("{why}{lifted}") }
+    Ending::new(outcome, format!("{why}{lifted}"))
 }
 
 /// Whether a transcript already contains the agent's last `words`. A client may trim what it

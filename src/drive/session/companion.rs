@@ -11,6 +11,7 @@ use anyhow::Result;
 use super::stop::{is_ours, ticket};
 use super::undelivered;
 use crate::clients::Hook;
+use crate::drive::control;
 use crate::engine::journal::Event;
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt;
@@ -132,14 +133,10 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
         held.note(&record, clock::now(), what)?;
         return Ok(Some(prompt::next(&record)));
     }
-    let now = clock::now();
     // A hold is also due, while its loop runs.
-    let waited = (now.wall - record.state.began.wall).to_std().unwrap_or_default();
+    let waited = (clock::now().wall - record.state.began.wall).to_std().unwrap_or_default();
     let is_refused = record.state.status == Status::Waiting;
-    record.state.status = Status::Running;
-    record.state.due = None;
-    record.state.awake_ms += now.awake_ms.saturating_sub(record.state.began.awake_ms);
-    record.state.began = now;
+    control::begun(&mut record);
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
     if let Some(evidence) = &mut record.state.evidence

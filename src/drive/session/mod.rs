@@ -27,7 +27,7 @@ use super::control::{self, Actor, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::find::{self, Found};
 use super::resume::{NewOwner, Resumed, resume};
-use super::start::session::{Request, Started, start};
+use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::Obeyed;
@@ -172,7 +172,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     };
     hook.session_id.as_ref().context("the client names no session")?;
     let cwd = hook.folder.as_deref().context("the client names no folder")?;
-    let started = start(home, &Request { arguments, hook, cwd })?;
+    let started = start(home, hook, &arguments, cwd)?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
 
@@ -318,11 +318,8 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
     if compacted {
         let goes_on = matches!(record.state.status, Status::Running | Status::Waiting)
             && is_ours(&record, hook);
-        return Ok(if goes_on {
-            EventResult::Reminded(Box::new(record))
-        } else {
-            EventResult::Silent
-        });
+        let reminded = goes_on.then(|| EventResult::Reminded(Box::new(record)));
+        return Ok(reminded.unwrap_or(EventResult::Silent));
     }
     let record = if end::owner_is_gone(home, &record) {
         match end::interrupt(home, &record.id, end::gone_why(&record), LOCK_WAIT)? {

@@ -13,11 +13,11 @@ use crate::engine::journal::Event;
 use crate::engine::record::contract::{Contract, Limits, Place};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::{Driver, Owner, SessionMemory};
-use crate::engine::record::{Loop, LoopId, State, Status, VERSION};
+use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::text::count;
-use crate::engine::usage::times::Earlier;
 use crate::world::files::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::files::{disk, protected, room};
+use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, Held, LOCK_WAIT, view};
 use crate::world::{clock, env, git};
@@ -51,38 +51,23 @@ pub fn establish(
     let mut notes = Vec::new();
     for occupied in std::iter::once(&pointer).chain(&session_pointer) {
         let Some(id) = read_pointer(occupied)? else { continue };
-        match vacate(home, &id, &beginning, &is_same)? {
-            Vacancy::SameCommand => return Ok(None),
-            Vacancy::Free(told) => notes.extend(told),
+        let Some(told) = vacate(home, &id, &beginning, &is_same)? else { return Ok(None) };
+        notes.extend(told);
+    }
+    let Beginning { place, contract, owner, memory, .. } = beginning;
+    let id = LoopId::from_random(env::random());
+    let mut record = Loop::begin(id, contract, place, owner, clock::now());
+    disk::make_private_folder(&home.loop_folder(&record.id))?;
+    match record.driver() {
+        Driver::Process => {
+            record.trusted = git::steps::trusted(&record.place.checkout);
+            record.place.repository = git::pin::repository(&record.place.checkout);
+        }
+        Driver::Session => {
+            record.environment = Some(environment_of(&record.state.owner, &record.place));
         }
     }
-    let id = LoopId::from_random(env::random());
-    let now = clock::now();
-    disk::make_private_folder(&home.loop_folder(&id))?;
-    let checkout = &beginning.place.checkout;
-    let (trusted, repository) = match beginning.owner.driver {
-        Driver::Process => (git::steps::trusted(checkout), git::pin::repository(checkout)),
-        Driver::Session => (None, None),
-    };
-    let environment = match beginning.owner.driver {
-        Driver::Session => Some(environment_of(&beginning.owner, &beginning.place)),
-        Driver::Process => None,
-    };
-    let mut record = Loop {
-        version: VERSION,
-        id,
-        made_by: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: now.wall,
-        contract: beginning.contract,
-        place: Place { repository, ..beginning.place },
-        elapsed_ms: Vec::new(),
-        earlier: Earlier::default(),
-        trusted,
-        environment,
-        protected: None,
-        state: State::begin(beginning.owner, now),
-    };
-    record.state.session = beginning.memory;
+    record.state.session = memory;
     notes.extend(look(&mut record));
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
@@ -93,6 +78,16 @@ pub fn establish(
     let record = begin(home, &held, record)?;
     room::keep(home, &record.id);
     Ok(Some((held, record, notes)))
+}
+
+/// Writes the files of a loop that has begun into its checkout, or says where they are instead.
+pub fn write_view(record: &Loop) -> Option<String> {
+    let error = view::write(record).err()?;
+    let folder = record.place.reading_folder();
+    Some(format!(
+        "the checkout's files could not be written ({error}); task and handoffs are in {}",
+        folder.display()
+    ))
 }
 
 /// Takes the baseline for progress and protected paths, and returns what the user should know of
@@ -148,28 +143,18 @@ fn begin(home: &Home, held: &Held, record: Loop) -> Result<Loop> {
     Ok(recorded?)
 }
 
-enum Vacancy {
-    /// Nothing is in the way, or no longer is: with a note if a loop had to end, or could be
-    /// resumed.
-    Free(Vec<String>),
-    SameCommand,
-}
-
-/// Clears the way of the loop that a pointer names, or says who is in the way.
+/// Clears the way of the loop that a pointer names, or says who is in the way. The notes are about
+/// a loop that had to end, or could be resumed; `None` where this same command has started it.
 fn vacate(
     home: &Home,
     id: &LoopId,
     beginning: &Beginning,
     is_same: impl Fn(&Loop) -> bool,
-) -> Result<Vacancy> {
+) -> Result<Option<Vec<String>>> {
     let record = match store::load(home, id) {
         Ok(record) => record,
-        Err(
-            store::StoreError::Absent(_)
-            | store::StoreError::Corrupt { .. }
-            | store::StoreError::Newer { is_over: true, .. },
-        ) => {
-            return Ok(Vacancy::Free(Vec::new()));
+        Err(Absent(_) | Corrupt { .. } | Newer { is_over: true, .. }) => {
+            return Ok(Some(Vec::new()));
         }
         Err(error) => return Err(error.into()),
     };
@@ -180,12 +165,12 @@ fn vacate(
             let (was, resume) = (after(&record), going_on(&record));
             format!("loop {id} was interrupted {was}: {resume} resumes it; this is a new one")
         });
-        return Ok(Vacancy::Free(offer.into_iter().collect()));
+        return Ok(Some(offer.into_iter().collect()));
     }
     let same_command =
         record.state.boundaries == 0 && record.contract == beginning.contract && is_same(&record);
     if same_command {
-        return Ok(Vacancy::SameCommand);
+        return Ok(None);
     }
     let attempt = if let Some(attempt) = end::obey_view(home, &record)? {
         attempt
@@ -198,8 +183,8 @@ fn vacate(
         bail!(end::elsewhere(&record).unwrap_or_else(occupied));
     };
     match attempt {
-        EndAttempt::LeftToTheBoundary => bail!(store::StoreError::Busy(id.clone())),
-        EndAttempt::Over(record) => end::let_end(&record).map(|()| Vacancy::Free(Vec::new())),
+        EndAttempt::LeftToTheBoundary => bail!(StoreError::Busy(id.clone())),
+        EndAttempt::Over(record) => end::let_end(&record).map(|()| Some(Vec::new())),
         EndAttempt::Ended(ended) => {
             // The new loop's agent must not begin beside the old one's, even during the old one's
             // grace time.
@@ -208,11 +193,11 @@ fn vacate(
             let ended = ended.record;
             let is_now = format!("loop {id} is now {} {}", ended.status_word(), after(&ended));
             if ended.outcome() != Some(Outcome::Interrupted) {
-                return Ok(Vacancy::Free(vec![is_now]));
+                return Ok(Some(vec![is_now]));
             }
             let note = format!("{is_now}: {} resumes it; this is a new one", going_on(&ended));
             let left = end::unproved(&record);
-            Ok(Vacancy::Free(std::iter::once(note).chain(left).collect()))
+            Ok(Some(std::iter::once(note).chain(left).collect()))
         }
     }
 }
@@ -222,28 +207,25 @@ fn after(record: &Loop) -> String {
 }
 
 fn occupied(record: &Loop, session_id: Option<&str>) -> String {
-    let owner = &record.state.owner;
-    let id = &record.id;
-    if owner.driver == Driver::Process && record.state.status == Status::Paused {
-        return format!(
-            "loop {id} is paused here before iteration {}; crew resume {id} goes on with it\n\
-             hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
-            record.iteration(),
-        );
-    }
-    let who = match (owner.driver, owner.session_id.as_deref()) {
-        (Driver::Session, owning) if owning.is_some() && owning == session_id => {
-            "this session".to_owned()
+    let (id, owner, iteration) = (&record.id, &record.state.owner, record.iteration());
+    let pid = owner.process.pid;
+    let what = match (owner.driver, owner.session_id.as_deref()) {
+        (Driver::Process, _) if record.state.status == Status::Paused => {
+            format!("paused here before iteration {iteration}; crew resume {id} goes on with it")
         }
-        (Driver::Session, owning) => {
-            format!("session {}, process {}", owning.unwrap_or("none"), owner.process.pid)
+        (driver, owning) => {
+            let who = match driver {
+                Driver::Process => format!("crew run, process {pid}"),
+                Driver::Session if owning.is_some() && owning == session_id => {
+                    "this session".to_owned()
+                }
+                Driver::Session => format!("session {}, process {pid}", owning.unwrap_or("none")),
+            };
+            format!("{} here at iteration {iteration}, owned by {who}", record.status_word())
         }
-        (Driver::Process, _) => format!("crew run, process {}", owner.process.pid),
     };
     format!(
-        "loop {id} is {} here at iteration {}, owned by {who}\n\
-         hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree",
-        record.status_word(),
-        record.iteration(),
+        "loop {id} is {what}\n\
+         hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree"
     )
 }

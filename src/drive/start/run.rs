@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::establish::{Beginning, establish};
+use super::establish::{Beginning, establish, write_view};
 use super::{agent, place, procedures, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Ask, Launch};
@@ -24,20 +24,19 @@ use crate::engine::record::contract::{Contract, Place};
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::record::owner::SessionMemory;
 use crate::engine::record::run::{Fragment, GitSteps, Recipe, Run};
-use crate::engine::record::{Loop, LoopId, State, VERSION};
+use crate::engine::record::{Loop, LoopId};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::LogRetention;
 use crate::engine::settings::{Key, Layer, Value, ValueOrigin};
 use crate::engine::text::clip;
-use crate::engine::usage::times::Earlier;
 use crate::parse::arguments::{LoopArgs, RecipeArgs, RunArgs, RunOptions, UsageError};
 use crate::parse::duration::whole_seconds;
 use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
+use crate::world::store;
 use crate::world::store::home::Home;
-use crate::world::store::{self, view};
 use crate::world::{clock, env, git};
 
 /// The most characters of a command that a message names.
@@ -75,19 +74,9 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     let contract = terms::contract(start, &settings, folder, Some(run))?;
     let of_the_agent = of_the_agent(&contract);
     let absent = missing::at_the_start(&place, &contract.checks)?;
-    Ok(Prepared {
-        place,
-        contract,
-        notes: made
-            .into_iter()
-            .chain(notes)
-            .chain(of_the_agent)
-            .chain(absent)
-            .chain(without_git)
-            .collect(),
-        keep: settings.keep(),
-        replace: start.replace,
-    })
+    let notes = made.into_iter().chain(notes).chain(of_the_agent).chain(absent).chain(without_git);
+    let (notes, keep) = (notes.collect(), settings.keep());
+    Ok(Prepared { place, contract, notes, keep, replace: start.replace })
 }
 
 /// The loop's separate working tree, and a note about it.
@@ -254,20 +243,9 @@ fn some_phase(run: &Run) -> Result<()> {
 /// The first prompt and the command line that would carry it: `--dry-run` shows it, and every start
 /// tries it before anything is written.
 pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, Launch)> {
-    let subject = Loop {
-        version: VERSION,
-        id: LoopId::from_random(env::random()),
-        made_by: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: clock::now().wall,
-        contract: prepared.contract.clone(),
-        place: prepared.place.clone(),
-        elapsed_ms: Vec::new(),
-        earlier: Earlier::default(),
-        trusted: None,
-        environment: None,
-        protected: None,
-        state: State::begin(myself()?, clock::now()),
-    };
+    let Prepared { contract, place, .. } = prepared;
+    let id = LoopId::from_random(env::random());
+    let subject = Loop::begin(id, contract.clone(), place.clone(), myself()?, clock::now());
     let (prompt, launch) = try_launch(home, &subject)?;
     Ok((subject, prompt, launch))
 }
@@ -296,13 +274,7 @@ pub fn begin(
     let (held, record, vacated) = begun;
     drop(held);
     notes.extend(vacated);
-    if let Err(error) = view::write(&record) {
-        let folder = record.place.reading_folder();
-        notes.push(format!(
-            "the checkout's files could not be written ({error}); task and handoffs are in {}",
-            folder.display()
-        ));
-    }
+    notes.extend(write_view(&record));
     if record.contract.checks.is_empty() {
         let what = match record.contract.promise {
             Some(_) => "nothing is checked: a claim is the agent's word",
@@ -339,10 +311,10 @@ fn before_commits(home: &Home, record: &Loop, signals: &Signals) -> Result<Vec<S
         // Whoever asked for the end gets it before the first iteration.
         Err(_) if stop() => {}
         Err(fault) => {
-            let ending =
-                Ending { outcome: Outcome::Error, proof: None, why: unlisted(&fault).to_string() };
+            let error = unlisted(&fault);
+            let ending = Ending::new(Outcome::Error, error.to_string());
             let _ = end::end(home, &record.id, ending, store::LOCK_WAIT);
-            return Err(unlisted(&fault));
+            return Err(error);
         }
     }
     Ok(notes)

@@ -297,6 +297,24 @@ impl Loop {
         })
     }
 
+    /// A loop that begins now.
+    pub fn begin(id: LoopId, contract: Contract, place: Place, owner: Owner, now: Moment) -> Self {
+        Self {
+            version: VERSION,
+            id,
+            made_by: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: now.wall,
+            contract,
+            place,
+            elapsed_ms: Vec::new(),
+            earlier: Earlier::default(),
+            trusted: None,
+            environment: None,
+            protected: None,
+            state: State::begin(owner, now),
+        }
+    }
+
     /// The running iteration, 1-based; for a finished loop the last one counted, 0 if none was.
     pub fn iteration(&self) -> u32 {
         self.state.completed + u32::from(self.is_live())

@@ -73,11 +73,15 @@ impl Proof {
 }
 
 impl Ending {
+    /// An end without a proof.
+    pub fn new(outcome: Outcome, why: impl Into<String>) -> Self {
+        Self { outcome, proof: None, why: why.into() }
+    }
+
     /// Ended by an order from `by`: the user or the agent.
     pub fn cancelled(by: &str, reason: Option<&str>) -> Self {
         let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
-        let why = format!("cancelled by the {by}{reason}");
-        Self { outcome: Outcome::Cancelled, proof: None, why }
+        Self::new(Outcome::Cancelled, format!("cancelled by the {by}{reason}"))
     }
 }
 

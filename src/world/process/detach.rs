@@ -15,7 +15,7 @@ use crate::world::files::disk;
 /// output is appended to the file `output`, readable by this user only; it gets no input. Returns
 /// its identity; whether it started well is read from the record.
 pub fn start(
-    arguments: &[String],
+    arguments: &[&str],
     folder: &Path,
     variables: &[(&str, String)],
     output: &Path,
@@ -49,7 +49,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let output = folder.path().join("detached.log");
-        let arguments = ["--exact", test, "--nocapture"].map(str::to_owned);
+        let arguments = ["--exact", test, "--nocapture"];
         let variables = [("CREW_TEST_DETACHED", "1".to_owned())];
         let started = start(&arguments, folder.path(), &variables, &output).unwrap();
         let expected = format!("here {} leads true", started.pid);
