@@ -1,49 +1,34 @@
-//! The agents crew knows by name: Claude Code and Codex in code, the others as entries of a
-//! compiled-in file. An unknown name is never guessed; the nearest known one is suggested.
+//! The agents crew knows by name: those with events of their own in code, the others as entries of
+//! a compiled-in file. An unknown name is never guessed; the nearest known one is suggested.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
-use super::{claude, codex};
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
+use super::WITH_EVENTS;
+use crate::engine::record::agent::Agent;
 use crate::parse::spelling::{nearest, shown};
 
 /// The entries of the file, by name.
 const OTHERS: &str = include_str!("agents.toml");
 
-/// An agent as the file describes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AgentRow {
-    command: Vec<String>,
-    #[serde(default)]
-    prompt: PromptVia,
-    #[serde(default)]
-    dialect: Dialect,
-    #[serde(default)]
-    permissions: BTreeMap<Permissions, Vec<String>>,
-    max_turns: Option<String>,
-}
-
 /// The agent of this name; `None` if crew does not know it.
 pub fn find(name: &str) -> Option<Agent> {
-    match name {
-        claude::NAME => Some(claude::agent()),
-        codex::NAME => Some(codex::agent()),
-        _ => others().remove(name).map(|entry| entry.named(name)),
-    }
+    let with_events = WITH_EVENTS.iter().find(|it| it.name == name).map(|it| (it.agent)());
+    with_events
+        .or_else(|| others().remove(name).map(|agent| Agent { name: name.to_owned(), ..agent }))
 }
 
 /// The names that `find` knows, the agents written in code first.
 pub fn known() -> Vec<String> {
-    let tried = [claude::NAME, codex::NAME].map(str::to_owned);
-    tried.into_iter().chain(others().into_keys()).collect()
+    let with_events = WITH_EVENTS.iter().map(|it| it.name.to_owned());
+    with_events.chain(others().into_keys()).collect()
 }
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
-    name != codex::NAME && !others().contains_key(name)
+    match WITH_EVENTS.iter().find(|it| it.name == name) {
+        Some(agent) => agent.is_tried,
+        None => !others().contains_key(name),
+    }
 }
 
 /// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
@@ -62,33 +47,23 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
     }
 }
 
-impl AgentRow {
-    fn named(self, name: &str) -> Agent {
-        Agent {
-            name: name.to_owned(),
-            command: self.command,
-            prompt: self.prompt,
-            dialect: self.dialect,
-            permissions: self.permissions,
-            max_turns: self.max_turns,
-            model: None,
-            allow: None,
-        }
-    }
-}
-
-/// The file is part of the program; a test checks that it parses.
-fn others() -> BTreeMap<String, AgentRow> {
+/// The file is part of the program; a test checks that it parses and that its keys are known.
+fn others() -> BTreeMap<String, Agent> {
     toml::from_str(OTHERS).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::record::agent::Permissions;
 
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {
-        toml::from_str::<BTreeMap<String, AgentRow>>(OTHERS).unwrap();
+        let keys = ["command", "prompt", "dialect", "permissions", "max_turns", "model", "allow"];
+        let file: BTreeMap<String, toml::Table> = toml::from_str(OTHERS).unwrap();
+        let unknown = |key: &&String| !keys.contains(&key.as_str());
+        assert_eq!(file.values().flat_map(toml::Table::keys).find(unknown), None);
+        assert_eq!(toml::from_str::<BTreeMap<String, Agent>>(OTHERS).unwrap().len(), file.len());
         let names = known();
         let expected =
             ["claude", "codex", "copilot", "cursor-agent", "gemini", "kiro-cli", "opencode"];

@@ -10,14 +10,19 @@ use serde::Deserialize;
 
 use super::lenient::{Lenient, NumberField, TextField, part};
 use super::open::OpenWork;
+use super::open::Work::Tool;
 use super::words::{KEPT_BYTES, end, note, shown, start};
-use super::{OutputReader, Report};
+use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::AgentClosing;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
+use crate::engine::record::agent::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::api_error;
 
-pub(super) const NAME: &str = "codex";
+const NAME: &str = "codex";
+
+/// Codex, known from its documentation and its source.
+pub(super) const AGENT: EventAgent =
+    EventAgent { name: NAME, is_tried: false, agent, reader: |name| Box::new(Codex::new(name)) };
 
 /// The longest command shown, in characters.
 const CALL_CHARS: usize = 200;
@@ -29,7 +34,7 @@ const NO_WORK: [&str; 4] = ["agent_message", "reasoning", "todo_list", "error"];
 /// How the agent is started. Without a prompt argument it reads the prompt from standard input. In
 /// this mode it asks nobody, and it would refuse to start outside git; `crew run` has already
 /// decided that the folder is right.
-pub(super) fn agent() -> Agent {
+fn agent() -> Agent {
     let permissions: [(Permissions, &[&str]); 3] = [
         (Permissions::Default, &[]),
         (Permissions::AcceptEdits, &["--sandbox", "workspace-write"]),
@@ -39,12 +44,10 @@ pub(super) fn agent() -> Agent {
     Agent {
         name: NAME.to_owned(),
         command: owned(&[NAME, "exec", "--json", "--skip-git-repo-check"]),
-        prompt: PromptVia::Stdin,
         dialect: Dialect(NAME.into()),
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
-        max_turns: None,
         model: Some("-m".to_owned()),
-        allow: None,
+        ..Agent::default()
     }
 }
 
@@ -97,8 +100,8 @@ struct TurnFailure {
 }
 
 /// What the stream has said so far.
-#[derive(Debug)]
-pub(super) struct Codex {
+#[derive(Debug, Default)]
+struct Codex {
     /// Stands for the model in sums, because Codex does not report the model's name.
     name: String,
     words: Option<String>,
@@ -116,19 +119,8 @@ pub(super) struct Codex {
 }
 
 impl Codex {
-    pub(super) fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            words: None,
-            words_are_last: false,
-            open: OpenWork::default(),
-            tokens: None,
-            is_untold: false,
-            error: None,
-            denied: Vec::new(),
-            turns: 0,
-            is_closed: false,
-        }
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     fn item(&mut self, kind: &str, item: &CodexItem) -> Option<String> {
@@ -137,8 +129,8 @@ impl Codex {
         if !NO_WORK.contains(&what) {
             self.words_are_last = false;
             match kind {
-                "item.started" => self.open.tool(id),
-                "item.completed" => self.open.close(id),
+                "item.started" => self.open.begin(Tool, id),
+                "item.completed" => self.open.end(Tool, id),
                 _ => return None,
             }
             let is_declined = item.status.text() == Some("declined");
@@ -221,12 +213,12 @@ impl OutputReader for Codex {
                 self.is_untold &= event.usage.0.is_none();
                 self.error = None;
                 self.is_closed = true;
-                self.open.close_all_tools();
+                self.open.clear(Tool);
                 None
             }
             "turn.failed" => {
                 self.is_closed = true;
-                self.open.close_all_tools();
+                self.open.clear(Tool);
                 Some(self.failed(event.error.message.text().unwrap_or("turn failed")))
             }
             // Codex may retry after this error; the following events show whether that succeeded.
@@ -237,11 +229,11 @@ impl OutputReader for Codex {
     }
 
     fn tool_is_open(&self) -> bool {
-        self.open.is_any()
+        self.open.is_any(&[Tool])
     }
 
     fn is_closed(&self) -> bool {
-        self.is_closed && !self.open.is_any()
+        self.is_closed && !self.open.is_any(&[Tool])
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {

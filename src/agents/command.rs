@@ -2,9 +2,7 @@
 //! but never run by one, so nothing in it is expanded. The prompt goes to its standard input. An
 //! empty command, an open quote or a final backslash is refused.
 
-use std::collections::BTreeMap;
-
-use crate::engine::record::agent::{Agent, Dialect, PromptVia};
+use crate::engine::record::agent::Agent;
 
 /// Reads the command. The agent is named after its program. The error says what to write instead.
 pub fn command(text: &str) -> Result<Agent, String> {
@@ -16,16 +14,7 @@ pub fn command(text: &str) -> Result<Agent, String> {
         );
     };
     let name = program.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(program);
-    Ok(Agent {
-        name: name.to_owned(),
-        command: command.clone(),
-        prompt: PromptVia::Stdin,
-        dialect: Dialect::TEXT,
-        permissions: BTreeMap::new(),
-        max_turns: None,
-        model: None,
-        allow: None,
-    })
+    Ok(Agent { name: name.to_owned(), command: command.clone(), ..Agent::default() })
 }
 
 fn split(text: &str) -> Result<Vec<String>, String> {

@@ -11,6 +11,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::words::start;
+use crate::parse::amounts::whole;
 
 /// The most parts of a list kept.
 const LIST_MAX: usize = 1000;
@@ -56,12 +57,7 @@ impl TextField {
 impl NumberField {
     /// The number as a count: without its fraction, never below zero.
     pub(super) fn count(self) -> u64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a float is cut to what fits"
-        )]
-        self.0.map_or(0, |number| number as u64)
+        self.0.map_or(0, whole)
     }
 }
 

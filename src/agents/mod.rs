@@ -1,6 +1,12 @@
 //! The agents: how each one's command line is built, and what its output says. Pure: options in,
 //! arguments out; lines in, a report out. `world` starts and reads the process. An option that the
 //! agent does not have is refused, never silently dropped.
+//!
+//! **To add an agent that prints plain text**, describe it in `agents.toml`. **To add one with
+//! events of its own**, write a file beside `codex.rs` with an [`EventAgent`] in it, and list it in
+//! [`WITH_EVENTS`]: every other list of names is read from there.
+
+use std::iter;
 
 use chrono::{DateTime, FixedOffset};
 
@@ -24,40 +30,26 @@ mod words;
 
 pub use self::report::{OutputReader, Report};
 
+/// The agents with events of their own, the one used when none is named first.
+const WITH_EVENTS: &[EventAgent] = &[claude::AGENT, codex::AGENT];
+
 /// The agent used when none is named.
-pub const DEFAULT: &str = claude::NAME;
+pub const DEFAULT: &str = WITH_EVENTS[0].name;
 
 /// The longest prompt given as an argument, in bytes: Linux accepts one argument of less than 128
 /// KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
 
-/// What one iteration asks of an agent.
-#[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
-    pub prompt: &'a str,
-    pub permissions: Permissions,
-    /// 0 means no limit.
-    pub max_turns: u32,
-    pub model: Option<&'a str>,
-    /// Placed after the agent's own arguments.
-    pub words: &'a [String],
-    /// The commands that crew runs itself. Under `AcceptEdits` the agent may run them too.
-    pub checks: &'a [Check],
-}
-
-impl<'a> Ask<'a> {
-    /// What a run asks with this prompt; `checks` come from its contract.
-    pub fn of(run: &'a Run, prompt: &'a str, checks: &'a [Check]) -> Self {
-        let Run { permissions, max_turns, .. } = *run;
-        Self {
-            prompt,
-            permissions,
-            max_turns,
-            model: run.model.as_deref(),
-            words: &run.words,
-            checks,
-        }
-    }
+/// An agent that reports its work as events; only its own file can read them.
+struct EventAgent {
+    /// Its name in `--agent`, and the dialect that other agents name as their `output`.
+    name: &'static str,
+    /// Whether crew was tried with the real tool.
+    is_tried: bool,
+    /// How it is started.
+    agent: fn() -> Agent,
+    /// The reader for its output, given the name of the agent that prints it.
+    reader: fn(&str) -> Box<dyn OutputReader>,
 }
 
 /// The program to start, its arguments and its input.
@@ -71,11 +63,13 @@ pub struct Launch {
 
 /// The reader for an agent's output.
 pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
-    match &*agent.dialect.0 {
-        claude::NAME => Box::new(claude::Claude::default()),
-        codex::NAME => Box::new(codex::Codex::new(&agent.name)),
-        _ => Box::new(text::Text::default()),
-    }
+    let with_events = WITH_EVENTS.iter().find(|it| it.name == agent.dialect.0);
+    with_events.map_or_else(|| Box::<text::Text>::default() as _, |it| (it.reader)(&agent.name))
+}
+
+/// The words for the formats of output that crew can read.
+pub fn outputs() -> Vec<&'static str> {
+    iter::once(Dialect::PLAIN).chain(WITH_EVENTS.iter().map(|it| it.name)).collect()
 }
 
 /// A limit of the model's service that an agent without events reported on its standard error.
@@ -92,54 +86,51 @@ pub fn limit_told(
         .flatten()
 }
 
-/// Builds the command line of one iteration. The error names the option that the agent does not
-/// have.
-pub fn launch(agent: &Agent, ask: &Ask<'_>) -> Result<Launch, String> {
+/// Builds the command line of an iteration of this run. Under `AcceptEdits` the agent may run the
+/// `checks`, too. The error names the option that the agent does not have.
+pub fn launch(run: &Run, prompt: &str, checks: &[Check]) -> Result<Launch, String> {
+    let Run { agent, permissions: asked, .. } = run;
     let name = &agent.name;
     let Some((program, fixed)) = agent.command.split_first().filter(|(it, _)| !it.is_empty())
     else {
         return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
     };
     let mut arguments = fixed.to_vec();
-    let (rules, _) = rules(agent, ask.permissions, ask.checks);
+    let (rules, _) = rules(run, checks);
     if let Some(option) = &agent.allow {
         // As a separate word, Claude Code would take the following words for rules, too.
         arguments.extend(rules.iter().map(|rule| format!("{option}={rule}")));
     }
-    arguments.extend_from_slice(permissions(agent, ask.permissions)?);
-    if ask.max_turns > 0 {
+    arguments.extend_from_slice(permissions(agent, *asked)?);
+    if run.max_turns > 0 {
         let Some(option) = &agent.max_turns else {
             return Err(format!(
                 "agent {name} has no limit on turns: leave --max-turns out, or bound it by --timeout"
             ));
         };
-        arguments.extend([option.clone(), ask.max_turns.to_string()]);
+        arguments.extend([option.clone(), run.max_turns.to_string()]);
     }
-    if let Some(model) = ask.model {
+    if let Some(model) = &run.model {
         let Some(option) = &agent.model else {
             return Err(format!(
                 "agent {name} takes no --model: give it its own option after `--`, as in -- --model {model}"
             ));
         };
-        arguments.extend([option.clone(), model.to_owned()]);
+        arguments.extend([option.clone(), model.clone()]);
     }
-    arguments.extend_from_slice(ask.words);
+    arguments.extend_from_slice(&run.words);
     let mut input = String::new();
     match agent.prompt {
-        PromptVia::Stdin => ask.prompt.clone_into(&mut input),
-        PromptVia::Argument => arguments.push(argument(name, ask.prompt)?),
+        PromptVia::Stdin => prompt.clone_into(&mut input),
+        PromptVia::Argument => arguments.push(argument(name, prompt)?),
     }
     Ok(Launch { program: program.clone(), arguments, input })
 }
 
 /// The rules that allow the checks, each once, and the commands that no rule can match exactly.
-fn rules<'checks>(
-    agent: &Agent,
-    asked: Permissions,
-    checks: &'checks [Check],
-) -> (Vec<String>, Vec<&'checks str>) {
+fn rules<'checks>(run: &Run, checks: &'checks [Check]) -> (Vec<String>, Vec<&'checks str>) {
     let (mut rules, mut unnamed) = (Vec::new(), Vec::new());
-    if asked != Permissions::AcceptEdits || agent.allow.is_none() {
+    if run.permissions != Permissions::AcceptEdits || run.agent.allow.is_none() {
         return (rules, unnamed);
     }
     for check in checks {
@@ -159,12 +150,8 @@ fn rules<'checks>(
 
 /// The checks that an agent under `AcceptEdits` may not run, because no rule can match them
 /// exactly.
-pub fn not_allowed<'checks>(
-    agent: &Agent,
-    asked: Permissions,
-    checks: &'checks [Check],
-) -> Vec<&'checks str> {
-    rules(agent, asked, checks).1
+pub fn not_allowed<'checks>(run: &Run, checks: &'checks [Check]) -> Vec<&'checks str> {
+    rules(run, checks).1
 }
 
 /// The arguments that ask for these permissions. A command without listed permissions, such as one

@@ -8,102 +8,77 @@ const OPEN_MAX: usize = 10_000;
 /// The longest name remembered, in bytes; no client uses a longer one.
 const NAME_BYTES: usize = 200;
 
-/// The names of what is open.
-#[derive(Debug, Default)]
-pub(super) struct OpenWork {
-    tools: HashSet<String>,
-    tasks: HashSet<String>,
-    hooks: HashSet<String>,
+/// What may be open.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Work {
+    /// A call whose result was not reported. At the end of a turn every call is over.
+    Tool,
+    /// The agent's own work in the background.
+    Task,
+    /// It belongs to the client.
+    Hook,
 }
+
+/// The names of what is open, by kind.
+#[derive(Debug, Default)]
+pub(super) struct OpenWork([HashSet<String>; 3]);
 
 impl OpenWork {
-    pub(super) fn is_any(&self) -> bool {
-        self.is_any_work() || !self.hooks.is_empty()
+    pub(super) fn is_any(&self, kinds: &[Work]) -> bool {
+        kinds.iter().any(|kind| !self.0[*kind as usize].is_empty())
     }
 
-    /// The agent's own work; a hook belongs to the client.
-    pub(super) fn is_any_work(&self) -> bool {
-        self.is_any_tool() || !self.tasks.is_empty()
+    pub(super) fn begin(&mut self, kind: Work, id: &str) {
+        let names = &mut self.0[kind as usize];
+        if !id.is_empty() && id.len() <= NAME_BYTES && names.len() < OPEN_MAX {
+            names.insert(id.to_owned());
+        }
     }
 
-    pub(super) fn is_any_tool(&self) -> bool {
-        !self.tools.is_empty()
+    pub(super) fn end(&mut self, kind: Work, id: &str) {
+        self.0[kind as usize].remove(id);
     }
 
-    pub(super) fn tool(&mut self, id: &str) {
-        add(&mut self.tools, id);
-    }
-
-    pub(super) fn close(&mut self, id: &str) {
-        self.tools.remove(id);
-    }
-
-    /// At the end of a turn every call is over, even if its result was not reported.
-    pub(super) fn close_all_tools(&mut self) {
-        self.tools.clear();
-    }
-
-    pub(super) fn task(&mut self, id: &str) {
-        add(&mut self.tasks, id);
-    }
-
-    pub(super) fn close_task(&mut self, id: &str) {
-        self.tasks.remove(id);
-    }
-
-    pub(super) fn hook(&mut self, id: &str) {
-        add(&mut self.hooks, id);
-    }
-
-    pub(super) fn close_hook(&mut self, id: &str) {
-        self.hooks.remove(id);
-    }
-
-    /// Replaces the list of running tasks.
-    pub(super) fn tasks_are<'id>(&mut self, ids: impl Iterator<Item = &'id str>) {
-        self.tasks.clear();
-        ids.for_each(|id| add(&mut self.tasks, id));
-    }
-}
-
-fn add(names: &mut HashSet<String>, id: &str) {
-    if !id.is_empty() && id.len() <= NAME_BYTES && names.len() < OPEN_MAX {
-        names.insert(id.to_owned());
+    pub(super) fn clear(&mut self, kind: Work) {
+        self.0[kind as usize].clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Work::{Hook, Task, Tool};
     use super::*;
 
     #[test]
     fn what_is_begun_is_open_until_it_is_ended() {
         let mut open = OpenWork::default();
-        open.tool("one");
-        open.tool("two");
-        open.close("one");
-        assert!(open.is_any());
-        open.close_all_tools();
-        assert!(!open.is_any());
-        open.task("dev server");
-        open.close_all_tools();
-        assert!(open.is_any());
-        open.tasks_are(["other"].into_iter());
-        open.close_task("dev server");
-        assert!(open.is_any());
-        open.tasks_are(std::iter::empty());
-        assert!(!open.is_any());
+        let is_any = |open: &OpenWork| open.is_any(&[Tool, Task, Hook]);
+        open.begin(Tool, "one");
+        open.begin(Tool, "two");
+        open.end(Tool, "one");
+        assert!(is_any(&open));
+        open.clear(Tool);
+        assert!(!is_any(&open));
+        open.begin(Task, "dev server");
+        open.clear(Tool);
+        assert!(is_any(&open) && !open.is_any(&[Tool]));
+        open.clear(Task);
+        open.begin(Task, "other");
+        open.end(Task, "dev server");
+        assert!(is_any(&open));
+        open.clear(Task);
+        assert!(!is_any(&open));
     }
 
     #[test]
     fn no_output_makes_it_grow_without_bound() {
         let mut open = OpenWork::default();
-        open.tool(&"x".repeat(NAME_BYTES + 1));
-        open.tool("");
-        assert!(!open.is_any());
+        open.begin(Tool, &"x".repeat(NAME_BYTES + 1));
+        open.begin(Tool, "");
+        assert!(!open.is_any(&[Tool]));
         for id in 0..2 * OPEN_MAX {
-            open.tool(&id.to_string());
+            open.begin(Tool, &id.to_string());
         }
-        assert_eq!(open.tools.len(), OPEN_MAX);
+        assert_eq!(open.0[Tool as usize].len(), OPEN_MAX);
     }
 }

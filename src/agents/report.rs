@@ -44,13 +44,10 @@ impl Report {
     pub fn claim(&self, prompt: &str, task: &str, promise: Option<&Promise>) -> Claim {
         let is_whole = !self.cut && self.error.is_none() && self.closing == AgentClosing::Plain;
         match &self.final_message {
-            Some(message) if is_whole => {
-                if self.may_echo {
-                    claim::read_output(message, prompt, task, promise)
-                } else {
-                    claim::read_message(message, task, promise)
-                }
+            Some(message) if is_whole && self.may_echo => {
+                claim::read_output(message, prompt, task, promise)
             }
+            Some(message) if is_whole => claim::read_message(message, task, promise),
             _ => Claim::None,
         }
     }

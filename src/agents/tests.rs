@@ -12,8 +12,14 @@ fn line(agent: &Agent, permissions: Permissions, max_turns: u32) -> Result<Strin
     asked(agent, &Run { permissions, max_turns, ..Run::default() }, &[])
 }
 
+/// A run of this agent under these permissions.
+fn run_of(agent: &str, permissions: Permissions) -> Run {
+    Run { agent: find(agent).unwrap(), permissions, ..Run::default() }
+}
+
 fn asked(agent: &Agent, run: &Run, checks: &[Check]) -> Result<String, String> {
-    let launch = launch(agent, &Ask::of(run, PROMPT, checks))?;
+    let run = Run { agent: agent.clone(), ..run.clone() };
+    let launch = launch(&run, PROMPT, checks)?;
     let input = if launch.input.is_empty() { "" } else { " < prompt" };
     assert!(["", PROMPT].contains(&launch.input.as_str()));
     Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))
@@ -142,22 +148,22 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
     let expected = "claude -p --output-format stream-json --verbose --allowedTools=Bash(cargo test) \
                     --allowedTools=Bash(test -f \"a, b\" && cat x) --permission-mode acceptEdits < prompt";
     assert_eq!(line.as_deref(), Ok(expected));
-    let unnamed = not_allowed(&claude, AcceptEdits, &checks);
+    let run = run_of("claude", AcceptEdits);
+    let unnamed = not_allowed(&run, &checks);
     assert_eq!(unnamed, ["ls *.rs", "(cd a; make)", "two\nlines"]);
     for other in [Default, Auto, Bypass] {
         let line = asked(&claude, &Run { permissions: other, ..Run::default() }, &checks).unwrap();
-        assert!(!line.contains("Bash(") && not_allowed(&claude, other, &checks).is_empty());
+        assert!(
+            !line.contains("Bash(") && not_allowed(&run_of("claude", other), &checks).is_empty()
+        );
     }
-    assert_eq!(not_allowed(&find("codex").unwrap(), AcceptEdits, &checks), [""; 0]);
+    assert_eq!(not_allowed(&run_of("codex", AcceptEdits), &checks), [""; 0]);
 }
 
 #[test]
 fn an_argument_has_a_length_the_system_takes_and_no_nul() {
-    let agent = find("cursor-agent").unwrap();
-    let ask = |prompt: &str| {
-        let run = Run { permissions: Permissions::Default, ..Run::default() };
-        launch(&agent, &Ask::of(&run, prompt, &[]))
-    };
+    let run = run_of("cursor-agent", Permissions::Default);
+    let ask = |prompt: &str| launch(&run, prompt, &[]);
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
     let error = ask(&format!("{longest}x")).unwrap_err();

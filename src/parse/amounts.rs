@@ -13,13 +13,14 @@ pub fn dollars(text: &str) -> Option<f64> {
 /// Millionths of a dollar. An amount below one millionth becomes one, because 0 would mean no
 /// limit.
 pub fn micros(dollars: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float is cut to what fits"
-    )]
-    let micros = (dollars * 1e6).round() as u64;
+    let micros = whole((dollars * 1e6).round());
     if dollars > 0.0 { micros.max(1) } else { 0 }
+}
+
+/// A number without its fraction, never below zero.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut to what fits")]
+pub fn whole(number: f64) -> u64 {
+    number as u64
 }
 
 /// A number of tokens; `k` means thousands and `M` millions.

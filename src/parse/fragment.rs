@@ -9,6 +9,9 @@ const BUILT_IN: &str = "builtin:";
 /// The file endings of prompts; a single word with such an ending is a file.
 const ENDINGS: [&str; 3] = [".md", ".hbs", ".txt"];
 
+/// Says whether a path is an existing file.
+pub type IsThere<'a> = &'a dyn Fn(&Path) -> bool;
+
 /// What a piece of a prompt is, judged by its text: crew's own fragment after `builtin:`; a file,
 /// relative to `folder`, if it has a `/` or an extension and `is_there` says that it exists;
 /// otherwise the text itself. A single word with the ending of a prompt, or `./a name.md`, is
@@ -19,7 +22,7 @@ const ENDINGS: [&str; 3] = [".md", ".hbs", ".txt"];
 pub fn fragment(
     text: &str,
     folder: &Path,
-    is_there: &dyn Fn(&Path) -> bool,
+    is_there: IsThere<'_>,
 ) -> Result<Fragment, &'static str> {
     if let Some(name) = text.strip_prefix(BUILT_IN) {
         return Ok(Fragment::BuiltIn(name.trim().to_owned()));

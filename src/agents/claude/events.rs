@@ -17,8 +17,10 @@ pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
 #[derive(Debug)]
 pub(super) enum ClaudeEvent {
-    Assistant(AssistantEvent),
-    User(UserEvent),
+    /// What the model said.
+    Assistant(MessageEvent),
+    /// What it received: the results of its tools.
+    User(MessageEvent),
     System(SystemEvent),
     RateLimit(RateLimitEvent),
     Result(Box<ResultEvent>),
@@ -48,21 +50,12 @@ impl ClaudeEvent {
     }
 }
 
-/// Text from the model, or from the client itself where `error` names a kind.
+/// A message from or to the model; from the client itself where `error` names a kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AssistantEvent {
+pub(super) struct MessageEvent {
     pub(super) parent_tool_use_id: Option<IgnoredAny>,
     pub(super) error: TextField,
-    #[serde(deserialize_with = "part")]
-    message: EventMessage,
-}
-
-/// What the model received: the results of its tools.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct UserEvent {
-    pub(super) parent_tool_use_id: Option<IgnoredAny>,
     #[serde(deserialize_with = "part")]
     message: EventMessage,
 }
@@ -87,7 +80,7 @@ pub(super) struct ContentBlock {
     input: ToolInput,
 }
 
-impl AssistantEvent {
+impl MessageEvent {
     pub(super) fn message_id(&self) -> Option<&str> {
         self.message.id.text()
     }
@@ -98,12 +91,6 @@ impl AssistantEvent {
 
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.blocks().filter_map(|block| block.text.text())
-    }
-}
-
-impl UserEvent {
-    pub(super) fn blocks(&self) -> impl Iterator<Item = &ContentBlock> {
-        self.message.content.iter()
     }
 }
 

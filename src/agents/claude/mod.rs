@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, FixedOffset, Utc};
 
 use self::events::{
-    AssistantEvent, ClaudeEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent, UserEvent,
+    ClaudeEvent, MessageEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent,
 };
 use self::spent::Spent;
 use super::open::OpenWork;
+use super::open::Work::{Hook, Task, Tool};
 use super::words::{KEPT_BYTES, end, note, shown, start};
-use super::{OutputReader, Report};
+use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::{AgentClosing, ApiError};
 use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::{api_error, reset};
@@ -26,7 +27,11 @@ mod tests;
 #[cfg(test)]
 mod closing_tests;
 
-pub(super) const NAME: &str = "claude";
+const NAME: &str = "claude";
+
+/// The default agent.
+pub(super) const AGENT: EventAgent =
+    EventAgent { name: NAME, is_tried: true, agent, reader: |_| Box::<Claude>::default() };
 
 /// The longest name kept, in characters: of a model, a message or a kind of error.
 const NAME_CHARS: usize = 200;
@@ -35,7 +40,7 @@ const ERROR_CHARS: usize = 2000;
 
 /// How the agent is started. Both clients know all of these options; 2.1.330 hides `--max-turns`
 /// from its help.
-pub(super) fn agent() -> Agent {
+fn agent() -> Agent {
     let permissions: [(Permissions, &[&str]); 4] = [
         (Permissions::Default, &[]),
         (Permissions::AcceptEdits, &["--permission-mode", "acceptEdits"]),
@@ -57,7 +62,7 @@ pub(super) fn agent() -> Agent {
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]
-pub(super) struct Claude {
+struct Claude {
     words: Option<String>,
     /// Whether no work of the agent followed its words.
     words_are_last: bool,
@@ -120,11 +125,13 @@ impl OutputReader for Claude {
     }
 
     fn tool_is_open(&self) -> bool {
-        if self.ending.is_some() { self.open.is_any_tool() } else { self.open.is_any_work() }
+        let kinds = if self.ending.is_some() { &[Tool][..] } else { &[Tool, Task] };
+        self.open.is_any(kinds)
     }
 
     fn is_closed(&self) -> bool {
-        self.ending.as_ref().is_some_and(|ending| !ending.is_queued) && !self.open.is_any()
+        self.ending.as_ref().is_some_and(|ending| !ending.is_queued)
+            && !self.open.is_any(&[Tool, Task, Hook])
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
@@ -160,7 +167,7 @@ impl OutputReader for Claude {
 }
 
 impl Claude {
-    fn said(&mut self, line: &str, said: &AssistantEvent) -> Option<String> {
+    fn said(&mut self, line: &str, said: &MessageEvent) -> Option<String> {
         self.spent.message(line);
         let is_own = said.parent_tool_use_id.is_none();
         if let (Some(kind), true) = (said.error.text(), is_own) {
@@ -180,14 +187,14 @@ impl Claude {
             self.ending = None;
             if self.message.as_deref() != said.message_id() {
                 self.message = said.message_id().map(|id| start(id, NAME_CHARS).to_owned());
-                self.open.close_all_tools();
+                self.open.clear(Tool);
             }
         }
         let mut seen = Vec::new();
         for block in said.blocks() {
             match (block.kind.text(), block.text.text()) {
                 (Some("tool_use"), _) => {
-                    self.open.tool(block.id.text().unwrap_or_default());
+                    self.open.begin(Tool, block.id.text().unwrap_or_default());
                     self.words_are_last &= !is_own;
                     seen.push(block.spoken());
                 }
@@ -208,10 +215,10 @@ impl Claude {
         self.error = Some(ServiceError { kind, message, is_retry });
     }
 
-    fn heard(&mut self, heard: &UserEvent) -> Option<String> {
+    fn heard(&mut self, heard: &MessageEvent) -> Option<String> {
         for block in heard.blocks() {
             if let Some(id) = block.tool_use_id.text() {
-                self.open.close(id);
+                self.open.end(Tool, id);
                 self.words_are_last &= heard.parent_tool_use_id.is_some();
             }
         }
@@ -220,6 +227,7 @@ impl Claude {
 
     fn system(&mut self, system: &SystemEvent) -> Option<String> {
         let task = system.task_id.text().unwrap_or_default();
+        let hook = system.hook_id.text().unwrap_or_default();
         match system.subtype.text()? {
             "init" => {
                 self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned());
@@ -227,14 +235,15 @@ impl Claude {
                 self.ending = None;
                 self.words_are_last = false;
             }
-            "task_started" => self.open.task(task),
-            "task_notification" => self.open.close_task(task),
+            "task_started" => self.open.begin(Task, task),
+            "task_notification" => self.open.end(Task, task),
             "background_tasks_changed" => {
+                self.open.clear(Task);
                 let tasks = system.tasks.iter().filter_map(|task| task.task_id.text());
-                self.open.tasks_are(tasks);
+                tasks.for_each(|id| self.open.begin(Task, id));
             }
-            "hook_started" => self.open.hook(system.hook_id.text().unwrap_or_default()),
-            "hook_response" => self.open.close_hook(system.hook_id.text().unwrap_or_default()),
+            "hook_started" => self.open.begin(Hook, hook),
+            "hook_response" => self.open.end(Hook, hook),
             "permission_denied" => {
                 let tool = system.tool_name.text()?;
                 note(&mut self.denied, tool);
@@ -264,7 +273,7 @@ impl Claude {
         }
         let turns = result.turns();
         self.turns = Some(self.turns.unwrap_or(0).saturating_add(turns));
-        self.open.close_all_tools();
+        self.open.clear(Tool);
         let failed = result.failed();
         let is_error = result.is_error.is_set() || failed.is_some();
         if !is_error {

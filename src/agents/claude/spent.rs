@@ -8,6 +8,7 @@ use crate::clients::claude::prices::is_priced;
 use crate::clients::claude::usage;
 use crate::engine::text::start;
 use crate::engine::usage::{Counted, Money, Tokens, Usage};
+use crate::parse::amounts::whole;
 
 /// How many recent messages are remembered: lines of one message may be mixed with those of
 /// subagents.
@@ -80,14 +81,9 @@ impl Spent {
         let is_counted = since.tokens.total() > 0;
         // An unfinished answer reports only the use at its beginning.
         since.lost |= is_counted || !self.is_over;
-        match &self.told {
-            Some(told) => {
-                let mut usage = told.clone();
-                usage.add(&since);
-                Some(usage)
-            }
-            None => (is_counted || !self.is_over).then_some(since),
-        }
+        let mut usage = self.told.clone().unwrap_or_default();
+        usage.add(&since);
+        (self.told.is_some() || is_counted || !self.is_over).then_some(usage)
     }
 }
 
@@ -121,10 +117,5 @@ fn of_model(name: &str, used: &ModelUse, hour_seen: &mut u64) -> Option<Usage> {
 
 /// Converts dollars, which the client sums as floats.
 fn money(dollars: f64) -> Money {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float is cut to what fits"
-    )]
-    Money((dollars * 1e12).round() as u64)
+    Money(whole((dollars * 1e12).round()))
 }

@@ -11,6 +11,7 @@ use super::prices;
 use crate::clients::Dated;
 use crate::engine::usage::prices::Speed;
 use crate::engine::usage::{Message, Tokens};
+use crate::parse::amounts;
 
 /// The longest id or model kept, in characters.
 const NAME_CHARS: usize = 80;
@@ -61,12 +62,7 @@ fn clipped(text: &str) -> String {
 
 /// Numbers come from the client: one that is absent counts as 0, a fraction is cut off.
 fn whole(number: Option<f64>) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float is cut to what fits"
-    )]
-    number.map_or(0, |number| number as u64)
+    number.map_or(0, amounts::whole)
 }
 
 #[derive(Deserialize)]

@@ -22,7 +22,7 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
     let lines = |faults: String| faults.lines().map(str::to_owned).collect::<Vec<_>>();
     let mut own = Own::default();
     let mut file = |path: &Path, whose| {
-        let read = read(path, whose).unwrap_or_else(|faults| {
+        let read = read(path, whose, &agents::outputs()).unwrap_or_else(|faults| {
             own.faults.extend(lines(faults));
             None
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::watch::Watcher;
 use super::{Runner, prompt};
-use crate::agents::{self, Ask, Launch, Report};
+use crate::agents::{self, Launch, Report};
 use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd};
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::claim::Claim;
@@ -78,8 +78,7 @@ impl Runner<'_> {
             let Size { tokens, budget } = asked.size;
             self.tell(&RunEvent::OverBudget { tokens, budget });
         }
-        let ask = Ask::of(run, &asked.text, &self.ledger.record.contract.checks);
-        let launch = agents::launch(&run.agent, &ask)?;
+        let launch = agents::launch(run, &asked.text, &self.ledger.record.contract.checks)?;
         self.mark_as_told();
         Ok((asked.text, launch))
     }

@@ -110,11 +110,14 @@ fn at(origin: &ValueOrigin, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agents::outputs;
     use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn resolved(file: &str) -> String {
-        let user = parse(file, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let user = parse(file, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
+            .unwrap()
+            .layer;
         let layers = Layers { user, ..Layers::default() };
         match resolve(&merge(&layers, VariableTrust::IsTheUsers, None), None) {
             Ok(agent) => {
@@ -181,7 +184,9 @@ mod tests {
     #[test]
     fn a_typed_command_goes_before_every_name_and_takes_no_arguments_of_another() {
         let user = "[agent]\nname = \"nobody\"\nargs = [\"--x\"]";
-        let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let user = parse(user, Path::new("config.toml"), Whose::Users, &outputs(), &|_| true)
+            .unwrap()
+            .layer;
         let settings =
             merge(&Layers { user, ..Layers::default() }, VariableTrust::IsTheUsers, None);
         let agent = resolve(&settings, Some("my-agent 'a b'")).unwrap();

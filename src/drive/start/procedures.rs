@@ -47,15 +47,17 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::agents::outputs;
     use crate::engine::record::run::Fragment;
     use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
     fn settings(procedure: &str, user: &str, project: &str) -> Settings {
-        let user =
-            parse(user, Path::new("/home/config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let user = parse(user, Path::new("/home/config.toml"), Whose::Users, &outputs(), &|_| true)
+            .unwrap()
+            .layer;
         let path = Path::new("/repo/.claude/crew.toml");
-        let project = parse(project, path, Whose::Projects, &|_| true).unwrap().layer;
+        let project = parse(project, path, Whose::Projects, &outputs(), &|_| true).unwrap().layer;
         let layers = Layers { built_in: built_in(), user, project, ..Layers::default() };
         merge(&layers, VariableTrust::IsTheUsers, Some(procedure))
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Error, Result, bail};
 use super::establish::{Beginning, establish, write_view};
 use super::{agent, place, procedures, session, settings, terms};
 use crate::agents::catalogue::is_tried;
-use crate::agents::{self, Ask, Launch};
+use crate::agents::{self, Launch};
 use crate::drive::end;
 use crate::drive::resume::myself;
 use crate::drive::run::baseline::baseline;
@@ -166,7 +166,7 @@ pub fn of_the_agent(contract: &Contract) -> Vec<String> {
 /// The note about checks that the agent may not run though crew does.
 fn not_allowed(contract: &Contract) -> Option<String> {
     let run = contract.run.as_ref()?;
-    let commands = agents::not_allowed(&run.agent, run.permissions, &contract.checks);
+    let commands = agents::not_allowed(run, &contract.checks);
     (!commands.is_empty()).then(|| {
         format!(
             "{} may not run {} unless its own settings allow it: no rule can name exactly that; crew runs \
@@ -254,8 +254,8 @@ pub fn first_prompt(home: &Home, prepared: &Prepared) -> Result<(Loop, Prompt, L
 pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
     let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
-    let ask = Ask::of(&run, &prompt.text, &subject.contract.checks);
-    let launch = agents::launch(&run.agent, &ask).map_err(Error::msg)?;
+    let checks = &subject.contract.checks;
+    let launch = agents::launch(&run, &prompt.text, checks).map_err(Error::msg)?;
     Ok((prompt, launch))
 }
 

@@ -53,7 +53,9 @@ impl LoadedSettings {
 /// Reads every tier. Without `with_project` the project's file is not opened at all.
 pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
     let user_file = settings::user_file();
-    let user = user_file.as_deref().map_or(Ok(None), |file| settings::read(file, Whose::Users));
+    let user = user_file
+        .as_deref()
+        .map_or(Ok(None), |file| settings::read(file, Whose::Users, &agents::outputs()));
     let user = user.map_err(Error::msg)?.unwrap_or_default();
     let project_file = settings::project_file(checkout);
     let project = if with_project { read_project(&project_file)? } else { Read::default() };
@@ -81,7 +83,7 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSe
 }
 
 fn read_project(file: &Path) -> Result<Read> {
-    match settings::read(file, Whose::Projects) {
+    match settings::read(file, Whose::Projects, &agents::outputs()) {
         Ok(read) => Ok(read.unwrap_or_default()),
         Err(faults) => bail!("{faults}\nhint: mend the file, or start with --no-project"),
     }

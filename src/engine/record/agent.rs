@@ -10,6 +10,7 @@ use crate::engine::text::word;
 
 /// An agent's command-line tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Agent {
     /// Its name in `--agent`.
     pub name: String,
@@ -18,10 +19,8 @@ pub struct Agent {
     pub prompt: PromptVia,
     pub dialect: Dialect,
     /// The arguments that ask for each kind of permissions. A missing kind cannot be asked for.
-    #[serde(default)]
     pub permissions: BTreeMap<Permissions, Vec<String>>,
     /// The option that limits an iteration's turns, such as `--max-turns`; `None` if there is none.
-    #[serde(default)]
     pub max_turns: Option<String>,
     /// The option that names its model, such as `--model`; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,8 +58,10 @@ impl PromptVia {
 pub struct Dialect(pub Cow<'static, str>);
 
 impl Dialect {
+    /// The word for plain text.
+    pub const PLAIN: &str = "text";
     /// Plain text; its end is the final message.
-    pub const TEXT: Self = Self(Cow::Borrowed("text"));
+    pub const TEXT: Self = Self(Cow::Borrowed(Self::PLAIN));
 }
 
 impl Default for Dialect {

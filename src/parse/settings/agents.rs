@@ -10,8 +10,6 @@ use crate::engine::settings::{AgentEntry, Layer};
 
 const AGENTS: [&str; 8] =
     ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
-/// The formats of an agent's output that crew can read.
-const OUTPUTS: [&str; 3] = ["text", "claude", "codex"];
 
 impl Reader<'_> {
     pub(super) fn agents_entry(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
@@ -55,8 +53,9 @@ impl Reader<'_> {
                 });
             }
             "output" => {
-                let found =
-                    self.read("output", "\"text\"", value, |it| it.choice(&OUTPUTS, |name| name));
+                let outputs = self.outputs;
+                let choice = |it: Written<'_>| it.choice(outputs, |name| name);
+                let found = self.read("output", "\"text\"", value, choice);
                 entry.output = found.map(|name| Dialect(name.into()));
             }
             "permissions" => match value.get_ref().as_table() {

@@ -25,6 +25,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 pub use self::variables::variables;
+use super::fragment::IsThere;
 use super::spelling::{nearest, shown};
 use crate::engine::settings::{Layer, Sourced, ValueOrigin};
 
@@ -46,16 +47,17 @@ pub enum Whose {
     Projects,
 }
 
-/// Parses the settings file at `path`; `is_there` says whether a path is an existing file. The
-/// error has one line for each fault.
+/// Parses the settings file at `path`. `outputs` are the formats of an agent's output that can be
+/// read; `is_there` says whether a path is an existing file. The error has one line for each fault.
 pub fn parse(
     text: &str,
     path: &Path,
     whose: Whose,
-    is_there: &dyn Fn(&Path) -> bool,
+    outputs: &[&'static str],
+    is_there: IsThere<'_>,
 ) -> Result<Read, String> {
     let (warnings, faults) = (Vec::new(), Vec::new());
-    let mut reader = Reader { text, path, whose, is_there, warnings, faults };
+    let mut reader = Reader { text, path, whose, outputs, is_there, warnings, faults };
     let mut layer = Layer::default();
     match DeTable::parse(text) {
         Ok(table) => reader.root(&mut layer, table.get_ref()),
@@ -92,7 +94,8 @@ struct Reader<'text> {
     text: &'text str,
     path: &'text Path,
     whose: Whose,
-    is_there: &'text dyn Fn(&Path) -> bool,
+    outputs: &'text [&'static str],
+    is_there: IsThere<'text>,
     warnings: Vec<String>,
     faults: Vec<String>,
 }

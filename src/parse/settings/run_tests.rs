@@ -4,7 +4,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
-use super::tests::{bare, told, told_of};
+use super::tests::{OUTPUTS, bare, told, told_of};
 use super::{Whose, parse};
 use crate::engine::settings::merge::{Layers, VariableTrust, merge};
 use crate::engine::settings::trust::needs;
@@ -58,7 +58,8 @@ days = 0
 
 #[test]
 fn every_key_of_a_run_becomes_a_value() {
-    let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users, &|_| true).unwrap();
+    let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users, &OUTPUTS, &|_| true)
+        .unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..bare() };
     let settings = merge(&layers, VariableTrust::IsTheUsers, Some("nightly"));
@@ -103,7 +104,7 @@ fn every_key_of_a_run_becomes_a_value() {
 fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
         let read = |text: &str| {
-            parse(text, Path::new("crew.toml"), Whose::Users, &|_| true).unwrap().layer
+            parse(text, Path::new("crew.toml"), Whose::Users, &OUTPUTS, &|_| true).unwrap().layer
         };
         let mut layers = Layers { user: read(user), project: read(project), ..bare() };
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
@@ -327,7 +328,9 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     days = 1
       warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file, ignored
     "#);
-    let read = |text| parse(text, Path::new("/repo/.claude/crew.toml"), Whose::Projects, &|_| true);
+    let read = |text| {
+        parse(text, Path::new("/repo/.claude/crew.toml"), Whose::Projects, &OUTPUTS, &|_| true)
+    };
     assert!(read("[keep]\ndays = 1").unwrap().layer.is_empty());
     let inside = read("[procedures.nightly]\nact = \"../act.md\"").unwrap();
     assert_eq!(inside.warnings, [""; 0]);
@@ -337,9 +340,10 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
 fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_prompt_none() {
     let project = WHOLE.replace("gate", "permissions = \"bypass\"\ndelay = \"1s\"\ngate");
     let told = |user: &str| {
-        let user = parse(user, Path::new("config.toml"), Whose::Users, &|_| true).unwrap().layer;
+        let user =
+            parse(user, Path::new("config.toml"), Whose::Users, &OUTPUTS, &|_| true).unwrap().layer;
         let path = Path::new("/repo/.claude/crew.toml");
-        let project = parse(&project, path, Whose::Projects, &|_| true).unwrap().layer;
+        let project = parse(&project, path, Whose::Projects, &OUTPUTS, &|_| true).unwrap().layer;
         let needs = needs(&project, &user, "claude");
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
@@ -378,8 +382,9 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
 
 #[test]
 fn planted_variables_narrow_and_the_users_own_are_obeyed() {
-    let read =
-        |text: &str| parse(text, Path::new("crew.toml"), Whose::Users, &|_| true).unwrap().layer;
+    let read = |text: &str| {
+        parse(text, Path::new("crew.toml"), Whose::Users, &OUTPUTS, &|_| true).unwrap().layer
+    };
     let environment = read(
         "[loop]\ntimeout = \"9h\"\ndelay = \"5s\"\nagent = \"codex\"\npermissions = \"bypass\"\n\
          commit = true\npush = false\nrebase = false",

@@ -24,14 +24,15 @@ pub fn project_file(checkout: &Path) -> PathBuf {
     checkout.join(".claude").join("crew.toml")
 }
 
-/// Reads a settings file. `None` when it does not exist; an error lists every fault.
-pub fn read(path: &Path, whose: Whose) -> Result<Option<Read>, String> {
+/// Reads a settings file; `outputs` are the formats of an agent's output that can be read. `None`
+/// when it does not exist; an error lists every fault.
+pub fn read(path: &Path, whose: Whose, outputs: &[&'static str]) -> Result<Option<Read>, String> {
     let bytes = disk::read(path, FILE_BYTES).map_err(|error| error.to_string())?;
     let Some(bytes) = bytes else { return Ok(None) };
     let text = String::from_utf8(bytes);
     let text =
         text.map_err(|_| format!("{} is not UTF-8 text: save it as such", path.display()))?;
-    parse(&text, path, whose, &disk::is_file).map(Some)
+    parse(&text, path, whose, outputs, &disk::is_file).map(Some)
 }
 
 /// The settings from the environment. The error has one line for each variable that cannot be used.
