@@ -19,10 +19,8 @@ impl Fields {
 
     /// Takes a text; a field of another type is absent.
     pub fn take(&mut self, name: &str) -> Option<String> {
-        match self.value(name) {
-            Some(Value::String(text)) => Some(text),
-            _ => None,
-        }
+        let Value::String(text) = self.value(name)? else { return None };
+        Some(text)
     }
 
     /// A text, which stays for later readers.

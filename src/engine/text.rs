@@ -6,6 +6,7 @@
 //! Records, `task.md` and logs keep every byte. How a text is cut and how things are counted in
 //! words is also defined only here.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::str::Chars;
 
@@ -72,6 +73,12 @@ pub fn within(text: &str, characters: usize) -> String {
 /// The same, with every run of white space as one blank.
 pub fn one_line(text: &str, characters: usize) -> String {
     within(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
+}
+
+/// Each text once, in the order of their first places.
+pub fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    texts.filter(|text| seen.insert(text.clone())).collect()
 }
 
 const ESCAPE: char = '\u{1b}';

@@ -158,12 +158,8 @@ pub fn plain(line: &str) -> &str {
 /// The untracked files that would have been overwritten, as git lists them.
 pub fn in_the_way(text: &str) -> Vec<String> {
     let start = "untracked working tree files would be";
-    let mut lines = text.lines().skip_while(|line| !line.contains(start)).skip(1);
-    let mut files = Vec::new();
-    while let Some(file) = lines.next().and_then(|line| line.strip_prefix('\t')) {
-        files.push(file.to_owned());
-    }
-    files
+    let lines = text.lines().skip_while(|line| !line.contains(start)).skip(1);
+    lines.map_while(|line| line.strip_prefix('\t')).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -51,8 +51,7 @@ fn change(record: &[u8]) -> Option<FileChange> {
         b'?' => 1,
         _ => return None,
     };
-    let mut fields = record.splitn(before_the_path + 1, |byte| *byte == b' ');
-    let fields: Vec<&[u8]> = fields.by_ref().collect();
+    let fields: Vec<&[u8]> = record.splitn(before_the_path + 1, |byte| *byte == b' ').collect();
     let (path, fields) = fields.split_last()?;
     if fields.len() < before_the_path {
         return None;

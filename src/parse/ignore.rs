@@ -35,8 +35,7 @@ impl Ignore {
         let above = above.chain([("", path)]);
         let of_folders = above.filter_map(|(at, rest)| Some((self.folders.get(at)?, rest)));
         let everywhere = self.everywhere.iter().rev().map(|rules| (rules, path));
-        let found =
-            of_folders.chain(everywhere).map(|(rules, rest)| rules.matched(rest, is_folder));
+        let found = of_folders.chain(everywhere).map(|(it, rest)| it.matched(rest, is_folder));
         let decides = found.into_iter().find(|found| !found.is_none());
         decides.is_some_and(|found| found.is_ignore())
     }

@@ -25,10 +25,7 @@ pub fn write(at: DateTime<Utc>, by: &str, reason: Option<&str>) -> String {
 pub fn read(text: &str) -> RequestLine {
     let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
     let _time = words.next();
-    let by = match words.next() {
-        Some("agent") => "agent",
-        _ => "user",
-    };
+    let by = if words.next() == Some("agent") { "agent" } else { "user" };
     let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
     RequestLine { by: by.to_owned(), reason: reason.map(|reason| start(reason, 500).to_owned()) }
 }

@@ -2,7 +2,7 @@
 //! does not interpret a start time.
 
 /// One process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessRow {
     pub parent: i32,
     pub session: i32,
@@ -37,13 +37,8 @@ pub fn ps(text: &str) -> Option<ProcessRow> {
     let session = words.next()?.parse().unwrap_or(0);
     let started: Vec<&str> = words.collect();
     let started = started.join(" ");
-    (!started.is_empty()).then_some(ProcessRow {
-        parent,
-        session,
-        has_ended: false,
-        has_terminal: false,
-        started,
-    })
+    let row = ProcessRow { parent, session, started, ..ProcessRow::default() };
+    (!row.started.is_empty()).then_some(row)
 }
 
 #[cfg(test)]

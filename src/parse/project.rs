@@ -40,6 +40,9 @@ pub const LOOKED_FOR: [&str; 11] = [
     "pdm.lock",
 ];
 
+/// The text of each file that was found.
+type Files = BTreeMap<&'static str, String>;
+
 /// A command that tests the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detected {
@@ -59,7 +62,7 @@ pub struct Detection {
 
 /// Finds the commands. `files` holds the text of each existing file of `READ`, and an empty text
 /// for each existing file of `LOOKED_FOR`.
-pub fn detect(files: &BTreeMap<&'static str, String>) -> Detection {
+pub fn detect(files: &Files) -> Detection {
     let languages: Vec<Detected> =
         [cargo(files), node(files), python(files), go(files)].into_iter().flatten().collect();
     let mut own = [just(files), make(files, "test")].into_iter().flatten();
@@ -76,33 +79,30 @@ fn found(run: impl Into<String>, because: &'static str) -> Detected {
     Detected { run: run.into(), because }
 }
 
-fn first_of<'files>(
-    files: &'files BTreeMap<&'static str, String>,
-    names: &[&'static str],
-) -> Option<(&'static str, &'files str)> {
+fn first_of<'a>(files: &'a Files, names: &[&'static str]) -> Option<(&'static str, &'a str)> {
     names.iter().find_map(|name| files.get(name).map(|text| (*name, text.as_str())))
 }
 
-fn just(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+fn just(files: &Files) -> Option<Detected> {
     let (name, text) = first_of(files, &["justfile", "Justfile", ".justfile"])?;
     JUST_TEST.is_match(text).then(|| found("just test", name))
 }
 
-fn make(files: &BTreeMap<&'static str, String>, target: &str) -> Option<Detected> {
+fn make(files: &Files, target: &str) -> Option<Detected> {
     let (name, text) = first_of(files, &["GNUmakefile", "makefile", "Makefile"])?;
     let mut rules = MAKE_RULE.captures_iter(text);
     let has_rule = rules.any(|rule| rule[1].split(' ').any(|name| name == target));
     has_rule.then(|| found(format!("make {target}"), name))
 }
 
-fn cargo(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+fn cargo(files: &Files) -> Option<Detected> {
     let text = files.get("Cargo.toml")?;
     // If the root is a package, a plain `cargo test` would test only that package.
     let whole = CARGO_WORKSPACE.is_match(text);
     Some(found(if whole { "cargo test --workspace" } else { "cargo test" }, "Cargo.toml"))
 }
 
-fn node(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+fn node(files: &Files) -> Option<Detected> {
     let package: Value = serde_json::from_str(files.get("package.json")?).ok()?;
     let script = package.get("scripts")?.get("test")?.as_str()?;
     // The placeholder that `npm init` writes.
@@ -127,7 +127,7 @@ fn node(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     Some(found(run, "package.json"))
 }
 
-fn python(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+fn python(files: &Files) -> Option<Detected> {
     let there = ["pytest.ini", "conftest.py", "tests/conftest.py"];
     let mentions =
         ["pyproject.toml", "setup.cfg", "tox.ini", "requirements.txt", "requirements-dev.txt"];
@@ -144,7 +144,7 @@ fn python(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
     Some(found(runner.map_or("pytest", |(_, run)| *run), because))
 }
 
-fn go(files: &BTreeMap<&'static str, String>) -> Option<Detected> {
+fn go(files: &Files) -> Option<Detected> {
     files.get("go.mod").map(|_| found("go test ./...", "go.mod"))
 }
 

@@ -4,6 +4,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use super::amounts::digits;
 use super::api_error::classify;
 use super::patterns::SERVICE_LIMIT;
 use crate::engine::boundary::facts::ApiError;
@@ -24,8 +25,7 @@ pub fn limit(errors: &str, now: DateTime<FixedOffset>) -> Option<ApiError> {
 /// Whether a line is a message of a compiler or a test: `src/a.cc:3:7: …`, `FAILED …`.
 fn is_of_code(line: &str) -> bool {
     let place = line.split_whitespace().next().and_then(|word| word.split(':').nth(1));
-    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
-    place.is_some_and(is_number) || line.contains("FAILED")
+    place.is_some_and(|it| digits(it).is_some()) || line.contains("FAILED")
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
     }
     let task = subject.contract.task.as_str();
     let acts = !parts.of(Phase::Act).is_empty();
-    let is_procedure = subject.contract.run.as_ref().is_some_and(|run| run.procedure.is_some());
+    let is_procedure = subject.procedure().is_some();
     for phase in Phase::ALL {
         if phase == Phase::Act && !(acts && is_procedure) && !task.is_empty() {
             section(&mut text, "TASK", task);
@@ -90,7 +90,7 @@ fn preamble(subject: &Loop, parts: &Parts) -> String {
     let ooda = if ooda.iter().any(|phase| !parts.of(*phase).is_empty()) { "OODA " } else { "" };
     let max = subject.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };
-    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
+    let procedure = subject.procedure();
     let procedure = procedure.map_or_else(String::new, |name| format!(" of procedure `{name}`"));
     format!(
         "# {ooda}Loop Iteration\n\n\
@@ -141,11 +141,8 @@ fn evidence(subject: &Loop, known: &PromptInputs<'_>) -> String {
 
 /// The results of the checks before the first iteration; empty if none ran.
 fn before_the_first(subject: &Loop) -> String {
-    let mut text = String::new();
+    let mut text = String::from("What crew saw before iteration 1:\n");
     for (run, memory) in &subject.state.checks {
-        if text.is_empty() {
-            text.push_str("What crew saw before iteration 1:\n");
-        }
         let happened = memory.what_happened();
         let _ = writeln!(text, "- `{}` {happened}.", clip(run, COMMAND_CHARS_MAX));
         if !memory.tail.is_empty() {
@@ -153,7 +150,7 @@ fn before_the_first(subject: &Loop) -> String {
             memory.tail.lines().for_each(|line| text.extend(["    ", line, "\n"]));
         }
     }
-    text
+    if subject.state.checks.is_empty() { String::new() } else { text }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::built_in;
+use crate::parse::fragment::plain;
 
 /// Reads the files of fragments and includes.
 pub trait Files {
@@ -38,7 +39,10 @@ impl Source {
         }
         match self {
             Self::BuiltIn(_) => Err(format!("`{name}` is none of crew's own templates")),
-            Self::File(path) => Ok(Self::File(plain(&path.with_file_name(name)))),
+            Self::File(path) => {
+                let path = path.with_file_name(name);
+                Ok(Self::File(plain(&path).unwrap_or(path)))
+            }
         }
     }
 
@@ -61,21 +65,4 @@ impl fmt::Display for Source {
             Self::File(path) => path.display().fmt(out),
         }
     }
-}
-
-/// The path with `.` and `..` resolved by text alone, so that one file has one name.
-fn plain(path: &Path) -> PathBuf {
-    use std::path::Component::{CurDir, Normal, ParentDir};
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        let can_climb = matches!(plain.components().next_back(), Some(Normal(_)));
-        match part {
-            CurDir => {}
-            ParentDir if can_climb => {
-                plain.pop();
-            }
-            _ => plain.push(part),
-        }
-    }
-    plain
 }

@@ -27,6 +27,9 @@ const HELPERS: [&str; 10] = ["eq", "ne", "gt", "gte", "lt", "lte", "and", "or", 
 /// The variables for the position of an item of `#each`.
 const LOCALS: [&str; 3] = ["@index", "@first", "@last"];
 
+/// The variable that a value names, if it names one.
+type Found = Result<Option<&'static Meaning>, String>;
+
 /// Reads the templates of one recipe.
 pub struct TemplateReader<'files> {
     files: &'files dyn Files,
@@ -183,10 +186,7 @@ impl<'files> TemplateReader<'files> {
         if let Some(template) = &mut block.template {
             self.check(template, &inner)?;
         }
-        match &mut block.inverse {
-            Some(inverse) => self.check(inverse, scope),
-            None => Ok(()),
-        }
+        block.inverse.as_mut().map_or(Ok(()), |inverse| self.check(inverse, scope))
     }
 
     fn helper(&self, helper: &HelperTemplate, known: &[&str]) -> Result<(), String> {
@@ -206,11 +206,7 @@ impl<'files> TemplateReader<'files> {
     }
 
     /// Looks up one value; returns the variable if it is one.
-    fn value(
-        &mut self,
-        value: &Parameter,
-        scope: &Scope,
-    ) -> Result<Option<&'static Meaning>, String> {
+    fn value(&mut self, value: &Parameter, scope: &Scope) -> Found {
         match value {
             Parameter::Literal(_) => Ok(None),
             Parameter::Subexpression(computed) => {
@@ -223,7 +219,7 @@ impl<'files> TemplateReader<'files> {
         }
     }
 
-    fn path(&mut self, raw: &str, scope: &Scope) -> Result<Option<&'static Meaning>, String> {
+    fn path(&mut self, raw: &str, scope: &Scope) -> Found {
         let is_item = raw == "this" || LOCALS.contains(&raw);
         if is_item && scope.depth > 0 || scope.given.iter().any(|given| given == raw) {
             return Ok(None);

@@ -2,7 +2,6 @@
 //! bounded and otherwise unchanged; only the task is always whole.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -11,12 +10,11 @@ use super::variables::Variable;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::journal::account::Account;
 use crate::engine::record::Loop;
-use crate::engine::text::{clip, start_bytes};
+use crate::engine::text::{distinct, start_bytes};
+use crate::engine::words::handoff::checks_listed;
 
 /// The most bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024;
-/// A command is cut after this many characters where it has a separate line.
-const COMMAND_CHARS_MAX: usize = 200;
 
 /// The inputs in addition to the loop itself. An absent value was not read, or does not exist.
 #[derive(Debug, Clone, Default)]
@@ -43,10 +41,8 @@ pub fn values(
     known: &PromptInputs<'_>,
     wanted: &BTreeSet<Variable>,
 ) -> BTreeMap<&'static str, Value> {
-    wanted
-        .iter()
-        .map(|variable| (variable.meaning().name, value(*variable, subject, known)))
-        .collect()
+    let named = |it: &Variable| (it.meaning().name, value(*it, subject, known));
+    wanted.iter().map(named).collect()
 }
 
 fn value(variable: Variable, subject: &Loop, known: &PromptInputs<'_>) -> Value {
@@ -104,32 +100,19 @@ pub fn words(subject: &Loop) -> Vec<String> {
 
 /// One line for each account.
 pub fn progress(accounts: &[Account]) -> String {
-    let lines =
-        accounts.iter().map(|told| format!("- Iteration {}: {}.", told.iteration, told.words));
+    let lines = accounts.iter().map(|it| format!("- Iteration {}: {}.", it.iteration, it.words));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The checks that did not pass in their last run, each command once.
 pub fn failing(subject: &Loop) -> Vec<String> {
-    let mut commands: Vec<String> = Vec::new();
-    for check in &subject.contract.checks {
-        let last = subject.state.checks.get(&check.run).map(|memory| memory.last);
-        let is_red = last.is_some_and(|last| last != Verdict::Passed);
-        if is_red && !commands.contains(&check.run) {
-            commands.push(check.run.clone());
-        }
-    }
-    commands
+    let is_red = |run: &String| {
+        subject.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
+    };
+    distinct(subject.contract.checks.iter().map(|check| check.run.clone()).filter(is_red))
 }
 
 /// Each check with its role and its last result, one per line.
 pub fn checks(subject: &Loop) -> String {
-    let mut text = String::new();
-    for check in &subject.contract.checks {
-        let happened = subject.last_of(&check.run).unwrap_or_else(|| "not run yet".to_owned());
-        let run = clip(&check.run, COMMAND_CHARS_MAX);
-        let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
-    }
-    text.truncate(text.trim_end().len());
-    text
+    checks_listed(subject, "not run yet").trim_end().to_owned()
 }

@@ -18,8 +18,7 @@ pub fn page(
     prompt: &str,
     budget: u64,
 ) -> String {
-    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
-    let what = match procedure {
+    let what = match subject.procedure() {
         Some(name) => format!("Procedure: {name}"),
         None => format!("Task: {}", clip(&subject.contract.task, TASK_CHARS_MAX)),
     };

@@ -25,7 +25,7 @@
 //!   `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `next`, `saved`
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::json::{SCHEMA, usage};
 use crate::clients::spelling::going_on;
@@ -53,16 +53,14 @@ impl Events {
             };
         }
         let (name, value) = told(news);
-        let mut event = Map::new();
-        event.insert("schema".to_owned(), SCHEMA.into());
-        event.insert("event".to_owned(), name.into());
-        event.insert("at".to_owned(), stamp(at).into());
-        event.insert("loop".to_owned(), self.subject.clone().into());
-        event.insert("iteration".to_owned(), self.iteration.into());
-        if let Value::Object(value) = value {
+        let mut event = json!({
+            "schema": SCHEMA, "event": name, "at": stamp(at), "loop": self.subject,
+            "iteration": self.iteration,
+        });
+        if let (Value::Object(event), Value::Object(value)) = (&mut event, value) {
             event.extend(value);
         }
-        Value::Object(event)
+        event
     }
 }
 

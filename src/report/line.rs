@@ -97,28 +97,28 @@ pub fn reminded(subject: &Loop) -> String {
 
 /// The line after the user interrupted the agent.
 pub fn broken_off(subject: &Loop) -> String {
+    let (id, iteration, resume) = (&subject.id, subject.iteration(), of_loop(subject, "resume"));
     format!(
-        "crew: loop {} is paused at iteration {}, because you interrupted it · {} goes on",
-        subject.id,
-        subject.iteration(),
-        of_loop(subject, "resume")
+        "crew: loop {id} is paused at iteration {iteration}, because you interrupted it · {resume} goes on"
     )
 }
 
 /// The first line of a new session.
 pub fn interrupted(subject: &Loop) -> String {
-    format!(
-        "crew: loop {} was {} · {} goes on with it",
-        subject.id,
-        status_line(subject),
-        going_on(subject)
-    )
+    let standing = status_line(subject);
+    format!("crew: loop {} was {standing} · {} goes on with it", subject.id, going_on(subject))
+}
+
+/// "3/10", or "3" where there is no limit.
+pub fn numbered(subject: &Loop, iteration: u32) -> String {
+    match subject.contract.limits.max_iterations {
+        0 => iteration.to_string(),
+        max => format!("{iteration}/{max}"),
+    }
 }
 
 fn counter(subject: &Loop) -> String {
-    let max = subject.contract.limits.max_iterations;
-    let done = subject.state.completed;
-    if max > 0 { format!("crew {done}/{max}") } else { format!("crew {done}") }
+    format!("crew {}", numbered(subject, subject.state.completed))
 }
 
 /// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
@@ -144,8 +144,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
         parts.push(format!("{} mended", count(evidence.newly_passing, "check")));
     }
     let failing = evidence.failing().next();
-    let failing =
-        failing.map(|check| format!("{} {}", clip(&check.run, 60), check.what_happened()));
+    let failing = failing.map(|it| format!("{} {}", clip(&it.run, 60), it.what_happened()));
     parts.extend(match (&evidence.claim, &failing) {
         (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
         (ClaimResult::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
@@ -183,10 +182,7 @@ pub fn changed(subject: &Loop) -> String {
 /// The line for a prompt or a status bar: "crew 4/15 · $1.84", and a word if the loop is not
 /// running.
 pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> String {
-    let max = subject.contract.limits.max_iterations;
-    let iteration = subject.iteration();
-    let of = if max > 0 { format!("/{max}") } else { String::new() };
-    let mut parts = vec![format!("crew {iteration}{of}")];
+    let mut parts = vec![format!("crew {}", numbered(subject, subject.iteration()))];
     parts.extend(match (subject.state.status, subject.state.due) {
         _ if owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
@@ -213,8 +209,7 @@ pub fn status_line(subject: &Loop) -> String {
         Status::Waiting => {
             let due = subject.state.due.map(|due| due.format("%Y-%m-%d %H:%M UTC").to_string());
             let until = due.map_or_else(String::new, |due| format!(" until {due}"));
-            let why =
-                subject.state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, 60)));
+            let why = subject.state.wait_reason.as_deref().map(|it| format!(" ({})", clip(it, 60)));
             let until = until + why.as_deref().unwrap_or_default();
             let again = if subject.state.transient_errors > 0 { " again" } else { "" };
             return format!("waiting{until}, then iteration {}{of}{again}", subject.iteration());

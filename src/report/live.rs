@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::line::numbered;
 use super::words::duration;
 use crate::engine::events::RunEvent;
 use crate::engine::record::Loop;
@@ -78,11 +79,7 @@ impl Live {
     }
 
     fn look(&mut self, record: &Loop) {
-        let iteration = record.iteration();
-        self.iteration = match record.contract.limits.max_iterations {
-            0 => format!("iteration {iteration}"),
-            max => format!("iteration {iteration}/{max}"),
-        };
+        self.iteration = format!("iteration {}", numbered(record, record.iteration()));
         self.cost = spent(record);
     }
 

@@ -18,12 +18,10 @@ use crate::engine::words::handoff::Since;
 /// one next command.
 pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
     let mut text = format!("loop {}: {}\n", subject.id, line::status_line(subject));
-    if let Some(ending) = &subject.state.ending {
-        row(&mut text, "why", &ending.why);
-    }
+    optional(&mut text, "why", subject.state.ending.as_ref().map(|ending| ending.why.clone()));
     row(&mut text, "time", &time(subject));
     each(&mut text, subject);
-    cost(&mut text, subject);
+    optional(&mut text, "cost", subject.spent());
     let summary = since.diffstat.lines().last().unwrap_or("no tracked file changed").trim();
     let commits = count(since.commits.len() as u64, "commit");
     if subject.place.head.is_some() {
@@ -33,12 +31,10 @@ pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
         };
         row(&mut text, "changes", &format!("{commits} · {summary}{untracked}"));
     }
-    undone(&mut text, subject);
+    optional(&mut text, "git", undone(subject));
     checks(&mut text, subject);
     errors(&mut text, subject);
-    if let Some(handoff) = handoff {
-        row(&mut text, "handoff", &handoff.display().to_string());
-    }
+    optional(&mut text, "handoff", handoff.map(|page| page.display().to_string()));
     row(&mut text, "next", &next(subject));
     text
 }
@@ -49,9 +45,8 @@ pub fn row(text: &mut String, name: &str, value: &str) {
 }
 
 fn time(subject: &Loop) -> String {
-    let each: Vec<String> =
-        subject.elapsed_ms.iter().rev().take(5).map(|ms| duration(*ms)).collect();
-    let each: Vec<&str> = each.iter().rev().map(String::as_str).collect();
+    let newest = subject.elapsed_ms.iter().rev().take(5).rev();
+    let each: Vec<String> = newest.map(|ms| duration(*ms)).collect();
     let all = duration(subject.state.awake_ms);
     match each.len() {
         0 => all,
@@ -67,28 +62,23 @@ fn each(text: &mut String, subject: &Loop) {
     }
 }
 
-fn cost(text: &mut String, subject: &Loop) {
-    if let Some(spent) = subject.spent() {
-        row(text, "cost", &spent);
+/// A row, if there is a value for it.
+pub fn optional(text: &mut String, name: &str, value: Option<String>) {
+    if let Some(value) = value {
+        row(text, name, &value);
     }
 }
 
 /// The git steps that failed and were not made up for.
-fn undone(text: &mut String, subject: &Loop) {
-    if let Some(undone) = subject.state.git.undone() {
-        row(text, "git", &clip(&undone, 500));
-    }
+fn undone(subject: &Loop) -> Option<String> {
+    subject.state.git.undone().map(|undone| clip(&undone, 500))
 }
 
 fn checks(text: &mut String, subject: &Loop) {
     for check in &subject.contract.checks {
-        let result = subject
-            .state
-            .evidence
-            .as_ref()
-            .and_then(|evidence| evidence.checks.iter().find(|result| result.run == check.run));
+        let mut last = subject.state.evidence.iter().flat_map(|last| &last.checks);
+        let passed = last.any(|it| it.run == check.run && it.verdict == Verdict::Passed);
         let mut happened = subject.last_of(&check.run).unwrap_or_else(|| "not run".to_owned());
-        let passed = result.is_some_and(|result| result.verdict == Verdict::Passed);
         let memory = subject.state.checks.get(&check.run);
         if passed && memory.is_some_and(|memory| memory.ever_failed) {
             happened.push_str(", after it had failed");
@@ -96,8 +86,7 @@ fn checks(text: &mut String, subject: &Loop) {
         let run = clip(&check.run, 60);
         row(text, check.role.label(), &format!("`{run}` {happened}"));
     }
-    let failed = subject.state.evidence.iter().flat_map(Evidence::failing);
-    if let Some(failed) = failed.into_iter().find(|check| check.verdict != Verdict::Passed) {
+    if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
         tail(text, &tail_of(&failed.tail, 600));
     }
 }
@@ -125,7 +114,9 @@ fn next(subject: &Loop) -> String {
             format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
         }
         (Some(Outcome::Completed), None) => "read what it did".to_owned(),
-        (Some(Outcome::Blocked), _) if asks_a_person(subject) => answering(subject),
+        (Some(Outcome::Blocked), _) if asks_a_person(subject) => {
+            format!("{} --tell \"your answer\"", going_on(subject))
+        }
         _ => going_on(subject),
     }
 }
@@ -137,11 +128,6 @@ fn asks_a_person(subject: &Loop) -> bool {
         && last.is_some_and(|last| matches!(last.claim, ClaimResult::Blocked(_)))
 }
 
-/// The command that answers the agent and resumes the loop.
-fn answering(subject: &Loop) -> String {
-    format!("{} --tell \"your answer\"", going_on(subject))
-}
-
 /// The status of one loop.
 pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     if !subject.is_live() {
@@ -149,27 +135,19 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     }
     let mut text = format!("loop {}: {}\n", subject.id, line::status_line(subject));
     if owner_is_gone {
-        let who = match subject.driver() {
-            Driver::Session => "client",
-            Driver::Process => "crew",
-        };
+        let who = if subject.driver() == Driver::Session { "client" } else { "crew" };
         row(&mut text, "owner", &format!("gone: its {who} has ended, and the loop with it"));
     }
     row(&mut text, "task", &clip(&run::task(subject), 100));
-    if let Some(worker) = run::worker(subject) {
-        row(&mut text, "worker", &worker);
-    }
+    optional(&mut text, "worker", run::worker(subject));
     row(&mut text, "time", &time(subject));
-    cost(&mut text, subject);
+    optional(&mut text, "cost", subject.spent());
     row(&mut text, "limits", &line::limits(subject));
     row(&mut text, "folder", &subject.place.folder.display().to_string());
-    undone(&mut text, subject);
+    optional(&mut text, "git", undone(subject));
     checks(&mut text, subject);
-    let next = match subject.state.status {
-        Status::Paused => going_on(subject),
-        _ if owner_is_gone => going_on(subject),
-        _ => "crew pause, crew cancel".to_owned(),
-    };
+    let is_at_rest = owner_is_gone || subject.state.status == Status::Paused;
+    let next = if is_at_rest { going_on(subject) } else { "crew pause, crew cancel".to_owned() };
     row(&mut text, "next", &next);
     text
 }

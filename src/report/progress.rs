@@ -4,9 +4,11 @@
 
 use chrono::{DateTime, FixedOffset, Utc};
 
+use super::line::numbered;
 use super::words::took;
 use crate::engine::boundary::judge::exited;
 use crate::engine::events::RunEvent;
+use crate::engine::evidence::Evidence;
 use crate::engine::evidence::check::{CheckResult, Verdict};
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Ending, Outcome, Proof};
@@ -151,14 +153,6 @@ fn resumed(record: &Loop) -> Vec<Said> {
     ]
 }
 
-/// "3/10", or "3" where there is no limit.
-fn numbered(record: &Loop, iteration: u32) -> String {
-    match record.contract.limits.max_iterations {
-        0 => iteration.to_string(),
-        max => format!("{iteration}/{max}"),
-    }
-}
-
 /// How a check ended, and the last lines of one that did not pass: they distinguish a failed test
 /// from a typing error.
 fn checked(result: &CheckResult) -> Vec<Said> {
@@ -178,9 +172,7 @@ fn checked(result: &CheckResult) -> Vec<Said> {
     let printed = text::plain(&result.tail);
     let lines: Vec<&str> = match result.verdict {
         Verdict::Passed | Verdict::Unknown => Vec::new(),
-        _ => {
-            printed.lines().rev().filter(|line| !line.trim().is_empty()).take(TAIL_LINES).collect()
-        }
+        _ => printed.lines().rev().filter(|it| !it.trim().is_empty()).take(TAIL_LINES).collect(),
     };
     let tail = lines.into_iter().rev().map(|line| plain(format!("  | {}", short(line))));
     std::iter::once(said).chain(tail).collect()
@@ -208,8 +200,7 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
     if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {
         let time = took(after.elapsed_ms.last().copied().unwrap_or_default());
         let iteration = numbered(after, after.state.completed);
-        let usage = evidence.and_then(|evidence| evidence.usage.as_ref());
-        let cost = usage.and_then(|usage| usage.spoken_cost(false));
+        let cost = evidence.and_then(Evidence::cost);
         let cost = cost.map_or_else(String::new, |cost| format!(" · {cost}"));
         said.push(plain(format!("Iteration {iteration} completed in {time}{cost}")));
     }
@@ -229,8 +220,7 @@ fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
     let is_crash = record.state.transient_errors == 0;
     let (time, again) =
         if is_crash { (second as fn(_, _) -> _, "") } else { (minute as _, " again") };
-    let until =
-        record.state.due.map_or_else(String::new, |due| format!(" until {}", time(due, at)));
+    let until = record.state.due.map_or_else(String::new, |it| format!(" until {}", time(it, at)));
     let why = record.state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, 60)));
     let iteration = record.iteration();
     format!("Waiting{until}{}, then iteration {iteration}{again}", why.unwrap_or_default())

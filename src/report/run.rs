@@ -10,8 +10,7 @@ use crate::engine::record::run::{GitSteps, Run};
 /// The task, or the procedure that replaces it.
 pub fn task(subject: &Loop) -> Cow<'_, str> {
     let task = subject.contract.task.as_str();
-    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
-    match procedure {
+    match subject.procedure() {
         Some(name) if task.is_empty() => Cow::Owned(format!("procedure {name}")),
         _ => Cow::Borrowed(task),
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::engine::text::clip;
+use crate::engine::text::{clip, distinct};
 
 /// "4,230": a number with separators.
 pub fn grouped(number: u64) -> String {
@@ -40,13 +40,7 @@ pub fn took(ms: u64) -> String {
 
 /// "`a`, `b` and `c`".
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
-    let mut quoted: Vec<String> = Vec::new();
-    for command in commands {
-        let command = format!("`{}`", clip(command, 80));
-        if !quoted.contains(&command) {
-            quoted.push(command);
-        }
-    }
+    let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));
     match quoted.pop() {
         None => String::new(),
         Some(last) if quoted.is_empty() => last,

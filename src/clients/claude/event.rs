@@ -54,11 +54,10 @@ fn tasks(value: &Value) -> Vec<Task> {
     let text = |task: &Value, name: &str| task[name].as_str().unwrap_or_default().to_owned();
     let listed = value.as_array().into_iter().flatten();
     let running = listed.filter(|task| task["status"].as_str().is_none_or(|it| it == "running"));
-    running
-        .map(|task| Task {
-            id: text(task, "id"),
-            kind: text(task, "type"),
-            description: text(task, "description"),
-        })
-        .collect()
+    let task = |task| Task {
+        id: text(task, "id"),
+        kind: text(task, "type"),
+        description: text(task, "description"),
+    };
+    running.map(task).collect()
 }

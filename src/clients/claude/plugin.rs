@@ -80,11 +80,8 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
     let fields: Map<String, Value> = match serde_json::from_str(text) {
         Ok(fields) => fields,
         Err(error) => {
-            return ClientSettings {
-                path,
-                broken: Some(error.to_string()),
-                ..ClientSettings::default()
-            };
+            let broken = Some(error.to_string());
+            return ClientSettings { path, broken, ..ClientSettings::default() };
         }
     };
     let is_set = |name: &str| fields.get(name).and_then(Value::as_bool) == Some(true);

@@ -6,6 +6,7 @@
 
 use crate::engine::usage::prices::{Price, Rates, rates};
 use crate::engine::usage::{Message, Money};
+use crate::parse::amounts::digits;
 
 impl Price {
     const fn with_fast(self, fast: Rates) -> Self {
@@ -77,18 +78,14 @@ fn bare(model: &str) -> &str {
     let from = model.find("claude-").unwrap_or(0);
     let name = &model[from..];
     let name = name.split(['@', '[', ':']).next().unwrap_or(name);
-    let name = cut(name, |end| end.strip_prefix('v').is_some_and(is_number));
-    let name = cut(name, |end| end.len() == 8 && is_number(end));
+    let name = cut(name, |end| end.strip_prefix('v').is_some_and(|it| digits(it).is_some()));
+    let name = cut(name, |end| end.len() == 8 && digits(end).is_some());
     if name.ends_with("-4-0") { &name[..name.len() - 2] } else { name }
 }
 
 /// The name without its last part, if `is_so` accepts that part.
 fn cut(name: &str, is_so: impl Fn(&str) -> bool) -> &str {
     name.rsplit_once('-').filter(|(_, end)| is_so(end)).map_or(name, |(name, _)| name)
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -52,6 +52,11 @@ impl Evidence {
     pub fn failing(&self) -> impl Iterator<Item = &CheckEvidence> {
         self.checks.iter().filter(|check| check.verdict != Verdict::Passed)
     }
+
+    /// What it cost, where that is known: "$1.84".
+    pub fn cost(&self) -> Option<String> {
+        self.usage.as_ref()?.spoken_cost(false)
+    }
 }
 
 /// The result of the agent's claim.

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::engine::evidence::Evidence;
 use crate::engine::record::Loop;
+use crate::engine::record::contract::Check;
 use crate::engine::text::{self, clip};
 
 /// What happened since the loop started, according to git.
@@ -103,12 +104,7 @@ fn checks(subject: &Loop) -> String {
     if subject.contract.checks.is_empty() {
         return "None: this loop had no checks.".to_owned();
     }
-    let mut text = String::new();
-    for check in &subject.contract.checks {
-        let happened = subject.last_of(&check.run).unwrap_or_else(|| "not run".to_owned());
-        let run = clip(&check.run, 200);
-        let _ = writeln!(text, "- `{run}` ({}): {happened}", check.role.label());
-    }
+    let mut text = checks_listed(subject, "not run");
     if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
         let _ = write!(
             text,
@@ -118,6 +114,16 @@ fn checks(subject: &Loop) -> String {
         );
     }
     text
+}
+
+/// Each check with its role and its last result, one per line; `unrun` is the result of one that
+/// never ran.
+pub fn checks_listed(subject: &Loop, unrun: &str) -> String {
+    let line = |check: &Check| {
+        let happened = subject.last_of(&check.run).unwrap_or_else(|| unrun.to_owned());
+        format!("- `{}` ({}): {happened}\n", clip(&check.run, 200), check.role.label())
+    };
+    subject.contract.checks.iter().map(line).collect()
 }
 
 fn open_questions(subject: &Loop) -> String {

@@ -14,7 +14,7 @@ use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckEvidence, ClaimResult, Evidence};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Role;
-use crate::engine::text::{clip, count, start as beginning, tail_of, units};
+use crate::engine::text::{clip, count, distinct, start as beginning, tail_of, units};
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
@@ -325,13 +325,8 @@ fn until_rule(subject: &Loop) -> String {
 }
 
 fn proof_rule(subject: &Loop) -> String {
-    let mut commands: Vec<String> = Vec::new();
-    for check in subject.contract.checks.iter().filter(|check| check.role != Role::Until) {
-        let shown = format!("`{}`", clip(&check.run, COMMAND_CHARS_MAX));
-        if !commands.contains(&shown) {
-            commands.push(shown);
-        }
-    }
+    let checks = subject.contract.checks.iter().filter(|check| check.role != Role::Until);
+    let mut commands = distinct(checks.map(|it| format!("`{}`", clip(&it.run, COMMAND_CHARS_MAX))));
     let hidden = commands.len().saturating_sub(6);
     commands.truncate(6);
     match (commands.is_empty(), hidden) {

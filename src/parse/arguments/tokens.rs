@@ -180,9 +180,8 @@ pub(super) fn value(option: Named, text: &str) -> Result<(Option<String>, &str),
         None => return Ok((None, after)),
     };
     if let Some(quote @ ('"' | '\'')) = text.chars().next() {
-        let fault =
-            || format!("the quote that opens the value of --{} is never closed", option.long);
-        let end = closing_quote(text, quote).ok_or_else(|| UsageError::new(fault()))?;
+        let why = || format!("the quote that opens the value of --{} is never closed", option.long);
+        let end = closing_quote(text, quote).ok_or_else(|| UsageError::new(why()))?;
         return Ok((Some(unescaped(&text[1..end], quote)), &text[end + 1..]));
     }
     let value = first_word(text);

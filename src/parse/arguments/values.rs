@@ -25,9 +25,7 @@ impl Amount for LimitChange {
     fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
         match text.strip_prefix('+') {
             Some(more) => read(more).map(Self::By),
-            None => {
-                read(text).map(Self::To).map_err(|wanted| format!("{wanted}; + before it adds"))
-            }
+            None => read(text).map(Self::To).map_err(|it| format!("{it}; + before it adds")),
         }
     }
 }

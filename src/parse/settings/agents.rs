@@ -4,7 +4,7 @@
 use toml::de::DeTable;
 
 use super::values::Written;
-use super::{KeyText, Reader, Value, in_order};
+use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
@@ -18,21 +18,15 @@ impl Reader<'_> {
         let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
         let mut entry = AgentEntry::default();
         let faults = self.faults.len();
-        for (key, value) in in_order(table) {
-            self.agents_key(&mut entry, &place, key, value);
+        for item in in_order(table) {
+            self.agents_key(&mut entry, &place, item);
         }
         if self.faults.len() == faults {
             layer.agents.insert(name.to_owned(), self.sourced(&key.span(), entry));
         }
     }
 
-    fn agents_key(
-        &mut self,
-        entry: &mut AgentEntry,
-        place: &str,
-        key: &KeyText<'_>,
-        value: &Value<'_>,
-    ) {
+    fn agents_key(&mut self, entry: &mut AgentEntry, place: &str, (key, value): Item<'_>) {
         match key.get_ref().as_ref() {
             "like" => entry.like = self.read("like", "\"claude\"", value, Written::text),
             "command" => {

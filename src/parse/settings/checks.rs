@@ -2,7 +2,7 @@
 //! used is refused with a working line.
 
 use super::values::Written;
-use super::{KeyText, Reader, Value, in_order};
+use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::contract::{Check, Role};
 use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, NamedCheck};
@@ -27,7 +27,7 @@ impl Reader<'_> {
         let mut named = NamedCheck::from(Check::new("", Role::Verify));
         let faults = self.faults.len();
         for (key, value) in in_order(table) {
-            self.check_key(layer, &mut named, key, value);
+            self.check_key(layer, &mut named, (key, value));
         }
         if self.faults.len() > faults {
             return;
@@ -39,13 +39,7 @@ impl Reader<'_> {
         layer.checks.push(self.sourced(&at, named));
     }
 
-    fn check_key(
-        &mut self,
-        layer: &Layer,
-        named: &mut NamedCheck,
-        key: &KeyText<'_>,
-        value: &Value<'_>,
-    ) {
+    fn check_key(&mut self, layer: &Layer, named: &mut NamedCheck, (key, value): Item<'_>) {
         let check = &mut named.check;
         match key.get_ref().as_ref() {
             "name" => named.name = self.name(layer, value),

@@ -45,7 +45,7 @@ impl Reader<'_> {
                 "agents" => self.agents_entry(layer, key, value),
                 "procedures" => self.procedure(layer, key, value),
                 "on" => self.reactions(layer, key, value),
-                _ if self.term(layer, name, key, value) => {}
+                _ if self.term(layer, name, (key, value)) => {}
                 _ => {
                     let known = names_in(name);
                     self.unknown(&key.span(), key.get_ref(), &format!("[{name}]"), &known);

@@ -81,10 +81,11 @@ pub fn parse(
 type KeyText<'text> = Spanned<Cow<'text, str>>;
 type Value<'text> = Spanned<DeValue<'text>>;
 
-/// The keys of a table in the order of the file; the crate returns them sorted by name.
-fn in_order<'table, 'text>(
-    table: &'table DeTable<'text>,
-) -> Vec<(&'table KeyText<'text>, &'table Value<'text>)> {
+/// A key and its value.
+type Item<'text> = (&'text KeyText<'text>, &'text Value<'text>);
+
+/// The items of a table in the order of the file; the crate returns them sorted by key.
+fn in_order<'text>(table: &'text DeTable<'text>) -> Vec<Item<'text>> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries

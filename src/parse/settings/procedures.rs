@@ -3,7 +3,7 @@
 
 use super::terms::names_in;
 use super::values::Written;
-use super::{KeyText, Reader, Value, in_order};
+use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::run::{Fragment, Recipe};
 use crate::engine::settings::{Layer, ProcedureSettings};
 use crate::parse::fragment::fragment;
@@ -20,19 +20,14 @@ impl Reader<'_> {
         }
         let Some(table) = value.get_ref().as_table() else { return self.no_table(key, &place) };
         let mut procedure = ProcedureSettings::default();
-        for (key, value) in in_order(table) {
-            self.procedure_key(&mut procedure, &place, key, value);
+        for item in in_order(table) {
+            self.procedure_key(&mut procedure, &place, item);
         }
         layer.procedures.insert(name.to_owned(), self.sourced(&key.span(), procedure));
     }
 
-    fn procedure_key(
-        &mut self,
-        procedure: &mut ProcedureSettings,
-        place: &str,
-        key: &KeyText<'_>,
-        value: &Value<'_>,
-    ) {
+    fn procedure_key(&mut self, procedure: &mut ProcedureSettings, place: &str, item: Item<'_>) {
+        let (key, value) = item;
         let Recipe { context, observe, orient, decide, act } = &mut procedure.recipe;
         let name = key.get_ref().as_ref();
         let phase = match name {
@@ -47,7 +42,7 @@ impl Reader<'_> {
             "decide" => decide,
             "act" => act,
             _ => {
-                if !self.term(&mut procedure.terms, "loop", key, value) {
+                if !self.term(&mut procedure.terms, "loop", item) {
                     let known = [&PROCEDURE[..], &names_in("loop")].concat();
                     self.unknown(&key.span(), name, &format!("[{place}]"), &known);
                 }

@@ -15,12 +15,8 @@ impl Reader<'_> {
     pub(super) fn reactions(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
         let name = key.get_ref().as_ref();
         let Some(on) = LoopMoment::ALL.into_iter().find(|on| on.label() == name) else {
-            return self.unknown(
-                &key.span(),
-                name,
-                "[on]",
-                &LoopMoment::ALL.map(LoopMoment::label),
-            );
+            let known = LoopMoment::ALL.map(LoopMoment::label);
+            return self.unknown(&key.span(), name, "[on]", &known);
         };
         match value.get_ref().as_array() {
             Some(list) => list.iter().for_each(|it| self.reaction(layer, on, it)),

@@ -2,7 +2,7 @@
 //! may hold.
 
 use super::values::{Written, example};
-use super::{KeyText, Reader, Value};
+use super::{Item, Reader, Value};
 use crate::engine::boundary::protect;
 use crate::engine::record::contract::{Check, Role};
 use crate::engine::settings::{Key, Kind, Layer, NamedCheck};
@@ -15,31 +15,19 @@ pub(super) fn names_in(table: &str) -> Vec<&'static str> {
 impl Reader<'_> {
     /// Reads a key of `table`; `false` if the table has no key of this name. A procedure holds what
     /// `[loop]` holds.
-    pub(super) fn term(
-        &mut self,
-        layer: &mut Layer,
-        table: &str,
-        name: &KeyText<'_>,
-        value: &Value<'_>,
-    ) -> bool {
+    pub(super) fn term(&mut self, layer: &mut Layer, table: &str, item: Item<'_>) -> bool {
+        let (name, value) = item;
         let found = Key::all().find(|key| key.name_in(table) == Some(name.get_ref().as_ref()));
         let Some(key) = found else { return false };
         match key.row().kind {
             Kind::Commands(role) => self.commands(layer, role, value),
             Kind::Globs => self.protect(layer, value),
-            _ => self.scalar(layer, key, table, name, value),
+            _ => self.scalar(layer, key, table, item),
         }
         true
     }
 
-    fn scalar(
-        &mut self,
-        layer: &mut Layer,
-        key: Key,
-        table: &str,
-        name: &KeyText<'_>,
-        value: &Value<'_>,
-    ) {
+    fn scalar(&mut self, layer: &mut Layer, key: Key, table: &str, (name, value): Item<'_>) {
         let row = key.row();
         let read = self.read(name.get_ref(), example(row), value, |it| it.read(row.kind));
         let Some(read) = read else { return };

@@ -16,6 +16,9 @@ pub(super) fn example(row: &KeyRow) -> &'static str {
     if row.kind == Kind::Name { "\"claude\"" } else { row.example }
 }
 
+/// A value, or what should have been written instead.
+type Taken<T> = Result<T, String>;
+
 /// A value as it was written, and what a refusal says about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written<'text> {
@@ -38,7 +41,7 @@ impl<'text> Written<'text> {
         format!("{name} takes {wanted}, not `{text}`: {name}={}", example.trim_matches('"'))
     }
 
-    fn or<T>(self, found: Option<T>, wanted: &str) -> Result<T, String> {
+    fn or<T>(self, found: Option<T>, wanted: &str) -> Taken<T> {
         found.ok_or_else(|| self.refusal(wanted, self.example))
     }
 
@@ -48,7 +51,7 @@ impl<'text> Written<'text> {
     }
 
     /// A text that is not blank.
-    pub(super) fn text(self) -> Result<String, String> {
+    pub(super) fn text(self) -> Taken<String> {
         let is_some = |text: &&str| self.value.is_none() || !text.trim().is_empty();
         self.or(self.quoted().filter(is_some).map(str::to_owned), "a text in quotes")
     }
@@ -67,7 +70,7 @@ impl<'text> Written<'text> {
         self.quoted().map_or_else(|| self.text.replace('_', ""), str::to_owned)
     }
 
-    fn count(self) -> Result<u64, String> {
+    fn count(self) -> Taken<u64> {
         let (number, wanted) = match self.value.map(DeValue::as_integer) {
             None => (self.text.parse().ok(), "a whole number"),
             Some(None) => (None, "a whole number without quotes"),
@@ -79,7 +82,7 @@ impl<'text> Written<'text> {
         self.or(number.map(u64::from), wanted)
     }
 
-    fn seconds(self) -> Result<u64, String> {
+    fn seconds(self) -> Taken<u64> {
         let integer = self.value.and_then(DeValue::as_integer);
         let zero = integer.filter(|integer| integer.as_str() == "0").map(|_| "0");
         let text = self.or(zero.or(self.quoted()), "a time with its unit, in quotes")?;
@@ -88,13 +91,13 @@ impl<'text> Written<'text> {
     }
 
     /// A duration other than 0.
-    pub(super) fn some_seconds(self) -> Result<u64, String> {
+    pub(super) fn some_seconds(self) -> Taken<u64> {
         let seconds = self.seconds()?;
         self.or(Some(seconds).filter(|seconds| *seconds > 0), "a time of at least a second")
     }
 
     /// A list of arguments.
-    pub(super) fn words(self) -> Result<Vec<String>, String> {
+    pub(super) fn words(self) -> Taken<Vec<String>> {
         let words = self.value.and_then(DeValue::as_array).and_then(|list| {
             let words = list.iter().map(|word| word.get_ref().as_str().map(str::to_owned));
             words.collect::<Option<Vec<String>>>()
@@ -104,11 +107,7 @@ impl<'text> Written<'text> {
     }
 
     /// One of a few words. If no word is similar, the example is suggested.
-    pub(super) fn choice<T: Copy>(
-        self,
-        all: &[T],
-        label: fn(T) -> &'static str,
-    ) -> Result<T, String> {
+    pub(super) fn choice<T: Copy>(self, all: &[T], label: fn(T) -> &'static str) -> Taken<T> {
         let text = self.quoted().unwrap_or_default();
         let found = all.iter().find(|choice| label(**choice) == text);
         found.copied().ok_or_else(|| {
@@ -122,7 +121,7 @@ impl<'text> Written<'text> {
     }
 
     /// A command for `sh -c`.
-    pub(super) fn command(self) -> Result<String, String> {
+    pub(super) fn command(self) -> Taken<String> {
         let run = self.quoted().filter(|run| !run.trim().is_empty());
         let run = self.or(run, "a command in quotes")?;
         // Detection at every start would run commands that nobody has written down or trusted.
@@ -137,7 +136,7 @@ impl<'text> Written<'text> {
     }
 
     /// The value of a key of this kind.
-    pub(super) fn read(self, kind: Kind) -> Result<settings::Value, String> {
+    pub(super) fn read(self, kind: Kind) -> Taken<settings::Value> {
         use settings::Value::{self as Is, Number, Off, Switch, Text};
         let text = self.quoted().unwrap_or_default();
         let [switch, branch, on] = match self.value {
@@ -148,9 +147,8 @@ impl<'text> Written<'text> {
             Kind::Iterations | Kind::Turns | Kind::Days => self.count().map(Number),
             Kind::Seconds => self.seconds().map(Number),
             Kind::Micros => {
-                let dollars =
-                    self.or(amounts::dollars(&self.amount()), "an amount in US dollars")?;
-                Ok(Number(amounts::micros(dollars)))
+                let dollars = amounts::dollars(&self.amount());
+                Ok(Number(amounts::micros(self.or(dollars, "an amount in US dollars")?)))
             }
             Kind::Tokens => {
                 let wanted = "a number of tokens, such as 500k or 2M";
@@ -206,7 +204,7 @@ impl Reader<'_> {
         name: &'value str,
         example: &'value str,
         value: &'value Value<'value>,
-        read: impl FnOnce(Written<'value>) -> Result<T, String>,
+        read: impl FnOnce(Written<'value>) -> Taken<T>,
     ) -> Option<T>
     where
         Self: 'value,

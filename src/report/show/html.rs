@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::{StoryPage, contract, drivers, happened, remarks, told, who};
 use crate::engine::evidence::Evidence;
 use crate::engine::evidence::check::Verdict;
-use crate::engine::journal::story::{Iteration, What};
+use crate::engine::journal::story::What;
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::Outcome;
 use crate::engine::text::clean;
@@ -138,16 +138,11 @@ fn iterations(text: &mut String, known: &StoryPage<'_>) {
                 known.time(chapter.at),
                 took(iteration.elapsed_ms),
                 escape(&happened(&iteration.evidence).join(" · ")),
-                escape(&cost(iteration))
+                escape(&iteration.evidence.cost().unwrap_or_default())
             );
         }
     }
     text.push_str("</table>\n");
-}
-
-fn cost(iteration: &Iteration) -> String {
-    let usage = iteration.evidence.usage.as_ref();
-    usage.and_then(|usage| usage.spoken_cost(false)).unwrap_or_default()
 }
 
 fn tone(evidence: &Evidence) -> &'static str {

@@ -10,7 +10,7 @@ use chrono::{DateTime, FixedOffset, Utc};
 use serde_json::{Value, json};
 
 use super::json::{SCHEMA, one};
-use super::page::{self, row, tail};
+use super::page::{self, optional, row, tail};
 use super::words::took;
 use super::{line, run};
 use crate::engine::evidence::{ClaimResult, Evidence};
@@ -110,8 +110,7 @@ fn iterated(iteration: &Iteration) -> String {
     let evidence = &iteration.evidence;
     let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
     parts.extend(happened(evidence));
-    let cost = evidence.usage.as_ref().and_then(|usage| usage.spoken_cost(false));
-    parts.extend(cost);
+    parts.extend(evidence.cost());
     parts.extend(after(iteration));
     parts.join(" · ")
 }
@@ -166,9 +165,8 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     }
     let progress = ["made", "none: no file, commit or check changed", "unknown"];
     row(&mut text, "progress", evidence.progress.worded(progress));
-    if let Some(spent) = evidence.usage.as_ref().and_then(|usage| usage.spoken(false)) {
-        row(&mut text, "cost", &spent);
-    }
+    let usage = evidence.usage.as_ref();
+    optional(&mut text, "cost", usage.and_then(|usage| usage.spoken(false)));
     for words in &evidence.words {
         row(&mut text, "told", &clip(words, 300));
     }
@@ -181,9 +179,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     }
     let after = after(iteration).unwrap_or_else(|| "the loop went on".to_owned());
     row(&mut text, "then", &clip(&after, 300));
-    if let Some(log) = log {
-        row(&mut text, "log", &log.display().to_string());
-    }
+    optional(&mut text, "log", log.map(|log| log.display().to_string()));
     text
 }
 
