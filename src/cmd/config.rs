@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use super::{checkout, home, print};
-use crate::clients::all;
 use crate::drive::start::settings::{environment, look};
 use crate::engine::settings::merge::{VariableTrust, merge};
 use crate::exit::Exit;
@@ -16,7 +15,7 @@ pub fn config(as_json: bool) -> Result<Exit> {
     let settings = merge(&known.layers, environment(), None);
     // A session obeys less, because the project can set variables for its client.
     let in_session = merge(&known.layers, VariableTrust::OnlyNarrows, None).notes.into_iter();
-    let in_session = in_session.map(|note| format!("in {}, {note}", all()[0].title()));
+    let in_session = in_session.map(|note| format!("in {}, {note}", known.layers.client));
     let warnings: Vec<String> = known.warnings.iter().cloned().chain(in_session).collect();
     let files = [("user", known.user_file.as_ref()), ("project", Some(&known.project_file))];
     let files = files.into_iter().filter_map(|(of, path)| {

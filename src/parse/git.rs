@@ -3,7 +3,7 @@
 //! messages.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::engine::git::GitSetting;
 use crate::engine::text::start;
@@ -27,8 +27,9 @@ pub struct StatusEntry {
     pub path: String,
 }
 
-/// Where crew writes in a checkout; it never counts as the agent's progress.
-const OURS: &str = ".claude/branches/";
+/// The folder of all branches, relative to a checkout: what crew writes there never counts as the
+/// agent's progress.
+pub const BRANCHES: &str = ".claude/branches";
 
 /// Reads a status. Unknown records are kept as text.
 pub fn status(text: &str) -> GitStatus {
@@ -57,7 +58,7 @@ pub fn status(text: &str) -> GitStatus {
             _ => 1,
         };
         let path = record.splitn(fields + 1, ' ').nth(fields).unwrap_or_default();
-        if !path.starts_with(OURS) {
+        if !Path::new(path).starts_with(BRANCHES) {
             status.entries.push(StatusEntry { line: record.to_owned(), path: path.to_owned() });
         }
     }

@@ -48,11 +48,12 @@ pub fn lines(news: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine
         RunEvent::Started(record) => vec![plain(started(record))],
         RunEvent::Resumed(record) => resumed(record),
         RunEvent::Noted(text) => vec![plain(format!("Note: {text}"))],
-        RunEvent::OverBudget { tokens, budget } => vec![warning(format!(
-            "Prompt exceeds its budget: about {} of {} tokens; sent all the same",
-            tokens_text(tokens),
-            tokens_text(budget)
-        ))],
+        RunEvent::OverBudget { tokens, budget } => {
+            let [about, of] = [tokens, budget].map(tokens_text);
+            vec![warning(format!(
+                "Prompt exceeds its budget: about {about} of {of} tokens; sent all the same"
+            ))]
+        }
         RunEvent::IterationStarted(record) => {
             vec![plain(format!("Iteration {} starting...", numbered(record, record.iteration())))]
         }
@@ -81,11 +82,18 @@ pub fn lines(news: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine
             short(why)
         ))],
         RunEvent::Finished { record, saved, .. } => finished(record, saved),
-        RunEvent::Committed { .. }
-        | RunEvent::CommitFailed { .. }
-        | RunEvent::Pushed { .. }
-        | RunEvent::PushFailed { .. }
-        | RunEvent::Rebased { .. } => vec![git(news)],
+        RunEvent::Committed { commit, branch, subject } => {
+            let commit = commit.get(..12).unwrap_or(commit);
+            let branch = branch.unwrap_or("no branch");
+            vec![plain(format!("Committed {commit} on {branch}: {}", short(subject)))]
+        }
+        RunEvent::Pushed { branch, remote } => vec![plain(format!("Pushed {branch} to {remote}"))],
+        RunEvent::Rebased { onto } => vec![plain(format!("Rebased onto {onto}"))],
+        // Shown whole if it is one line, because the hint comes last.
+        RunEvent::CommitFailed { why } | RunEvent::PushFailed { why } => {
+            let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
+            vec![warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))]
+        }
         RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
     };
     let stamp = at.format("[%H:%M:%S]");
@@ -235,24 +243,6 @@ fn minute(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
 
 fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
     then.with_timezone(at.offset()).format("%H:%M:%S").to_string()
-}
-
-fn git(news: &RunEvent<'_>) -> Said {
-    match *news {
-        RunEvent::Committed { commit, branch, subject } => {
-            let commit = commit.get(..12).unwrap_or(commit);
-            let branch = branch.unwrap_or("no branch");
-            plain(format!("Committed {commit} on {branch}: {}", short(subject)))
-        }
-        RunEvent::Pushed { branch, remote } => plain(format!("Pushed {branch} to {remote}")),
-        RunEvent::Rebased { onto } => plain(format!("Rebased onto {onto}")),
-        // Shown whole if it is one line, because the hint comes last.
-        RunEvent::CommitFailed { why } | RunEvent::PushFailed { why } => {
-            let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
-            warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))
-        }
-        _ => plain(String::new()),
-    }
 }
 
 /// The command that resumes a loop from a terminal; the name of a procedure also names its loop.

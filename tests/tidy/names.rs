@@ -1,22 +1,33 @@
 //! A client's name appears only in its own folder: everything else takes the client as the seam
 //! gives it.
 
+use std::collections::BTreeSet;
+
 use super::{none, pattern, product_of, source};
 
-/// Who may name a client's folder, and why.
-const MAY_NAME_CLAUDE: [(&str, &str); 5] = [
-    ("src/clients/", "the list of clients"),
-    ("src/agents/claude/", "the agent of this name prints the lines that its transcripts hold"),
-    ("src/drive/install/", "crew is installed by this client's own commands"),
-    ("src/drive/doctor/", "crew doctor looks at this client's own files"),
-    ("src/demo/", "the demo plays this client"),
+/// Who may name the folder of which client beside `src/clients/`, and why.
+const MAY_NAME: [(&str, &str, &str); 4] = [
+    ("claude", "src/agents/claude/", "the agent prints the lines that the transcripts hold"),
+    ("claude", "src/drive/install/", "crew is installed by this client's own commands"),
+    ("claude", "src/drive/doctor/", "crew doctor looks at this client's own files"),
+    ("claude", "src/demo/", "the demo plays this client"),
 ];
 
-fn complaints(folder: &str, regex: &str, may: &[(&str, &str)]) -> Vec<String> {
+/// The name of each client: that of its folder.
+fn clients() -> BTreeSet<String> {
+    let files = source("src/clients/");
+    let folders = files.iter().filter_map(|file| {
+        let (folder, _) = file.path["src/clients/".len()..].split_once('/')?;
+        (folder != "recorded").then(|| folder.to_owned())
+    });
+    folders.collect()
+}
+
+fn complaints(folder: &str, regex: &str, may: &[&str]) -> Vec<String> {
     let names = pattern(regex);
     let files = source(folder);
     let is_test = |path: &str| path.ends_with("tests.rs") || path.ends_with("/fixture.rs");
-    let is_free = |path: &str| may.iter().any(|(it, _)| path.starts_with(it));
+    let is_free = |path: &str| may.iter().any(|it| path.starts_with(it));
     let mut found = Vec::new();
     for file in files.iter().filter(|file| !is_test(&file.path) && !is_free(&file.path)) {
         let text = product_of(&file.text);
@@ -34,8 +45,15 @@ fn the_engine_holds_no_name_of_a_client() {
 
 #[test]
 fn only_a_clients_own_folder_knows_its_variables_and_its_module() {
-    let found = complaints("src/", r"CLAUDE[_C]|clients::(\{[^}]*)?claude", &MAY_NAME_CLAUDE);
-    none(&found, "take it through the Client of the event, or make it a fact of Abilities");
+    let clients = clients();
+    assert!(clients.contains("claude"), "{clients:?}");
+    for client in clients {
+        let regex = format!(r"{}[_A-Z]|clients::(\{{[^}}]*)?{client}", client.to_uppercase());
+        let its_own = MAY_NAME.iter().filter(|(name, ..)| *name == client);
+        let may: Vec<&str> = its_own.map(|(_, path, _)| *path).chain(["src/clients/"]).collect();
+        let found = complaints("src/", &regex, &may);
+        none(&found, "take it through the Client of the event, or make it a fact of Abilities");
+    }
 }
 
 #[test]

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::engine::doctor::shell_word;
 use crate::engine::record::contract::Place;
 use crate::engine::text::start;
+use crate::parse::git::BRANCHES;
 use crate::world::files::disk;
 use crate::world::git;
 use crate::world::store::home::hash;
-use crate::world::store::view::{self, BRANCHES};
+use crate::world::store::view;
 
 /// The longest name of a branch folder, in bytes.
 const NAME_BYTES: usize = 100;

@@ -39,7 +39,8 @@ pub fn start(
     let abilities = hook.abilities();
     let project = abilities.project.and_then(|name| hook.folder_of(name));
     let place = place::place(cwd, project.as_deref())?;
-    let known = settings::look(home, &place.checkout, !arguments.project.no_project)?;
+    let mut known = settings::look(home, &place.checkout, !arguments.project.no_project)?;
+    known.layers.client = hook.client.title();
     let typed = typed(arguments, &place.folder)?;
     let (settings, mut notes) =
         settings::in_force(home, known, typed, VariableTrust::OnlyNarrows, None)?;

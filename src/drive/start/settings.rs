@@ -108,7 +108,7 @@ pub fn in_force(
     if !known.untrusted.is_empty() {
         let is_trusted = env::text(TRUST_VARIABLE).as_deref() == Some("1");
         if environment != VariableTrust::IsTheUsers || !is_trusted {
-            bail!(refusal(home, &known.untrusted));
+            bail!(refusal(home, &known));
         }
         notes.push(format!(
             "{TRUST_VARIABLE}=1: what the project's settings want is trusted unread"
@@ -143,14 +143,14 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-fn refusal(home: &Home, untrusted: &[TrustRequest]) -> String {
+fn refusal(home: &Home, known: &LoadedSettings) -> String {
     let mut lines =
         vec!["the project's settings want what nobody on this machine has trusted:".to_owned()];
-    lines.extend(untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
+    lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
     if env::text(TRUST_VARIABLE).is_some() {
         lines.push(format!(
             "{TRUST_VARIABLE} does not count here: a project can set it for {}",
-            all()[0].title()
+            known.layers.client
         ));
     }
     let elsewhere = home.overridden.as_ref();

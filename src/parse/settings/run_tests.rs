@@ -1,11 +1,9 @@
 //! The settings of a file for a run of fresh processes: the keys other than limits and checks.
 
-use std::path::Path;
-
 use insta::assert_snapshot;
 
-use super::tests::{OUTPUTS, bare, told, told_of};
-use super::{Whose, parse};
+use super::Whose;
+use super::tests::{bare, parsed, told, told_of};
 use crate::engine::settings::merge::{Layers, VariableTrust, merge};
 use crate::engine::settings::trust::needs;
 use crate::engine::settings::{Key, Layer, Value};
@@ -58,8 +56,7 @@ days = 0
 
 #[test]
 fn every_key_of_a_run_becomes_a_value() {
-    let read = parse(WHOLE, Path::new("/home/crew/config.toml"), Whose::Users, &OUTPUTS, &|_| true)
-        .unwrap();
+    let read = parsed(WHOLE, "/home/crew/config.toml", Whose::Users).unwrap();
     assert_eq!(read.warnings, [""; 0]);
     let layers = Layers { user: read.layer, ..bare() };
     let settings = merge(&layers, VariableTrust::IsTheUsers, Some("nightly"));
@@ -103,9 +100,7 @@ fn every_key_of_a_run_becomes_a_value() {
 #[test]
 fn arguments_are_only_given_to_the_agent_they_are_meant_for() {
     let layers = |user: &str, project: &str, typed: Option<&str>| {
-        let read = |text: &str| {
-            parse(text, Path::new("crew.toml"), Whose::Users, &OUTPUTS, &|_| true).unwrap().layer
-        };
+        let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
         let mut layers = Layers { user: read(user), project: read(project), ..bare() };
         let typed = typed.map(|name| format!("[agent]\nname = {name:?}"));
         layers.typed = typed.map_or_else(Layer::default, |text| read(&text));
@@ -328,9 +323,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     days = 1
       warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file, ignored
     "#);
-    let read = |text| {
-        parse(text, Path::new("/repo/.claude/crew.toml"), Whose::Projects, &OUTPUTS, &|_| true)
-    };
+    let read = |text| parsed(text, "/repo/.claude/crew.toml", Whose::Projects);
     assert!(read("[keep]\ndays = 1").unwrap().layer.is_empty());
     let inside = read("[procedures.nightly]\nact = \"../act.md\"").unwrap();
     assert_eq!(inside.warnings, [""; 0]);
@@ -340,10 +333,8 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
 fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_prompt_none() {
     let project = WHOLE.replace("gate", "permissions = \"bypass\"\ndelay = \"1s\"\ngate");
     let told = |user: &str| {
-        let user =
-            parse(user, Path::new("config.toml"), Whose::Users, &OUTPUTS, &|_| true).unwrap().layer;
-        let path = Path::new("/repo/.claude/crew.toml");
-        let project = parse(&project, path, Whose::Projects, &OUTPUTS, &|_| true).unwrap().layer;
+        let user = parsed(user, "config.toml", Whose::Users).unwrap().layer;
+        let project = parsed(&project, "/repo/.claude/crew.toml", Whose::Projects).unwrap().layer;
         let needs = needs(&project, &user, "claude");
         let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
         needs.join("\n")
@@ -382,9 +373,7 @@ fn what_names_a_program_or_goes_further_than_the_users_own_needs_trust_and_a_pro
 
 #[test]
 fn planted_variables_narrow_and_the_users_own_are_obeyed() {
-    let read = |text: &str| {
-        parse(text, Path::new("crew.toml"), Whose::Users, &OUTPUTS, &|_| true).unwrap().layer
-    };
+    let read = |text: &str| parsed(text, "crew.toml", Whose::Users).unwrap().layer;
     let environment = read(
         "[loop]\ntimeout = \"9h\"\ndelay = \"5s\"\nagent = \"codex\"\npermissions = \"bypass\"\n\
          commit = true\npush = false\nrebase = false",

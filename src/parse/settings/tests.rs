@@ -7,10 +7,12 @@ use super::*;
 use crate::engine::settings::merge::Layers;
 use crate::engine::settings::{Key, Sourced, Value};
 
-pub(super) const OUTPUTS: [&str; 3] = ["text", "claude", "codex"];
+pub(super) fn parsed(text: &str, path: &str, whose: Whose) -> Result<Read, String> {
+    parse(text, Path::new(path), whose, &["text", "claude", "codex"], &|_| true)
+}
 
 fn read(text: &str) -> Result<Read, String> {
-    parse(text, Path::new("crew.toml"), Whose::Users, &OUTPUTS, &|_| true)
+    parsed(text, "crew.toml", Whose::Users)
 }
 
 /// The result of each text, in the given order: `text` ⇒ error or warnings.
@@ -20,7 +22,7 @@ pub(super) fn told(texts: &[&str]) -> String {
 
 pub(super) fn told_of(texts: &[&str], path: &str, whose: Whose) -> String {
     let told = texts.iter().map(|text| {
-        let (kind, lines) = match parse(text, Path::new(path), whose, &OUTPUTS, &|_| true) {
+        let (kind, lines) = match parsed(text, path, whose) {
             Ok(read) => ("warning", read.warnings.join("\n")),
             Err(faults) => ("error", faults),
         };

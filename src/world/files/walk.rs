@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 
 use super::disk;
 use crate::engine::boundary::protect::{Cover, IgnoreRules};
+use crate::parse::git::BRANCHES;
 use crate::parse::ignore::Ignore;
 use crate::world::clock::Deadline;
 
-/// Where crew writes in a checkout.
-const OURS: &str = ".claude/branches";
 /// The most bytes of all ignore rules of a working tree together.
 pub const RULES_BYTES: u64 = 256 << 10;
 
@@ -102,7 +101,7 @@ impl Walk<'_> {
         let counts = is_covered
             || (is_folder && self.cover.leads(&text))
             || (is_link && self.cover.leads_plainly(&text));
-        if !counts || text == OURS {
+        if !counts || text == BRANCHES {
             return;
         }
         if ignore.ignores(&text, is_folder) {

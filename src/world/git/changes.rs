@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use super::steps::Steps;
 use crate::engine::git::{GitFault, GitStep};
+use crate::parse::git::BRANCHES;
 use crate::parse::git_changes::{FileChange, changes as read, ignored as read_ignored};
 
-/// Where crew writes in a checkout.
-const OURS: &str = ".claude/branches";
 const STATUS: [&str; 6] = [
     "status",
     "--porcelain=v2",
@@ -22,7 +21,7 @@ const STATUS: [&str; 6] = [
 pub(super) fn changes(steps: &Steps<'_>, step: GitStep) -> Result<Vec<FileChange>, GitFault> {
     let printed = steps.printed(step, &STATUS)?;
     let mut changes = read(&printed);
-    changes.retain(|change| !change.path.starts_with(OURS));
+    changes.retain(|change| !change.path.starts_with(BRANCHES));
     Ok(changes)
 }
 

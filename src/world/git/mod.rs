@@ -24,7 +24,7 @@ use super::store::home::hash;
 use super::{env, environment};
 use crate::engine::record::Loop;
 use crate::engine::words::handoff::Since;
-use crate::parse::git::{GitStatus, files as files_of, status};
+use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
 
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
@@ -86,10 +86,10 @@ pub fn since(subject: &Loop) -> Since {
     let git = Git::of(subject);
     let range = format!("{start}..HEAD");
     let log = git.run(&["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
-    let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start, "--"];
-    let stat = git.run_on_files(&[&stat[..], &[".", OURS]].concat());
-    let untracked = ["ls-files", "-z", "--others", "--exclude-standard", "--", ".", OURS];
-    let untracked = git.run_on_files(&untracked).unwrap_or_default();
+    let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start];
+    let stat = git.run_on_theirs(&stat);
+    let untracked = git.run_on_theirs(&["ls-files", "-z", "--others", "--exclude-standard"]);
+    let untracked = untracked.unwrap_or_default();
     Since {
         commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
         diffstat: stat.unwrap_or_default().trim_end().to_owned(),
@@ -97,8 +97,6 @@ pub fn since(subject: &Loop) -> Since {
         told: String::new(),
     }
 }
-
-const OURS: &str = ":(exclude,top).claude/branches";
 
 /// The files of the commit at which a loop started, below these paths or everywhere; empty if it
 /// started without a commit. `None` outside a repository, in another repository, or when git took
@@ -135,13 +133,12 @@ pub fn exclude_files(subject: &Loop) -> Vec<PathBuf> {
 
 /// `git status --porcelain`, for a prompt.
 pub fn status_text(top: &Path) -> Option<String> {
-    Git::here(top).run_on_files(&["status", "--porcelain", NO_SUBMODULES, "--", ".", OURS])
+    Git::here(top).run_on_theirs(&["status", "--porcelain", NO_SUBMODULES])
 }
 
 /// `git diff HEAD`, for a prompt.
 pub fn diff_text(top: &Path) -> Option<String> {
-    let arguments = ["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD", "--", "."];
-    Git::here(top).run_on_files(&[&arguments[..], &[OURS]].concat())
+    Git::here(top).run_on_theirs(&["diff", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, "HEAD"])
 }
 
 /// `git log --oneline -10`, for a prompt.
@@ -187,6 +184,12 @@ impl<'a> Git<'a> {
         let names = names.unwrap_or_default();
         let names = names.split('\0').filter(|name| !name.is_empty());
         self.run_with(arguments, &names.collect::<Vec<_>>())
+    }
+
+    /// The same, on all files but those that crew itself writes.
+    fn run_on_theirs(self, arguments: &[&str]) -> Option<String> {
+        let ours = format!(":(exclude,top){BRANCHES}");
+        self.run_on_files(&[arguments, &["--", ".", &ours]].concat())
     }
 
     /// Runs git with these settings emptied.

@@ -19,7 +19,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::home::Home;
-use self::view::BRANCHES;
 use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};
@@ -29,6 +28,7 @@ use crate::engine::record::moment::Moment;
 use crate::engine::record::upgrade::upgraded;
 use crate::engine::record::{Loop, LoopId, VERSION};
 use crate::engine::words::handoff::file_time;
+use crate::parse::git::BRANCHES;
 use crate::parse::order;
 
 /// The longest wait for a loop's lock.

@@ -19,8 +19,6 @@ use crate::engine::words::view::{VERSION, ViewState, compare, merged};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
 
-/// The folder of all branches, relative to a checkout.
-pub const BRANCHES: &str = ".claude/branches";
 /// The largest view that is read.
 const VIEW_BYTES: u64 = 4 << 20;
 /// The largest handoff page that is read, and the most that are searched.

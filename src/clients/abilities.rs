@@ -1,0 +1,118 @@
+//! What a client can do and where it leaves what crew needs: facts that were tried, as values. A
+//! fact that holds for one client only is a field here, never a question about its name.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::engine::record::owner::Queue;
+use crate::engine::usage::Message;
+
+/// What a client can do, as tried. `None` and `false` mean that it cannot.
+#[derive(Debug)]
+pub struct Abilities {
+    /// The prefix of a command's name. Without one no command reaches a hook, and crew takes its
+    /// orders from messages: `crew pause`.
+    pub commands: Option<&'static str>,
+    /// How often in a row the client's hooks may continue the agent.
+    pub cap: Option<Cap>,
+    /// The largest prompt that reaches the agent whole, in bytes.
+    pub prompt_bytes: Option<usize>,
+    /// Whether the last message repeats earlier messages of the turn that crew continued: only the
+    /// new part counts then.
+    pub message_grows: bool,
+    /// Whether a process beside the session can start a turn. Without this no companion sleeps
+    /// there.
+    pub wakes: bool,
+    /// How long it waits when a session ends.
+    pub waits_at_the_end: Duration,
+    /// How its transcript is read for what no event reports, such as the usage.
+    pub transcript: Option<Transcript>,
+    /// The field of the payload that stays the same from one prompt to the next.
+    pub turn: &'static str,
+    /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
+    /// because a project's settings must not move it.
+    pub data: Option<&'static str>,
+    /// The variable with the folder the client was started in.
+    pub project: Option<&'static str>,
+    /// Where its plugin is.
+    pub plugin: Option<Plugin>,
+    /// What a person must do before the hooks of an installed plugin run.
+    pub trust: Option<&'static str>,
+    /// The variable that everything started by the client's agent has: there crew
+    /// only narrows settings and limits.
+    pub mark: &'static str,
+    /// The variables the client sets for what it starts. No child of crew gets them.
+    pub own: &'static [&'static str],
+    /// The variables that differ between two hooks of one session although nobody changed them.
+    pub shifting: &'static [&'static str],
+    /// The files of a project that can set variables for its hooks.
+    pub settings: &'static [&'static str],
+    /// The variables that the text of such a file sets, each with its value.
+    pub set_by: fn(&str) -> Vec<(String, String)>,
+}
+
+/// A message, and when it was written.
+pub type Dated = (Message, Option<DateTime<Utc>>);
+
+/// How a client's transcript is read: line by line, or from its end, the `tail`.
+#[derive(Debug)]
+pub struct Transcript {
+    /// The agent's final text.
+    pub final_text: fn(tail: &str) -> Option<String>,
+    /// Whether the agent used a tool since the line with `marker`, or since the user's last prompt.
+    /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
+    /// can decide.
+    pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
+    /// Whether the user interrupted the agent.
+    pub interrupted: fn(tail: &str) -> bool,
+    /// The model's message that a line reports.
+    pub message: fn(line: &str) -> Option<Dated>,
+    /// Whether a line that is too long to read may hold such a message.
+    pub may_hold_a_message: fn(line: &str) -> bool,
+    /// The folder with the transcripts of a session's subagents.
+    pub agents: fn(transcript: &Path) -> PathBuf,
+    /// Whether a file of this name in that folder is such a transcript.
+    pub is_an_agents: fn(name: &str) -> bool,
+    /// Updates the client's queue with a line.
+    pub follow: fn(queue: &mut Queue, line: &str, session_id: &str),
+    /// The crew command that a queued text is, if crew obeys it before it is delivered.
+    pub queued: for<'text> fn(&'text str) -> Option<Queued<'text>>,
+}
+
+/// crew's plugin for a client.
+#[derive(Debug)]
+pub struct Plugin {
+    /// The variable with its folder.
+    pub root: &'static str,
+    /// The manifest, relative to that folder.
+    pub manifest: &'static str,
+    /// The version a manifest gives.
+    pub version: fn(&str) -> Option<String>,
+}
+
+/// The client's limit on hooks in a row that continue the agent.
+#[derive(Debug)]
+pub struct Cap {
+    /// How many hooks in a row may continue the agent, unless the variable says otherwise.
+    pub usual: i64,
+    /// The variable that sets another limit; 0 in it means no limit.
+    pub variable: Option<&'static str>,
+    /// Whether a tool call of the agent begins a new row. If not, the cap is hard: crew hands the
+    /// loop over when it is reached.
+    pub tools_reset_it: bool,
+}
+
+/// A crew command that is obeyed from the client's queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Queued<'text> {
+    /// The loop pauses after this iteration.
+    Pause,
+    /// The loop ends; the raw text after it is the reason.
+    Cancel(&'text str),
+    /// The loop's status is shown.
+    Status,
+    /// A handoff is written, of the kind and with the words of the raw text after it.
+    HandOff(&'text str),
+}
