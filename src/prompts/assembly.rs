@@ -11,9 +11,10 @@ use std::fmt::Write as _;
 use handlebars::{Handlebars, no_escape};
 use serde_json::Value;
 
-use super::parts::{Parts, Phase, PromptPiece};
+use super::parts::{Parts, PromptPiece};
 use super::values::{self, PromptInputs, values};
 use crate::engine::record::Loop;
+use crate::engine::record::run::Phase;
 use crate::engine::text::{clean, clip};
 use crate::engine::words::prompt::{PromptReader, ahead, rules, seen};
 
@@ -47,7 +48,7 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
             separate(&mut body);
             body.push_str(&fill(piece, &data)?);
         }
-        section(&mut text, phase.heading(), &body);
+        section(&mut text, &phase.label().to_uppercase(), &body);
     }
     section(&mut text, "EVIDENCE", &evidence(subject, known));
     section(&mut text, "HOW TO FINISH", &rules(subject, PromptReader::Next));

@@ -12,7 +12,7 @@ use crate::engine::journal::account::Account;
 use crate::engine::record::CheckMemory;
 use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
-use crate::engine::record::run::{Fragment, GitSteps, IterationTimes, Recipe, Run};
+use crate::engine::record::run::{Fragment, GitSteps, IterationTimes, Phase, Recipe, Run};
 use crate::prompts::source::Files;
 use crate::prompts::values::{HandoffPage, VALUE_BYTES_MAX};
 use crate::prompts::{parts, procedures};
@@ -85,8 +85,8 @@ fn a_fourth_prompt_tells_what_crew_saw_and_what_came_before() {
     let mut subject = of("fix");
     let mut accounts = Vec::new();
     subject.contract.run.as_mut().unwrap().git.commit = true;
-    subject.contract.run.as_mut().unwrap().recipe.context =
-        vec![Fragment::Text("Only the parser's tests.".to_owned())];
+    let context = vec![Fragment::Text("Only the parser's tests.".to_owned())];
+    subject.contract.run.as_mut().unwrap().recipe.0.insert(Phase::Context, context);
     for claim in [Claim::None, Claim::None, Claim::Success] {
         let mut facts = facts(claim);
         facts.checks = vec![result("cargo test", Verdict::Failed)];
@@ -119,7 +119,7 @@ fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
     let plain = made(&of_task("Build it", Recipe::default()), &PromptInputs::default(), "");
     assert!(plain.starts_with("# Loop Iteration\n\nThis is iteration 1 of 10."));
     assert!(plain.contains("\n\n## TASK\n\nBuild it\n\n## HOW TO FINISH\n\n"));
-    let act = Recipe { act: vec![Fragment::Text("Slowly.".to_owned())], ..Recipe::default() };
+    let act = Recipe([(Phase::Act, vec![Fragment::Text("Slowly.".to_owned())])].into());
     let both = made(&of_task("Build it", act.clone()), &PromptInputs::default(), "");
     assert!(both.contains("\n\n## TASK\n\nBuild it\n\n## ACT\n\nSlowly.\n\n## HOW"));
     let mut procedure = of_task("the build procedure", act);
@@ -129,7 +129,7 @@ fn a_task_alone_needs_no_phases_and_its_act_stands_beside_it() {
 
 #[test]
 fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
-    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.hbs".into())])].into());
     let hostile = "{{task}} {{> x.hbs}} {{{{raw}}}} <b>&\"'` {{#if";
     let known = PromptInputs { git_diff: Some(hostile), ..PromptInputs::default() };
     let text =
@@ -139,7 +139,7 @@ fn a_value_is_inserted_as_it_is_and_never_expanded_again() {
 
 #[test]
 fn the_blocks_of_a_template_do_what_handlebars_says() {
-    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.hbs".into())])].into());
     let mut subject = of_task("T", recipe);
     subject.state.messages = vec!["one {{task}}".to_owned(), "two".to_owned()];
     let table = [
@@ -183,7 +183,7 @@ fn the_blocks_of_a_template_do_what_handlebars_says() {
 
 #[test]
 fn a_long_value_is_cut_at_a_line_and_says_so_but_the_task_is_whole() {
-    let recipe = Recipe { context: vec![Fragment::File("/p/a.hbs".into())], ..Recipe::default() };
+    let recipe = Recipe([(Phase::Context, vec![Fragment::File("/p/a.hbs".into())])].into());
     let diff = "+ another line of 日本語\n".repeat(2000);
     let known = PromptInputs { git_diff: Some(&diff), ..PromptInputs::default() };
     let task = "x".repeat(10_000_000);
@@ -242,11 +242,9 @@ proptest! {
         words in "(\\PC|\n|\\{\\{|`|<promise>BLOCKED</promise>){1,60}",
         file in "(\\PC|\n|\\{\\{|\\}\\}){1,60}",
     ) {
-        let recipe = Recipe {
-            context: vec![Fragment::Text(context.clone()), Fragment::File("/p/a.md".into())],
-            orient: vec![Fragment::BuiltIn("build/orient".to_owned())],
-            ..Recipe::default()
-        };
+        let texts = vec![Fragment::Text(context.clone()), Fragment::File("/p/a.md".into())];
+        let orient = vec![Fragment::BuiltIn("build/orient".to_owned())];
+        let recipe = Recipe([(Phase::Context, texts), (Phase::Orient, orient)].into());
         let mut subject = of_task(&task, recipe);
         subject.state.messages = vec![words.clone()];
         let text = made(&subject, &PromptInputs::default(), &file);

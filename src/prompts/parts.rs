@@ -8,45 +8,7 @@ use handlebars::Template;
 use super::source::{Files, Source};
 use super::templates::TemplateReader;
 use super::variables::Variable;
-use crate::engine::record::run::{Fragment, Recipe};
-
-/// The phases of a prompt, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    Context,
-    Observe,
-    Orient,
-    Decide,
-    Act,
-}
-
-impl Phase {
-    /// All of them, in their order.
-    pub const ALL: [Self; 5] =
-        [Self::Context, Self::Observe, Self::Orient, Self::Decide, Self::Act];
-
-    /// Its heading in a prompt.
-    pub fn heading(self) -> &'static str {
-        match self {
-            Self::Context => "CONTEXT",
-            Self::Observe => "OBSERVE",
-            Self::Orient => "ORIENT",
-            Self::Decide => "DECIDE",
-            Self::Act => "ACT",
-        }
-    }
-
-    /// Its fragments in a recipe, in the order given.
-    pub fn of(self, recipe: &Recipe) -> &[Fragment] {
-        match self {
-            Self::Context => &recipe.context,
-            Self::Observe => &recipe.observe,
-            Self::Orient => &recipe.orient,
-            Self::Decide => &recipe.decide,
-            Self::Act => &recipe.act,
-        }
-    }
-}
+use crate::engine::record::run::{Fragment, Phase, Recipe};
 
 /// A piece of a prompt, ready to be filled in.
 #[derive(Debug, Clone)]
@@ -87,7 +49,7 @@ pub fn read(recipe: &Recipe, files: &dyn Files) -> Result<Parts, String> {
     let mut phases = Vec::new();
     for phase in Phase::ALL {
         let mut pieces = Vec::new();
-        for fragment in phase.of(recipe) {
+        for fragment in recipe.of(phase) {
             let origin = match fragment {
                 Fragment::Text(text) => {
                     pieces.push(PromptPiece::Literal(text.clone()));

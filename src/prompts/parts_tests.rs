@@ -20,7 +20,7 @@ fn shelf(files: &[(&str, &str)]) -> Shelf {
 }
 
 fn of(path: &str) -> Recipe {
-    Recipe { observe: vec![Fragment::File(path.into())], ..Recipe::default() }
+    Recipe([(Phase::Observe, vec![Fragment::File(path.into())])].into())
 }
 
 fn told(files: &[(&str, &str)]) -> String {

@@ -3,9 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::parts::Phase;
 use super::{built_in, variables};
-use crate::engine::record::run::{Fragment, Recipe};
+use crate::engine::record::run::{Fragment, Phase, Recipe};
 use crate::parse::spelling::nearest;
 
 /// A named recipe.
@@ -34,17 +33,12 @@ const BUILT_IN: [(&str, &str, u32, bool); 5] = [
 pub fn find(name: &str) -> Option<Procedure> {
     let (name, about, iterations, claims) =
         *BUILT_IN.iter().find(|(built_in, ..)| *built_in == name)?;
-    let phase = |phase: &str| vec![Fragment::BuiltIn(format!("{name}/{phase}"))];
+    let phases = Phase::ALL.into_iter().skip(1);
+    let phase = |phase: Phase| vec![Fragment::BuiltIn(format!("{name}/{}", phase.label()))];
     Some(Procedure {
         name: name.to_owned(),
         about: about.to_owned(),
-        recipe: Recipe {
-            context: Vec::new(),
-            observe: phase("observe"),
-            orient: phase("orient"),
-            decide: phase("decide"),
-            act: phase("act"),
-        },
+        recipe: Recipe(phases.map(|it| (it, phase(it))).collect()),
         iterations: Some(iterations),
         claims,
     })
@@ -94,7 +88,7 @@ pub fn page(procedure: &Procedure) -> String {
     let Procedure { name, about, recipe, .. } = procedure;
     let mut text = format!("{name}: {about}\n{}, {end}\n", iterations(procedure));
     for phase in Phase::ALL {
-        for fragment in phase.of(recipe) {
+        for fragment in recipe.of(phase) {
             let (from, body) = match fragment {
                 Fragment::Text(words) => ("text".to_owned(), words.as_str()),
                 Fragment::File(path) => (path.display().to_string(), ""),
@@ -102,7 +96,7 @@ pub fn page(procedure: &Procedure) -> String {
                     (format!("crew/{name}.hbs"), built_in::template(name).unwrap_or_default())
                 }
             };
-            let _ = write!(text, "\n## {} ({from})\n", phase.heading());
+            let _ = write!(text, "\n## {} ({from})\n", phase.label().to_uppercase());
             if !body.is_empty() {
                 let _ = write!(text, "\n{}\n", body.trim_end());
             }
@@ -120,7 +114,7 @@ mod tests {
 
     fn own(name: &str) -> Procedure {
         let file = Fragment::File("/repo/prompts/release.hbs".into());
-        let recipe = Recipe { act: vec![file], ..Recipe::default() };
+        let recipe = Recipe([(Phase::Act, vec![file])].into());
         let about = "cut a release".to_owned();
         Procedure { name: name.to_owned(), about, recipe, iterations: None, claims: true }
     }

@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::agents::outputs;
-    use crate::engine::record::run::Fragment;
+    use crate::engine::record::run::{Fragment, Phase};
     use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 
@@ -80,14 +80,16 @@ mod tests {
 
     #[test]
     fn a_phase_that_a_file_gives_takes_the_place_of_crews_own_and_the_rest_stays() {
-        let project = "[procedures.build]\nact = [\"prompts/act.md\", \"Be brief\"]";
+        let project = "[procedures.build]\nact = [\"prompts/act.md\", \"Be brief\"]\norient = []";
         let changed = settings("build", "", project);
         let act = [
             Fragment::File("/repo/.claude/prompts/act.md".into()),
             Fragment::Text("Be brief".to_owned()),
         ];
-        assert_eq!(changed.recipe.act, act);
-        assert_eq!(changed.recipe.observe, [Fragment::BuiltIn("build/observe".to_owned())]);
+        assert_eq!(changed.recipe.of(Phase::Act), act);
+        let crews = |phase: &str| [Fragment::BuiltIn(format!("build/{phase}"))];
+        assert_eq!(changed.recipe.of(Phase::Observe), crews("observe"));
+        assert_eq!(changed.recipe.of(Phase::Orient), crews("orient"), "an empty list says nothing");
         let listed = of(&changed, "build").unwrap();
         assert_eq!(listed.about, find("build").unwrap().about);
         assert_eq!(own(&changed), [listed]);

@@ -23,7 +23,7 @@ use crate::engine::record::agent::Agent;
 use crate::engine::record::contract::{Contract, Place};
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::record::owner::SessionMemory;
-use crate::engine::record::run::{Fragment, GitSteps, Recipe, Run};
+use crate::engine::record::run::{Fragment, GitSteps, Phase, Recipe, Run};
 use crate::engine::record::{Loop, LoopId};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::LogRetention;
@@ -201,19 +201,14 @@ pub fn the_agent(options: &RunOptions, settings: &Settings, folder: &Path) -> Re
 
 /// A typed phase replaces the procedure's; typed context is added to it.
 fn recipe(typed: &RecipeArgs, mut recipe: Recipe, folder: &Path) -> Result<Recipe> {
-    let read = |texts: &[String]| -> Result<Vec<Fragment>> {
-        texts.iter().map(|text| fragment(text, folder)).collect()
-    };
-    recipe.context.extend(read(&typed.context)?);
-    for (texts, phase) in [
-        (&typed.observe, &mut recipe.observe),
-        (&typed.orient, &mut recipe.orient),
-        (&typed.decide, &mut recipe.decide),
-        (&typed.act, &mut recipe.act),
-    ] {
-        if !texts.is_empty() {
-            *phase = read(texts)?;
+    let RecipeArgs { context, observe, orient, decide, act } = typed;
+    for (phase, texts) in Phase::ALL.into_iter().zip([context, observe, orient, decide, act]) {
+        let read: Result<Vec<Fragment>> = texts.iter().map(|text| fragment(text, folder)).collect();
+        let all = recipe.0.entry(phase).or_default();
+        if phase != Phase::Context && !texts.is_empty() {
+            all.clear();
         }
+        all.extend(read?);
     }
     Ok(recipe)
 }
@@ -229,8 +224,7 @@ fn fragment(text: &str, folder: &Path) -> Result<Fragment> {
 
 /// Refuses a procedure that would ask its agent for nothing.
 fn some_phase(run: &Run) -> Result<()> {
-    let Recipe { observe, orient, decide, act, .. } = &run.recipe;
-    let is_empty = [observe, orient, decide, act].iter().all(|phase| phase.is_empty());
+    let is_empty = Phase::ALL[1..].iter().all(|phase| run.recipe.of(*phase).is_empty());
     if let (Some(name), true) = (&run.procedure, is_empty) {
         bail!(
             "procedure `{name}` has no phase: nothing would be asked of the agent\n\

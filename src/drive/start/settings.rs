@@ -128,7 +128,7 @@ pub fn in_force(
 /// Every file of a recipe must exist, and one that is named in the checkout must be in it: a link
 /// would send the model files that are not the project's.
 fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
-    for fragment in recipe.phases().into_iter().flatten() {
+    for fragment in recipe.0.values().flatten() {
         let Fragment::File(file) = fragment else { continue };
         disk::real_path(file).context("a piece of the prompt")?;
         if let Some(real) = tree::leads_out(checkout, file, file) {

@@ -2,6 +2,7 @@
 //! limits of its contract: the agent, the recipe of its prompts, and the steps around an iteration.
 //! A running loop never takes them from the settings again.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -35,22 +36,39 @@ pub struct Run {
     pub may_sleep: bool,
 }
 
-/// The parts of a prompt besides the task: the phases of one iteration, each in the order given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Recipe {
-    pub context: Vec<Fragment>,
-    pub observe: Vec<Fragment>,
-    pub orient: Vec<Fragment>,
-    pub decide: Vec<Fragment>,
+/// A phase of one iteration, in the order of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    Context,
+    Observe,
+    Orient,
+    Decide,
     /// Takes the place of the task if there is none.
-    pub act: Vec<Fragment>,
+    Act,
 }
 
+impl Phase {
+    /// All of them, in their order.
+    pub const ALL: [Self; 5] =
+        [Self::Context, Self::Observe, Self::Orient, Self::Decide, Self::Act];
+
+    /// The word used in files, options and, in capitals, as a heading of a prompt.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
+/// The parts of a prompt besides the task: the fragments of each phase, in the order given. A phase
+/// without any may be absent or empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Recipe(pub BTreeMap<Phase, Vec<Fragment>>);
+
 impl Recipe {
-    /// The phases, in the order of a prompt.
-    pub fn phases(&self) -> [&Vec<Fragment>; 5] {
-        [&self.context, &self.observe, &self.orient, &self.decide, &self.act]
+    /// The fragments of a phase.
+    pub fn of(&self, phase: Phase) -> &[Fragment] {
+        self.0.get(&phase).map_or(&[], Vec::as_slice)
     }
 }
 

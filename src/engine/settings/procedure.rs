@@ -2,7 +2,7 @@
 //! terms. A lower tier's version is never dropped whole: its other parts remain.
 
 use super::{Layer, Sourced};
-use crate::engine::record::run::{Fragment, Recipe};
+use crate::engine::record::run::Recipe;
 
 /// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and
 /// then from the loops of its own tier.
@@ -10,7 +10,7 @@ use crate::engine::record::run::{Fragment, Recipe};
 pub struct ProcedureSettings {
     /// Its purpose, in one line.
     pub description: Option<String>,
-    /// An empty phase counts as left out.
+    /// Without empty phases: each replaces that of a lower tier.
     pub recipe: Recipe,
     /// Only keys that `[loop]` may hold.
     pub terms: Layer,
@@ -20,17 +20,8 @@ impl ProcedureSettings {
     /// Lays a procedure over that of a lower tier.
     pub(super) fn over(upper: &Sourced<Self>, lower: &Sourced<Self>) -> Sourced<Self> {
         let (own, theirs) = (&upper.value, &lower.value);
-        let phase = |phase: fn(&Recipe) -> &Vec<Fragment>| {
-            let (own, theirs) = (phase(&own.recipe), phase(&theirs.recipe));
-            if own.is_empty() { theirs.clone() } else { own.clone() }
-        };
-        let recipe = Recipe {
-            context: phase(|recipe| &recipe.context),
-            observe: phase(|recipe| &recipe.observe),
-            orient: phase(|recipe| &recipe.orient),
-            decide: phase(|recipe| &recipe.decide),
-            act: phase(|recipe| &recipe.act),
-        };
+        let mut recipe = theirs.recipe.clone();
+        recipe.0.extend(own.recipe.0.clone());
         let description = own.description.clone().or_else(|| theirs.description.clone());
         let terms = own.terms.over(&theirs.terms);
         let value = Self { description, recipe, terms };

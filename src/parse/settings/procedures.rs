@@ -3,8 +3,8 @@
 
 use super::terms::names_in;
 use super::values::Written;
-use super::{Item, KeyText, Reader, Value, in_order};
-use crate::engine::record::run::{Fragment, Recipe};
+use super::{Item, Reader, in_order};
+use crate::engine::record::run::{Fragment, Phase};
 use crate::engine::settings::{Layer, ProcedureSettings};
 use crate::parse::fragment::fragment;
 
@@ -28,30 +28,21 @@ impl Reader<'_> {
 
     fn procedure_key(&mut self, procedure: &mut ProcedureSettings, place: &str, item: Item<'_>) {
         let (key, value) = item;
-        let Recipe { context, observe, orient, decide, act } = &mut procedure.recipe;
         let name = key.get_ref().as_ref();
-        let phase = match name {
-            "description" => {
-                procedure.description =
-                    self.read(name, "\"Mend what is broken\"", value, Written::text);
-                return;
+        let phase = Phase::ALL.into_iter().find(|phase| phase.label() == name);
+        if let Some(phase) = phase {
+            let alone = std::slice::from_ref(value);
+            let texts = value.get_ref().as_array().map_or(alone, |list| list);
+            for text in texts {
+                let fragment = self.fragment(name, text);
+                procedure.recipe.0.entry(phase).or_default().extend(fragment);
             }
-            "context" => context,
-            "observe" => observe,
-            "orient" => orient,
-            "decide" => decide,
-            "act" => act,
-            _ => {
-                if !self.term(&mut procedure.terms, "loop", item) {
-                    let known = [&PROCEDURE[..], &names_in("loop")].concat();
-                    self.unknown(&key.span(), name, &format!("[{place}]"), &known);
-                }
-                return;
-            }
-        };
-        let alone = std::slice::from_ref(value);
-        for text in value.get_ref().as_array().map_or(alone, |list| list) {
-            phase.extend(self.fragment(name, text));
+        } else if name == "description" {
+            procedure.description =
+                self.read(name, "\"Mend what is broken\"", value, Written::text);
+        } else if !self.term(&mut procedure.terms, "loop", item) {
+            let known = [&PROCEDURE[..], &names_in("loop")].concat();
+            self.unknown(&key.span(), name, &format!("[{place}]"), &known);
         }
     }
 

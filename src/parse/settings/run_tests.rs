@@ -90,7 +90,7 @@ fn every_key_of_a_run_becomes_a_value() {
     ["tests/**", "Cargo.lock"]
     codex None auto
     like = "codex", prompt = "argument", output = "text", permissions.accept-edits = ["--edit"], permissions.bypass = [], max_turns = "--turns", args = ["-x"], command = ["my agent", "-p"]
-    Recipe { context: [BuiltIn("about")], observe: [File("/home/crew/look.md"), Text("Read the log\nof today")], orient: [], decide: [], act: [File("/home/ACT.hbs")] }
+    Recipe({Context: [BuiltIn("about")], Observe: [File("/home/crew/look.md"), Text("Read the log\nof today")], Act: [File("/home/ACT.hbs")]})
     Some(Off) ["make lint"]
     524288000 bytes, 0 days
     ["wait \"tell\" 60s", "finish \"one\" 60s", "finish \"two\" 300s"]

@@ -86,9 +86,9 @@ fn of_value(name: &str, key: Key, sourced: &Sourced<Value>) -> ConfigRow {
 fn of_procedure(rows: &mut Vec<ConfigRow>, key: &str, procedure: &Sourced<ProcedureSettings>) {
     let ProcedureSettings { description, recipe, terms } = &procedure.value;
     rows.push(row(key, description.as_deref().unwrap_or_default(), &procedure.origin));
-    let names = ["context", "observe", "orient", "decide", "act"];
-    for (name, phase) in names.into_iter().zip(recipe.phases()) {
-        rows.extend(phase.iter().map(|fragment| {
+    for (phase, fragments) in &recipe.0 {
+        let name = phase.label();
+        rows.extend(fragments.iter().map(|fragment| {
             let text = match fragment {
                 Fragment::Text(text) => text.clone(),
                 Fragment::File(path) => path.display().to_string(),
