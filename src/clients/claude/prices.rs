@@ -102,11 +102,11 @@ mod tests {
     fn no_rate_is_higher_than_that_of_a_model_without_a_price() {
         for price in &PRICES {
             let long = price.long.map(|(_, rates)| rates);
-            for rates in [Some(price.rates), price.fast, long].into_iter().flatten() {
-                assert!(rates.input <= HIGHEST.input && rates.output <= HIGHEST.output);
-                assert!(rates.cache_write <= HIGHEST.cache_write, "{}", price.model);
-                assert!(rates.cache_write_hour <= HIGHEST.cache_write_hour);
-                assert!(rates.cache_read <= HIGHEST.cache_read, "{}", price.model);
+            for Rates(rates) in [Some(price.rates), price.fast, long].into_iter().flatten() {
+                assert!(rates.input <= HIGHEST.0.input && rates.output <= HIGHEST.0.output);
+                assert!(rates.cache_write <= HIGHEST.0.cache_write, "{}", price.model);
+                assert!(rates.cache_write_hour <= HIGHEST.0.cache_write_hour);
+                assert!(rates.cache_read <= HIGHEST.0.cache_read, "{}", price.model);
             }
         }
     }

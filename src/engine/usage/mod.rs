@@ -223,13 +223,7 @@ pub fn tokens_text(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
         1_000..1_000_000 => format!("{}k", tokens / 1_000),
-        _ => {
-            let tenths = tokens / 100_000;
-            match tenths % 10 {
-                0 => format!("{}M", tenths / 10),
-                tenth => format!("{}.{tenth}M", tenths / 10),
-            }
-        }
+        _ => format!("{}.{}M", tokens / 1_000_000, tokens / 100_000 % 10).replace(".0M", "M"),
     }
 }
 

@@ -13,15 +13,9 @@ pub enum Speed {
     Fast,
 }
 
-/// Prices in millionths of a dollar for a million tokens, which is picodollars for one.
+/// Prices in millionths of a dollar for a million tokens of each kind, which is picodollars for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rates {
-    pub input: u64,
-    pub cache_write: u64,
-    pub cache_write_hour: u64,
-    pub cache_read: u64,
-    pub output: u64,
-}
+pub struct Rates(pub Tokens);
 
 /// What the tokens of one model cost.
 #[derive(Debug)]
@@ -43,13 +37,13 @@ const WEB_SEARCH: u64 = 10_000_000_000;
 /// In thousandths of a dollar for a million tokens: input, output, cache reads. Writing to the
 /// cache costs a quarter more than input for five minutes, and twice as much as input for an hour.
 pub const fn rates(input: u64, output: u64, cache_read: u64) -> Rates {
-    Rates {
+    Rates(Tokens {
         input: input * 1000,
         cache_write: input * 1250,
         cache_write_hour: input * 2000,
         cache_read: cache_read * 1000,
         output: output * 1000,
-    }
+    })
 }
 
 impl Price {
@@ -70,17 +64,6 @@ impl Price {
 impl Rates {
     /// What tokens cost.
     pub fn of(&self, tokens: &Tokens) -> Money {
-        let kinds = [
-            (tokens.input, self.input),
-            (tokens.cache_write, self.cache_write),
-            (tokens.cache_write_hour, self.cache_write_hour),
-            (tokens.cache_read, self.cache_read),
-            (tokens.output, self.output),
-        ];
-        Money(
-            kinds
-                .into_iter()
-                .fold(0, |sum, (tokens, rate)| sum.saturating_add(tokens.saturating_mul(rate))),
-        )
+        Money(tokens.zip(self.0, u64::saturating_mul).total())
     }
 }
