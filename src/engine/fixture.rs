@@ -112,6 +112,6 @@ pub fn result(run: &str, verdict: Verdict) -> CheckResult {
         },
         elapsed_ms: 1200,
         tail: format!("output of {run}"),
-        incurable: None,
+        ..CheckResult::default()
     }
 }

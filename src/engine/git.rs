@@ -1,12 +1,12 @@
 //! The git steps around an iteration, as values: the result of a step, or why it failed and how to
 //! fix that. A failed step is reported; it never ends a loop by itself.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::word;
+use super::text::{self, word};
 
 /// The most files that a message names.
 const FILES_NAMED: usize = 10;
@@ -142,13 +142,8 @@ impl GitFault {
 
     /// Cause and cure on one line: the reason for a loop's end, or a line of progress.
     pub fn line(&self) -> String {
-        format!(
-            "{} failed ({}): {}; {}",
-            self.step.label(),
-            self.trouble.label(),
-            self.cause,
-            self.cure
-        )
+        let Self { step, trouble, cause, cure } = self;
+        format!("{} failed ({}): {cause}; {cure}", step.label(), trouble.label())
     }
 }
 
@@ -194,11 +189,7 @@ pub struct Worktree {
 
 /// The first few names of files, for a message.
 pub fn named(files: &[String]) -> String {
-    let mut text = files.iter().take(FILES_NAMED).cloned().collect::<Vec<_>>().join(", ");
-    if files.len() > FILES_NAMED {
-        let _ = write!(text, " and {} more", files.len() - FILES_NAMED);
-    }
-    text
+    text::named(files, FILES_NAMED)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::str::Chars;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -16,6 +17,11 @@ use serde_json::Value;
 /// A variant's name on disk, which people read, too.
 pub fn word(variant: &impl Serialize) -> &'static str {
     serde_variant::to_variant_name(variant).unwrap_or_default()
+}
+
+/// "1h 30m": a number of seconds.
+pub fn period(seconds: u64) -> String {
+    humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
 /// "1 iteration", "3 iterations".
@@ -75,7 +81,21 @@ pub fn one_line(text: &str, characters: usize) -> String {
     within(&text.split_whitespace().collect::<Vec<_>>().join(" "), characters)
 }
 
-/// Each text once, in the order of their first places.
+/// "what: reason", or only what happened if there is no reason.
+pub fn with_reason(what: &str, reason: &str) -> String {
+    if reason.is_empty() { what.to_owned() } else { format!("{what}: {reason}") }
+}
+
+/// The first few of some names, and the number of the others.
+pub fn named(names: &[String], most: usize) -> String {
+    let named = names[..names.len().min(most)].join(", ");
+    match names.len().saturating_sub(most) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
+}
+
+/// Each text once, where it first is.
 pub fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     texts.filter(|text| seen.insert(text.clone())).collect()

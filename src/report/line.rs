@@ -9,16 +9,13 @@ use super::words::{commands, duration, took};
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::{Loop, Status};
-use crate::engine::text::{clip, count};
+use crate::engine::text::{clip, count, with_reason};
 use crate::engine::usage::{Money, tokens_text};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
     format!("loop {}: {} · {} · {}", subject.id, limits(subject), done_when(subject), STOP)
 }
-
-/// The words for a claim that is not shown with a check.
-const CLAIM: [&str; 5] = ["", "claim refused", "the agent said FAILURE", "", ""];
 
 const STOP: &str = "stop: Esc, or crew cancel in any terminal";
 
@@ -148,7 +145,11 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     parts.extend(match (&evidence.claim, &failing) {
         (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
         (ClaimResult::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
-        (claim, _) => claim.worded(CLAIM, |because| clip(because, 80)),
+        (ClaimResult::Refused(why), None) => Some(with_reason("claim refused", &clip(why, 80))),
+        (ClaimResult::Failure(why), _) => {
+            Some(with_reason("the agent said FAILURE", &clip(why, 80)))
+        }
+        _ => None,
     });
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
     if parts.is_empty() {

@@ -51,8 +51,8 @@ impl Live {
                 return false;
             }
             RunEvent::CheckEnded(result) => {
-                let happened = result.verdict.what_happened(result.exit, result.elapsed_ms);
-                self.check = Some(format!("`{}` {happened}", clip(&result.run, 30)));
+                let run = clip(&result.run, 30);
+                self.check = Some(format!("`{run}` {}", result.what_happened()));
                 self.doing = Doing::Iterating;
                 return false;
             }

@@ -8,11 +8,11 @@ use super::line::numbered;
 use super::words::took;
 use crate::engine::boundary::judge::exited;
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::Evidence;
 use crate::engine::evidence::check::{CheckResult, Verdict};
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Ending, Outcome, Proof};
-use crate::engine::text::{self, clip, count};
+use crate::engine::text::{self, clip, count, with_reason};
 use crate::engine::usage::tokens_text;
 
 /// The most characters of a person's or the agent's words in a line.
@@ -21,9 +21,6 @@ const WORDS_MAX: usize = 120;
 const WHY_MAX: usize = 500;
 /// The most lines shown of a check that did not pass.
 const TAIL_LINES: usize = 2;
-
-/// The words for a claim.
-const CLAIM: [&str; 5] = ["", "Claim refused", "", "", "No claim heard"];
 
 /// How important a line is: `-q` shows only what went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,7 +199,12 @@ fn iteration_ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Ve
         let text = format!("{}{rest}; something changed: not a failure", first.to_uppercase());
         said.push(plain(text));
     }
-    said.extend(evidence.and_then(|last| last.claim.worded(CLAIM, short)).map(plain));
+    let claim = match evidence.map(|last| &last.claim) {
+        Some(ClaimResult::Refused(why)) => Some(with_reason("Claim refused", &short(why))),
+        Some(ClaimResult::NearMiss(why)) => Some(with_reason("No claim heard", &short(why))),
+        _ => None,
+    };
+    said.extend(claim.map(plain));
     // Otherwise the line about the loop's end says so: an iteration that aborts the loop has
     // failed, and an interrupted one was not finished.
     if !matches!(ends, Some(Outcome::Aborted | Outcome::Interrupted)) {

@@ -1,8 +1,6 @@
 //! Small values as people read them: numbers, durations, lists.
 
-use std::time::Duration;
-
-use crate::engine::text::{clip, distinct};
+use crate::engine::text::{clip, distinct, period};
 
 /// "4,230": a number with separators.
 pub fn grouped(number: u64) -> String {
@@ -23,8 +21,7 @@ pub fn duration(ms: u64) -> String {
         return format!("{ms}ms");
     }
     let seconds = ms / 1000;
-    let shown = if seconds >= 3600 { seconds / 60 * 60 } else { seconds };
-    humantime::format_duration(Duration::from_secs(shown)).to_string()
+    period(if seconds >= 3600 { seconds / 60 * 60 } else { seconds })
 }
 
 /// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run show it.

@@ -13,7 +13,7 @@ use crate::engine::events::RunEvent;
 use crate::engine::evidence::check::{CheckResult, Verdict};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Check;
-use crate::engine::text::plain;
+use crate::engine::text::{period, plain};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::environment;
@@ -45,7 +45,7 @@ impl Within {
             let why = "the checks of this boundary took 45 minutes".to_owned();
             return Self { deadline: Deadline::after(CHECKS_WITHIN), why };
         };
-        let limit = humantime::format_duration(Duration::from_secs(limits.max_duration_s));
+        let limit = period(limits.max_duration_s);
         let why = format!("it outlasted the loop's time limit of {limit}");
         Self { deadline: Deadline::after(left), why }
     }
@@ -138,11 +138,10 @@ fn run(
 ) -> Option<CheckResult> {
     let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
         run: check.run.clone(),
-        verdict: Verdict::Unknown,
-        exit: None,
         elapsed_ms,
         tail: format!("{why}\n{tail}").trim_end().to_owned(),
         incurable: Some(format!("`{}` {why}", check.run)),
+        ..CheckResult::default()
     };
     if within.deadline.passed() {
         return Some(unknown(format!("was not run: {}", within.why), 0, ""));
@@ -188,7 +187,8 @@ fn run(
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
     let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
-    Some(CheckResult { run: check.run.clone(), verdict, exit, elapsed_ms, tail, incurable })
+    let (run, roles) = (check.run.clone(), Vec::new());
+    Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable })
 }
 
 #[cfg(test)]

@@ -13,24 +13,19 @@ const WORKED_S: [u64; 3] = [15, 120, 900];
 
 /// What crashed, in words; `None` if the end was not a crash.
 pub fn of(agent: &AgentOutcome) -> Option<String> {
-    match agent.process.as_ref().filter(|_| agent.error.is_none())? {
-        ProcessEnd::Signal(signal) => Some(by_signal(*signal)),
-        ProcessEnd::NotStarted(why) => Some(not_started(why)),
-        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing => Some(unclosed()),
+    how(agent).filter(|_| agent.error.is_none())
+}
+
+/// The same, whether or not the model's service failed, too.
+pub(super) fn how(agent: &AgentOutcome) -> Option<String> {
+    match agent.process.as_ref()? {
+        ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
+        ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),
+        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing => {
+            Some("the agent ended without its closing event".to_owned())
+        }
         _ => None,
     }
-}
-
-pub(super) fn by_signal(signal: i32) -> String {
-    format!("the agent was ended by signal {signal}")
-}
-
-pub(super) fn not_started(why: &str) -> String {
-    format!("the agent could not be started: {why}")
-}
-
-pub(super) fn unclosed() -> String {
-    "the agent ended without its closing event".to_owned()
 }
 
 /// Seconds that the next iteration waits; `subject` has already counted the crash.

@@ -84,12 +84,8 @@ fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
 
 /// 1. ended by the person at its keyboard → finish `interrupted`, whatever else happened.
 fn broken_off(facts: &Facts) -> Option<Decision> {
-    match (&facts.seen.agent.process, &facts.seen.order) {
-        (Some(ProcessEnd::BrokenOff(how)), None) => {
-            Some(finish(Outcome::Interrupted, None, how.as_str()))
-        }
-        _ => None,
-    }
+    let Some(ProcessEnd::BrokenOff(how)) = &facts.seen.agent.process else { return None };
+    facts.seen.order.is_none().then(|| finish(Outcome::Interrupted, None, how.as_str()))
 }
 
 /// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) →

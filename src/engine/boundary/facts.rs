@@ -105,14 +105,12 @@ impl Seen {
     /// Whether an order breaks the iteration off: any cancel does, and a pause while the agent
     /// works. If the process has ended by itself, a pause only prevents the next iteration.
     pub fn breaks_off(&self) -> bool {
+        let process = &self.agent.process;
+        let ended =
+            !matches!(process, None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)));
         match self.order {
             Some(ControlRequest::Cancel { .. }) => true,
-            Some(ControlRequest::Pause) => {
-                matches!(
-                    self.agent.process,
-                    None | Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_))
-                )
-            }
+            Some(ControlRequest::Pause) => !ended,
             None => false,
         }
     }

@@ -2,19 +2,17 @@
 //! failure, the progress. It does not choose the way out: `decide` does, from the loop as counted
 //! here.
 
-use std::time::Duration;
-
 use super::crash;
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::progress;
 use super::protect::{changed, complaint};
 use crate::engine::claim::Claim;
-use crate::engine::evidence::check::Verdict;
-use crate::engine::evidence::{CheckEvidence, ClaimResult, Evidence, Progress, TAIL_CHARS};
+use crate::engine::evidence::check::{CheckResult, Verdict};
+use crate::engine::evidence::{ClaimResult, Evidence, Progress, TAIL_CHARS};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::Proof;
 use crate::engine::record::{CheckMemory, Loop, State};
-use crate::engine::text::tail_of;
+use crate::engine::text::{period, tail_of, with_reason};
 
 /// A judged boundary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,7 +151,7 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
 fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> {
     let agent = &facts.seen.agent;
     if let Claim::Failure { reason } = facts.seen.heard() {
-        return Some(with_reason("the agent said FAILURE", reason.as_deref()));
+        return Some(with_reason("the agent said FAILURE", reason.as_deref().unwrap_or_default()));
     }
     let refused = match &agent.error {
         Some(ApiError::Request { message }) => Some(format!("the request was refused: {message}")),
@@ -189,27 +187,23 @@ fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
 
 fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> Option<String> {
     let is_success = *claim == Claim::Success;
-    match agent.process.as_ref()? {
-        ProcessEnd::Signal(signal) if !is_success => Some(crash::by_signal(*signal)),
-        ProcessEnd::NotStarted(why) => Some(crash::not_started(why)),
-        ProcessEnd::Exit(_) if agent.closing == AgentClosing::Missing && !is_success => {
-            Some(crash::unclosed())
-        }
+    let end = agent.process.as_ref()?;
+    let is_excused = is_success && !matches!(end, ProcessEnd::NotStarted(_));
+    crash::how(agent).filter(|_| !is_excused).or_else(|| match end {
         ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
         end if progress != Progress::Made => overdue(end),
         _ => None,
-    }
+    })
 }
 
 /// Why crew ended the agent, if its time or its silence was the reason.
 fn overdue(end: &ProcessEnd) -> Option<String> {
-    let time = |seconds: &u64| humantime::format_duration(Duration::from_secs(*seconds));
     match end {
-        ProcessEnd::TimedOut(seconds) => {
-            Some(format!("the iteration ran into its timeout of {}", time(seconds)))
+        ProcessEnd::TimedOut(limit) => {
+            Some(format!("the iteration ran into its timeout of {}", period(*limit)))
         }
-        ProcessEnd::Silent(seconds) => {
-            Some(format!("the agent printed nothing for {} and was ended", time(seconds)))
+        ProcessEnd::Silent(limit) => {
+            Some(format!("the agent printed nothing for {} and was ended", period(*limit)))
         }
         _ => None,
     }
@@ -220,10 +214,6 @@ pub fn exited(code: i32) -> String {
     format!("the agent exited with status {code}")
 }
 
-fn with_reason(what: &str, reason: Option<&str>) -> String {
-    reason.map_or_else(|| what.to_owned(), |reason| format!("{what}: {reason}"))
-}
-
 fn evidence(
     before: &Loop,
     facts: &Facts,
@@ -231,27 +221,15 @@ fn evidence(
     failure: Option<String>,
     progress: Progress,
 ) -> Evidence {
-    let checks: Vec<CheckEvidence> = facts
-        .checks
-        .iter()
-        .map(|result| CheckEvidence {
-            run: result.run.clone(),
-            roles: before
-                .contract
-                .checks
-                .iter()
-                .filter(|check| check.run == result.run)
-                .map(|check| check.role)
-                .collect(),
-            verdict: result.verdict,
-            exit: result.exit,
-            elapsed_ms: result.elapsed_ms,
-            tail: match result.verdict {
-                Verdict::Passed => String::new(),
-                _ => tail_of(&result.tail, TAIL_CHARS),
-            },
-        })
-        .collect();
+    let recorded = |result: &CheckResult| {
+        let tail = match result.verdict {
+            Verdict::Passed => String::new(),
+            _ => tail_of(&result.tail, TAIL_CHARS),
+        };
+        let roles = before.contract.roles_of(&result.run);
+        CheckResult { roles, tail, incurable: None, ..result.clone() }
+    };
+    let checks: Vec<CheckResult> = facts.checks.iter().map(recorded).collect();
     let failed_before = |run: &str| {
         before.state.checks.get(run).is_some_and(|memory| memory.last != Verdict::Passed)
     };
@@ -298,10 +276,7 @@ fn claim_result(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) 
         Claim::Success => {
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
-                .map(|check| {
-                    let happened = check.verdict.what_happened(check.exit, check.elapsed_ms);
-                    format!("`{}` {happened}", check.run)
-                })
+                .map(|check| format!("`{}` {}", check.run, check.what_happened()))
                 .chain(tampered)
                 .collect();
             ClaimResult::Refused(against.join("; "))

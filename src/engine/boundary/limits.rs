@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Limits;
 use crate::engine::record::outcome::Outcome;
-use crate::engine::text::count;
+use crate::engine::text::{count, period};
 use crate::engine::usage::{Money, tokens_text};
 
 /// A limit's new value.
@@ -45,14 +45,10 @@ impl LimitChanges {
         };
         let seconds = state.awake_ms.saturating_add(spent_ms).div_ceil(1000);
         let micros = state.usage.cost_at_most().micros();
-        let tokens = state.usage.tokens.total();
+        let (failures, tokens) = (state.consecutive_failures, state.usage.tokens.total());
         Limits {
             max_iterations: small(limits.max_iterations, self.max_iterations, state.completed),
-            failure_threshold: small(
-                limits.failure_threshold,
-                self.failure_threshold,
-                state.consecutive_failures,
-            ),
+            failure_threshold: small(limits.failure_threshold, self.failure_threshold, failures),
             stall: small(limits.stall, self.stall, state.iterations_without_progress),
             max_duration_s: moved(limits.max_duration_s, self.max_duration_s, seconds),
             max_wait_s: limits.max_wait_s,
@@ -68,24 +64,22 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 /// Names the limit that is reached, if one is.
 pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
-    if iterations_are_spent(subject) {
-        return Some(format!(
-            "the limit of {} is reached",
-            count(limits.max_iterations, "iteration")
-        ));
+    let [iterations, time, cost, tokens] = spent(subject);
+    if iterations {
+        let max = count(limits.max_iterations, "iteration");
+        return Some(format!("the limit of {max} is reached"));
     }
-    if time_is_spent(subject) {
-        let time = std::time::Duration::from_secs(limits.max_duration_s);
-        let time = humantime::format_duration(time);
+    if time {
+        let time = period(limits.max_duration_s);
         return Some(format!("the time limit of {time} is reached"));
     }
     let usage = &subject.state.usage;
-    if cost_is_spent(subject) {
+    if cost {
         let max = Money::from_micros(limits.max_cost_micros);
         let cost = usage.spoken_cost(true).unwrap_or_default();
         return Some(format!("the cost limit of {max} is reached: {cost}"));
     }
-    if tokens_are_spent(subject) {
+    if tokens {
         let [max, used] = [limits.max_tokens, usage.tokens.total()].map(tokens_text);
         return Some(format!("the limit of {max} tokens is reached: {used} used"));
     }
@@ -129,9 +123,7 @@ pub fn last(subject: &Loop) -> Option<String> {
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
-    iterations_are_spent(subject)
-        .then(|| format!("ran its {}", count(max, "iteration")))
-        .or(reached(subject))
+    spent(subject)[0].then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
 }
 
 /// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
@@ -149,26 +141,17 @@ pub fn overtime_ms(limits: &Limits) -> u64 {
     limits.max_duration_s.saturating_mul(100).min(600_000)
 }
 
-fn iterations_are_spent(subject: &Loop) -> bool {
-    let max = subject.contract.limits.max_iterations;
-    max > 0 && subject.state.completed >= max
-}
-
-fn time_is_spent(subject: &Loop) -> bool {
-    let max = subject.contract.limits.max_duration_s;
-    max > 0 && subject.state.awake_ms >= max.saturating_mul(1000)
-}
-
-/// A model without a known price counts at the highest rate: if the limit may be exceeded, it
-/// counts as reached.
-fn cost_is_spent(subject: &Loop) -> bool {
-    let max = subject.contract.limits.max_cost_micros;
-    max > 0 && subject.state.usage.cost_at_most() >= Money::from_micros(max)
-}
-
-fn tokens_are_spent(subject: &Loop) -> bool {
-    let max = subject.contract.limits.max_tokens;
-    max > 0 && subject.state.usage.tokens.total() >= max
+/// Which limits are reached: iterations, time, cost, tokens. A model without a known price counts
+/// at the highest rate: if the limit may be exceeded, it counts as reached.
+fn spent(subject: &Loop) -> [bool; 4] {
+    let (limits, state) = (&subject.contract.limits, &subject.state);
+    let is_spent = |max: u64, used: u64| max > 0 && used >= max;
+    [
+        is_spent(limits.max_iterations.into(), state.completed.into()),
+        is_spent(limits.max_duration_s.saturating_mul(1000), state.awake_ms),
+        is_spent(Money::from_micros(limits.max_cost_micros).0, state.usage.cost_at_most().0),
+        is_spent(limits.max_tokens, state.usage.tokens.total()),
+    ]
 }
 
 /// Whether the loop was blocked because nothing reported its use, so that a limit on it could not
@@ -177,10 +160,7 @@ fn is_unkept(subject: &Loop) -> bool {
     let state = &subject.state;
     subject.contract.limits.bound_usage()
         && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
-        && state
-            .evidence
-            .as_ref()
-            .is_some_and(|last| last.skipped.is_none() && last.usage.is_none())
+        && state.evidence.as_ref().is_some_and(|it| it.skipped.is_none() && it.usage.is_none())
 }
 
 /// The options that raise what is used up and lift what cannot be kept, each with a blank before
@@ -188,16 +168,17 @@ fn is_unkept(subject: &Loop) -> bool {
 pub fn raise(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let is_unkept = is_unkept(subject);
-    let iterations = if iterations_are_spent(subject) { " -n +10" } else { "" };
-    let time = if time_is_spent(subject) { " --max-duration +2h" } else { "" };
+    let [iterations, time, cost, tokens] = spent(subject);
+    let iterations = if iterations { " -n +10" } else { "" };
+    let time = if time { " --max-duration +2h" } else { "" };
     let cost = match () {
         () if is_unkept && limits.max_cost_micros > 0 => " --max-cost 0",
-        () if cost_is_spent(subject) => " --max-cost +5",
+        () if cost => " --max-cost +5",
         () => "",
     };
     let tokens = match () {
         () if is_unkept && limits.max_tokens > 0 => " --max-tokens 0",
-        () if tokens_are_spent(subject) => " --max-tokens +1M",
+        () if tokens => " --max-tokens +1M",
         () => "",
     };
     format!("{iterations}{time}{cost}{tokens}")

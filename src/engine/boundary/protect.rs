@@ -8,6 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::text::named;
+
+/// The most paths that a message names.
+const NAMED_MAX: usize = 5;
+
 /// Reads a glob over paths from the checkout's root: `*` and `?` stay within a folder, `**` crosses
 /// folders, and a glob that matches a folder covers everything in it. The error says what is
 /// expected.
@@ -146,7 +151,7 @@ impl Unseen {
 pub fn left_out(paths: &[String]) -> Option<String> {
     let it = if paths.len() == 1 { "it" } else { "them" };
     (!paths.is_empty())
-        .then(|| format!("not protected, because git ignores {it}: {}", named(paths, "")))
+        .then(|| format!("not protected, because git ignores {it}: {}", named(paths, NAMED_MAX)))
 }
 
 /// The paths that changed since the loop began.
@@ -172,20 +177,10 @@ pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
 /// The complaint and its remedy; `None` if nothing changed.
 pub fn complaint(changed: &[String]) -> Option<String> {
     (!changed.is_empty()).then(|| {
-        let named = named(changed, "`");
+        let quoted: Vec<String> = changed.iter().map(|path| format!("`{path}`")).collect();
+        let named = named(&quoted, NAMED_MAX);
         format!("protected paths were changed: {named}; put them back as the loop found them")
     })
-}
-
-/// The first few, each in quotes, and the number of the others.
-fn named(paths: &[String], quote: &str) -> String {
-    const NAMED_MAX: usize = 5;
-    let named = paths.iter().take(NAMED_MAX).map(|path| format!("{quote}{path}{quote}"));
-    let named = named.collect::<Vec<_>>().join(", ");
-    match paths.len().saturating_sub(NAMED_MAX) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    }
 }
 
 #[cfg(test)]

@@ -20,24 +20,19 @@ impl Fences {
     /// Takes the next non-blank line and returns whether it is inside a fence or is a fence itself.
     pub(super) fn cover(&mut self, line: &str) -> bool {
         let (column, rest) = indentation(line, 0);
-        if let Some(fence) = &self.open {
-            // A line left of a list item's text ends the item, and the fence in it.
-            if column >= fence.column {
-                if column - fence.column < 4 && fence.is_closed_by(rest) {
-                    self.open = None;
-                }
-                return true;
+        // A line left of a list item's text ends the item, and the fence in it.
+        if let Some(fence) = &self.open
+            && column >= fence.column
+        {
+            let length = run(rest, fence.mark);
+            let is_closing = length >= fence.length && rest[length..].trim().is_empty();
+            if column - fence.column < 4 && is_closing {
+                self.open = None;
             }
+            return true;
         }
         self.open = opening(column, rest);
         self.open.is_some()
-    }
-}
-
-impl Fence {
-    fn is_closed_by(&self, rest: &str) -> bool {
-        let length = run(rest, self.mark);
-        length >= self.length && rest[length..].trim().is_empty()
     }
 }
 

@@ -58,15 +58,15 @@ pub fn read(message: &str, promise: Option<&Promise>) -> Claim {
             continue;
         }
         if let Some(line) = last.replace(Line::read(text, is_fenced, quoted)) {
-            earlier = line.miss_before_the_end(is_open, promise).or(earlier);
-            is_open = line.tags.leaves_open(is_open);
+            earlier = line.miss(false, is_open, promise).or(earlier);
+            is_open = line.tags.ends_open.unwrap_or(is_open);
         }
     }
     let Some(line) = last else { return Claim::None };
     if let Some(said) = line.claim() {
         return judge(said, line.tags.is_exact, promise);
     }
-    let miss = line.miss_at_the_end(is_open, promise).or(earlier);
+    let miss = line.miss(true, is_open, promise).or(earlier);
     miss.map_or(Claim::None, Claim::NearMiss)
 }
 
@@ -145,24 +145,16 @@ impl<'message> Line<'message> {
         self.tags.said.filter(|_| self.tags.is_alone && is_own)
     }
 
-    /// Why this last line looks like a claim but is not one.
-    fn miss_at_the_end(&self, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
+    /// Why this line looks like a claim but is not one.
+    fn miss(&self, is_last: bool, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
         let is_half = starts_with(self.text, OPEN) || ends_with(self.text, CLOSE);
+        let shared = if is_last { NearMiss::NotAlone } else { NearMiss::NotLastLine };
         let miss = match &self.tags {
-            tags if tags.said.is_some() => self.cover().unwrap_or(NearMiss::NotAlone),
+            tags if tags.said.is_some() => self.cover().unwrap_or(shared),
             tags if tags.begins_closed && is_open => NearMiss::SplitOverLines,
+            _ if !is_last => return None,
             _ if is_half => self.cover().unwrap_or(NearMiss::Malformed),
             _ if self.is_bare_claim(promise) => NearMiss::Untagged,
-            _ => return None,
-        };
-        Some(self.for_loop(miss, promise))
-    }
-
-    /// Why this line, which is not the last, looks like a claim but is not one.
-    fn miss_before_the_end(&self, is_open: bool, promise: Option<&Promise>) -> Option<NearMiss> {
-        let miss = match &self.tags {
-            tags if tags.said.is_some() => self.cover().unwrap_or(NearMiss::NotLastLine),
-            tags if tags.begins_closed && is_open => NearMiss::SplitOverLines,
             _ => return None,
         };
         Some(self.for_loop(miss, promise))
@@ -235,10 +227,6 @@ impl<'message> Tags<'message> {
         }
         tags.is_alone &= count == 2;
         tags
-    }
-
-    fn leaves_open(&self, was_open: bool) -> bool {
-        self.ends_open.unwrap_or(was_open)
     }
 }
 

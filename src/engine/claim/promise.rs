@@ -27,7 +27,7 @@ pub const MAX_CHARACTERS: usize = 500;
 /// no reserved word. White space is normalised: none around the text, single blanks inside.
 /// Invisible characters are left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Promise(String);
 
 impl Promise {
@@ -78,10 +78,7 @@ impl Promise {
             };
             match &found {
                 Some(first) if *first != promise => {
-                    return Err(PromiseError::Different {
-                        first: first.0.clone(),
-                        second: promise.0,
-                    });
+                    return Err(PromiseError::Different(first.0.clone(), promise.0));
                 }
                 _ => found = Some(promise),
             }
@@ -119,12 +116,6 @@ impl TryFrom<String> for Promise {
     }
 }
 
-impl From<Promise> for String {
-    fn from(promise: Promise) -> Self {
-        promise.0
-    }
-}
-
 /// Why a text cannot be a promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromiseError {
@@ -138,13 +129,8 @@ pub enum PromiseError {
     Reserved(&'static str),
     /// More than `MAX_CHARACTERS` characters.
     TooLong,
-    /// The task names two promises.
-    Different {
-        /// The first one in the task.
-        first: String,
-        /// The next one that differs.
-        second: String,
-    },
+    /// The task names two promises: the first, and the next one that differs.
+    Different(String, String),
 }
 
 impl fmt::Display for PromiseError {
@@ -161,7 +147,7 @@ impl fmt::Display for PromiseError {
                  choose another, such as COMPLETE"
             ),
             Self::TooLong => write!(f, "the promise is longer than {MAX_CHARACTERS} characters"),
-            Self::Different { first, second } => write!(
+            Self::Different(first, second) => write!(
                 f,
                 "the task names two promises, `{first}` and `{second}`: keep one of them, or name \
                  it with --completion-promise"
@@ -175,14 +161,7 @@ impl std::error::Error for PromiseError {}
 /// The text without surrounding white space and with single blanks inside: the form in which a
 /// claim and a promise are compared.
 pub(super) fn normal(text: &str) -> String {
-    let mut normal = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !normal.is_empty() {
-            normal.push(' ');
-        }
-        normal.push_str(word);
-    }
-    normal
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The reserved word that is a claim's whole text, or its beginning before a colon.
@@ -260,7 +239,7 @@ mod tests {
         assert_eq!(named("<promise> </promise>"), Err(PromiseError::Empty));
         assert_eq!(named("<promise>a\nb</promise>"), Err(PromiseError::LineBreak));
         assert_eq!(named("<promise>a <b></promise>"), Err(PromiseError::AngleBracket));
-        let two = PromiseError::Different { first: "X".to_owned(), second: "x".to_owned() };
+        let two = PromiseError::Different("X".to_owned(), "x".to_owned());
         assert_eq!(named("<promise>X</promise> or <promise>x</promise>"), Err(two));
     }
 

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::record::contract::Role;
+
 /// What a check did at this boundary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Passed,
@@ -11,6 +13,7 @@ pub enum Verdict {
     /// Ended by its own timeout: a failed check.
     TimedOut,
     /// Died by a signal crew did not send, or did not run: never taken for a failure.
+    #[default]
     Unknown,
 }
 
@@ -28,17 +31,31 @@ impl Verdict {
 }
 
 /// One check, run once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// The command as in the contract.
     pub run: String,
+    /// Every role of the command in the contract; only in the evidence.
+    #[serde(default)]
+    pub roles: Vec<Role>,
     pub verdict: Verdict,
     /// `None` if it did not exit by itself.
     pub exit: Option<i32>,
     pub elapsed_ms: u64,
-    /// The last lines of its output, bounded.
+    /// The last lines of its output, bounded; in the evidence to [`TAIL_CHARS`], and empty for a
+    /// check that passed.
+    ///
+    /// [`TAIL_CHARS`]: super::TAIL_CHARS
     pub tail: String,
-    /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Why it did not pass, with the remedy, if no agent can change the reason; else `None`. Not in
+    /// the evidence.
+    #[serde(skip)]
     pub incurable: Option<String>,
+}
+
+impl CheckResult {
+    /// "failed (exit 1)", "timed out after 600 s": the result, for people and for the agent.
+    pub fn what_happened(&self) -> String {
+        self.verdict.what_happened(self.exit, self.elapsed_ms)
+    }
 }

@@ -6,8 +6,7 @@ pub mod size;
 
 use serde::{Deserialize, Serialize};
 
-use self::check::Verdict;
-use super::record::contract::Role;
+use self::check::{CheckResult, Verdict};
 use super::usage::Usage;
 
 /// How much of a check's or an agent's error output is kept, in characters.
@@ -19,7 +18,7 @@ pub struct Evidence {
     /// The iteration that ended, 1-based.
     pub iteration: u32,
     pub claim: ClaimResult,
-    pub checks: Vec<CheckEvidence>,
+    pub checks: Vec<CheckResult>,
     /// Why the iteration failed; `None` if it did not.
     pub failure: Option<String>,
     /// The end of the agent process's standard error, if the end of the process was the failure;
@@ -49,7 +48,7 @@ pub struct Evidence {
 
 impl Evidence {
     /// The checks that did not pass, in the order they ran.
-    pub fn failing(&self) -> impl Iterator<Item = &CheckEvidence> {
+    pub fn failing(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| check.verdict != Verdict::Passed)
     }
 
@@ -72,45 +71,6 @@ pub enum ClaimResult {
     Blocked(String),
     /// Something like a claim, and what was wrong with it.
     NearMiss(String),
-}
-
-impl ClaimResult {
-    /// The result in the words of one page. `words` are for an accepted claim, a refused one,
-    /// FAILURE, BLOCKED and a near miss; the reason is added as `shown` renders it. `None` where
-    /// the page has no word for it.
-    pub fn worded(&self, words: [&str; 5], shown: impl Fn(&str) -> String) -> Option<String> {
-        let (word, because) = match self {
-            Self::None => return None,
-            Self::Accepted => (words[0], ""),
-            Self::Refused(because) => (words[1], because.as_str()),
-            Self::Failure(reason) => (words[2], reason.as_str()),
-            Self::Blocked(reason) => (words[3], reason.as_str()),
-            Self::NearMiss(miss) => (words[4], miss.as_str()),
-        };
-        let because =
-            if because.is_empty() { String::new() } else { format!(": {}", shown(because)) };
-        (!word.is_empty()).then(|| format!("{word}{because}"))
-    }
-}
-
-/// One check's part of the evidence.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckEvidence {
-    pub run: String,
-    /// Every role of the command in the contract.
-    pub roles: Vec<Role>,
-    pub verdict: Verdict,
-    pub exit: Option<i32>,
-    pub elapsed_ms: u64,
-    /// Bounded to [`TAIL_CHARS`]; empty for a check that passed.
-    pub tail: String,
-}
-
-impl CheckEvidence {
-    /// "failed (exit 1)", "timed out after 600 s": the result, for people and for the agent.
-    pub fn what_happened(&self) -> String {
-        self.verdict.what_happened(self.exit, self.elapsed_ms)
-    }
 }
 
 /// Whether an iteration changed anything crew can see.

@@ -4,7 +4,7 @@
 
 use super::{Event, JournalEntry, Settled};
 use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::text::one_line;
+use crate::engine::text::{one_line, with_reason};
 
 /// How many earlier iterations a prompt lists.
 pub const ACCOUNTS_SHOWN: usize = 5;
@@ -12,10 +12,6 @@ pub const ACCOUNTS_SHOWN: usize = 5;
 pub const ACCOUNT_CHARS: usize = 500;
 /// The longest part of it for one failing check, in characters.
 const PART_CHARS: usize = 200;
-
-/// The words for the result of a claim.
-const CLAIM: [&str; 5] =
-    ["claimed done, and believed", "claimed done, refused", "said FAILURE", "said BLOCKED", ""];
 
 /// One iteration's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,11 +25,17 @@ pub struct Account {
 impl Account {
     /// The line for the evidence of one boundary.
     pub fn of(evidence: &Evidence) -> Self {
-        let mut parts: Vec<String> =
-            evidence.claim.worded(CLAIM, str::to_owned).into_iter().collect();
-        if matches!(evidence.claim, ClaimResult::NearMiss(_)) {
-            parts.push("its claim was not written as one, and not heard".to_owned());
-        }
+        let mut parts: Vec<String> = Vec::new();
+        parts.extend(match &evidence.claim {
+            ClaimResult::None => None,
+            ClaimResult::Accepted => Some("claimed done, and believed".to_owned()),
+            ClaimResult::Refused(why) => Some(with_reason("claimed done, refused", why)),
+            ClaimResult::Failure(why) => Some(with_reason("said FAILURE", why)),
+            ClaimResult::Blocked(why) => Some(with_reason("said BLOCKED", why)),
+            ClaimResult::NearMiss(_) => {
+                Some("its claim was not written as one, and not heard".to_owned())
+            }
+        });
         if evidence.cut {
             parts.push("the answer was cut by the token limit".to_owned());
         }

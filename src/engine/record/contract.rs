@@ -42,6 +42,11 @@ impl Contract {
         self.checks.iter().filter(move |check| check.role == role)
     }
 
+    /// Every role of a command.
+    pub fn roles_of(&self, run: &str) -> Vec<Role> {
+        self.checks.iter().filter(|check| check.run == run).map(|check| check.role).collect()
+    }
+
     /// Whether a fresh process may be ended for its time or its silence.
     pub fn bounds_an_iteration(&self) -> bool {
         let pace = self.run.as_ref().map(|run| run.pace);

@@ -108,6 +108,8 @@ impl Environment {
     }
 }
 
+const CHANGED: [&str; 2] = ["is not as it was", "are not as they were"];
+
 /// How a check's environment differs from this process's. A default plan changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
@@ -147,16 +149,8 @@ impl Plan {
         let replaced: Vec<String> = self.replaced.iter().map(|(name, _)| name.clone()).collect();
         let kinds: [(&[String], _, _); 4] = [
             (&self.new, ["is new", "are new"], "in the environment; not passed to checks"),
-            (
-                &replaced,
-                ["is not as it was", "are not as they were"],
-                "when the loop began; checks get the value of then",
-            ),
-            (
-                &self.changed,
-                ["is not as it was", "are not as they were"],
-                "when the loop began; no check is run",
-            ),
+            (&replaced, CHANGED, "when the loop began; checks get the value of then"),
+            (&self.changed, CHANGED, "when the loop began; no check is run"),
             (&self.missing, ["is missing", "are missing"], "in the environment"),
         ];
         let some = kinds.into_iter().filter(|(names, ..)| !names.is_empty());

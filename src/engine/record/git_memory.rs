@@ -44,11 +44,6 @@ impl Failures {
 }
 
 impl GitMemory {
-    /// Whether there is nothing to remember.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// "not pushed, 2 tries failed, the last: …"; `None` if nothing is left to do.
     pub fn undone(&self) -> Option<String> {
         let one = |failures: &Failures, what: &str| {

@@ -38,7 +38,7 @@ pub const VERSION: u32 = 2;
 
 /// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct LoopId(String);
 
 impl LoopId {
@@ -87,12 +87,6 @@ impl TryFrom<String> for LoopId {
     }
 }
 
-impl From<LoopId> for String {
-    fn from(id: LoopId) -> Self {
-        id.0
-    }
-}
-
 /// One task, worked on until it ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loop {
@@ -125,9 +119,10 @@ pub struct Loop {
 }
 
 /// The status of a loop. A finished one also has an ending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
+    #[default]
     Running,
     /// Waits until `due`. If the model's service did not answer, the same iteration is tried again;
     /// after a crash of the agent the next one begins.
@@ -144,7 +139,7 @@ impl Status {
 }
 
 /// The part of the record that every boundary replaces.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// Rises by one with every write.
     pub generation: u64,
@@ -199,7 +194,7 @@ pub struct State {
     #[serde(default)]
     pub told: usize,
     /// The results of git steps so far.
-    #[serde(default, skip_serializing_if = "GitMemory::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub git: GitMemory,
     pub session: SessionMemory,
 }
@@ -207,34 +202,7 @@ pub struct State {
 impl State {
     /// The state of a loop whose first iteration begins now.
     pub fn begin(owner: Owner, now: Moment) -> Self {
-        Self {
-            generation: 0,
-            boundaries: 0,
-            status: Status::Running,
-            ending: None,
-            owner,
-            completed: 0,
-            consecutive_failures: 0,
-            iterations_without_progress: 0,
-            transient_errors: 0,
-            crashes: 0,
-            skips: 0,
-            due: None,
-            wait_reason: None,
-            awake_ms: 0,
-            began: now,
-            last_iteration_at: None,
-            tree: None,
-            old_marks: None,
-            checks: BTreeMap::new(),
-            incurable: None,
-            evidence: None,
-            usage: Usage::default(),
-            messages: Vec::new(),
-            told: 0,
-            git: GitMemory::default(),
-            session: SessionMemory::default(),
-        }
+        Self { owner, began: now, ..Self::default() }
     }
 }
 

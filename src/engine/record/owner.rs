@@ -11,15 +11,16 @@ use serde::{Deserialize, Serialize};
 use crate::engine::usage::Counted;
 
 /// The kind of driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Driver {
+    #[default]
     Session,
     Process,
 }
 
 /// A process, distinguished from a later one with the same id by its start time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub pid: i32,
     /// In the units of the system that started it: only compared for equality.
@@ -48,7 +49,7 @@ pub enum Life {
 }
 
 /// The client session or the process that drives the loop.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     pub driver: Driver,
     /// The client's session; `None` for the process driver.

@@ -102,23 +102,16 @@ impl Layer {
             .iter()
             .filter(|glob| self.protect.iter().all(|own| own.value != glob.value));
         let mut procedures = with(&lower.procedures, &self.procedures);
-        for (name, procedure) in &mut procedures {
-            if let (Some(own), Some(theirs)) =
-                (self.procedures.get(name), lower.procedures.get(name))
-            {
-                *procedure = ProcedureSettings::over(own, theirs);
+        for (name, own) in &self.procedures {
+            if let Some(theirs) = lower.procedures.get(name) {
+                procedures.insert(name.clone(), ProcedureSettings::over(own, theirs));
             }
         }
         Self {
             values: with(&lower.values, &self.values),
-            checks: replace_by_kind(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
+            checks: by_kind(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
-            reactions: replace_by_kind(
-                &LoopMoment::ALL,
-                &self.reactions,
-                &lower.reactions,
-                |reaction| reaction.on,
-            ),
+            reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
             agents: with(&lower.agents, &self.agents),
             procedures,
         }
@@ -134,7 +127,7 @@ fn with<K: Ord + Clone, V: Clone>(
 }
 
 /// For each kind the upper list's items if it has any, else the lower list's.
-fn replace_by_kind<K: PartialEq, V: Clone>(
+fn by_kind<K: PartialEq, V: Clone>(
     kinds: &[K],
     upper: &[Sourced<V>],
     lower: &[Sourced<V>],

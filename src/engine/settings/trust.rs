@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Key, Layer, NamedCheck, Sourced, Value, ValueOrigin};
+use crate::engine::record::contract::Check;
 use crate::engine::record::run::Reaction;
 use crate::engine::text::Shown;
 
@@ -92,21 +93,16 @@ fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<TrustR
 }
 
 fn command(named: &NamedCheck) -> String {
-    let check = &named.check;
-    format!(
-        "{} (within {}s, passes with {}): {}",
-        check.role.label(),
-        check.timeout_s,
-        check.success_exit_code,
-        check.run
-    )
+    let Check { role, run, timeout_s, success_exit_code } = &named.check;
+    let role = role.label();
+    format!("{role} (within {timeout_s}s, passes with {success_exit_code}): {run}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::claim::promise::Promise;
-    use crate::engine::record::contract::{Check, Role};
+    use crate::engine::record::contract::Role;
     use crate::engine::settings::ProcedureSettings;
 
     /// What needs trust if nobody names an agent.

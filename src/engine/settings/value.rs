@@ -5,6 +5,7 @@ use super::Kind;
 use crate::engine::claim::promise::Promise;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::outcome::Proof;
+use crate::engine::text::period;
 
 /// One value, of the kind that its key takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,10 +54,7 @@ fn written(kind: Kind, number: u64) -> String {
     };
     let written = match kind {
         _ if number == 0 => None,
-        Kind::Seconds => {
-            let time = humantime::format_duration(std::time::Duration::from_secs(number));
-            Some(format!("\"{time}\""))
-        }
+        Kind::Seconds => Some(format!("\"{}\"", period(number))),
         Kind::Micros => {
             let (dollars, cents) = (number / 1_000_000, number % 1_000_000 / 10_000);
             let beyond = format!("{:04}", number % 10_000);

@@ -3,22 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::engine::evidence::check::Verdict;
-use crate::engine::evidence::{Evidence, Progress};
+use crate::engine::evidence::{ClaimResult, Evidence, Progress};
 use crate::engine::record::Loop;
-use crate::engine::text::{clean, clip};
+use crate::engine::text::{clean, clip, with_reason};
 
 /// The most of the task that the message quotes, in characters.
 const TASK_CHARS: usize = 72;
 /// The most of any other line, in characters.
 const LINE_CHARS: usize = 200;
-/// What is said of a claim.
-const CLAIM: [&str; 5] = [
-    "- claim accepted",
-    "- claim refused",
-    "- the agent failed",
-    "- the agent is blocked",
-    "- no claim",
-];
 
 /// The message of the commit after the iteration that the loop's evidence is about.
 pub fn commit_message(subject: &Loop) -> String {
@@ -27,10 +19,9 @@ pub fn commit_message(subject: &Loop) -> String {
     let mut text = format!("crew: iteration {iteration} of loop {}\n", subject.id);
     let mut lines = Vec::new();
     let task = subject.contract.task.trim_start();
-    let procedure = subject.contract.run.as_ref().and_then(|run| run.procedure.as_ref());
     if !task.is_empty() {
         lines.push(clip(task, TASK_CHARS));
-    } else if let Some(procedure) = procedure {
+    } else if let Some(procedure) = subject.procedure() {
         lines.push(format!("Procedure {procedure}"));
     }
     if let Some(evidence) = evidence {
@@ -50,20 +41,27 @@ pub fn commit_message(subject: &Loop) -> String {
 fn seen(evidence: &Evidence) -> Vec<String> {
     let mut lines = Vec::new();
     for check in &evidence.checks {
-        lines.push(format!("- `{}` {}", clip(&check.run, LINE_CHARS), check.what_happened()));
+        lines.push(format!("`{}` {}", clip(&check.run, LINE_CHARS), check.what_happened()));
     }
-    lines.extend(evidence.claim.worded(CLAIM, str::to_owned));
+    lines.extend(match &evidence.claim {
+        ClaimResult::None => None,
+        ClaimResult::Accepted => Some("claim accepted".to_owned()),
+        ClaimResult::Refused(why) => Some(with_reason("claim refused", why)),
+        ClaimResult::Failure(why) => Some(with_reason("the agent failed", why)),
+        ClaimResult::Blocked(why) => Some(with_reason("the agent is blocked", why)),
+        ClaimResult::NearMiss(why) => Some(with_reason("no claim", why)),
+    });
     if let Some(failure) = &evidence.failure {
-        lines.push(format!("- failed: {failure}"));
+        lines.push(format!("failed: {failure}"));
     }
     if evidence.newly_passing > 0 {
-        lines.push(format!("- checks mended: {}", evidence.newly_passing));
+        lines.push(format!("checks mended: {}", evidence.newly_passing));
     }
     let unchecked = evidence.checks.iter().all(|check| check.verdict == Verdict::Unknown);
     if unchecked && evidence.progress == Progress::Made {
-        lines.push("- nothing was checked".to_owned());
+        lines.push("nothing was checked".to_owned());
     }
-    lines.iter().map(|line| clip(line, LINE_CHARS)).collect()
+    lines.iter().map(|line| clip(&format!("- {line}"), LINE_CHARS)).collect()
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::evidence::Evidence;
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Check;
-use crate::engine::text::{self, clip};
+use crate::engine::text::{self, clip, with_reason};
 
 /// What happened since the loop started, according to git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ fn what_was_done(subject: &Loop, since: &Since) -> String {
     let mut text = format!(
         "{} in {}{}.\n",
         text::count(subject.state.completed, "iteration"),
-        humantime::format_duration(std::time::Duration::from_secs(subject.state.awake_ms / 1000)),
+        text::period(subject.state.awake_ms / 1000),
         subject.spent().map_or_else(String::new, |spent| format!(", {spent}")),
     );
     if let Some(ending) = &subject.state.ending {
@@ -106,12 +106,8 @@ fn checks(subject: &Loop) -> String {
     }
     let mut text = checks_listed(subject, "not run");
     if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
-        let _ = write!(
-            text,
-            "\nLast lines of `{}`:\n\n{}",
-            clip(&failed.run, 200),
-            indented(&failed.tail)
-        );
+        let (run, tail) = (clip(&failed.run, 200), indented(&failed.tail));
+        let _ = write!(text, "\nLast lines of `{run}`:\n\n{tail}");
     }
     text
 }
@@ -127,18 +123,18 @@ pub fn checks_listed(subject: &Loop, unrun: &str) -> String {
 }
 
 fn open_questions(subject: &Loop) -> String {
-    claim(subject, ["", "", "The agent failed", "The agent is blocked", ""])
-        .unwrap_or_else(|| "None recorded by crew.".to_owned())
-}
-
-fn claim(subject: &Loop, words: [&str; 5]) -> Option<String> {
-    subject.state.evidence.as_ref()?.claim.worded(words, str::to_owned)
+    match subject.state.evidence.as_ref().map(|last| &last.claim) {
+        Some(ClaimResult::Failure(why)) => with_reason("The agent failed", why),
+        Some(ClaimResult::Blocked(why)) => with_reason("The agent is blocked", why),
+        _ => "None recorded by crew.".to_owned(),
+    }
 }
 
 fn next_steps(subject: &Loop) -> String {
     let mut text = String::from("Go on with the task, from the state of the working tree.\n");
-    if let Some(refused) = claim(subject, ["", "The last claim was refused", "", "", ""]) {
-        let _ = writeln!(text, "{refused}.");
+    let claim = subject.state.evidence.as_ref().map(|last| &last.claim);
+    if let Some(ClaimResult::Refused(why)) = claim {
+        let _ = writeln!(text, "{}.", with_reason("The last claim was refused", why));
     }
     if let Some(undone) = subject.state.git.undone() {
         let _ = writeln!(text, "git: {undone}.");

@@ -11,10 +11,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{CheckEvidence, ClaimResult, Evidence};
+use crate::engine::evidence::check::CheckResult;
+use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Role;
-use crate::engine::text::{clip, count, distinct, start as beginning, tail_of, units};
+use crate::engine::text::{clip, count, distinct, period, start as beginning, tail_of, units};
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
@@ -69,16 +70,18 @@ pub fn start(subject: &Loop, typed: &str) -> String {
          When you stop, crew looks at what you did and gives you the task again, until it is done.\n",
         file.display()
     );
-    text.push_str(&ahead(subject));
-    text.push_str(HOW);
-    text.push_str(&rules(subject, PromptReader::Maker));
-    text + GO_ON
+    text + &closing(subject)
+}
+
+/// The end of every prompt of a session.
+fn closing(subject: &Loop) -> String {
+    [&ahead(subject), HOW, &rules(subject, PromptReader::Maker), GO_ON].concat()
 }
 
 /// The prompt after a wait for the model's service. The client labels it as a hook's error.
 pub fn woken(subject: &Loop, waited: Duration) -> String {
     let waited = if waited < MINUTE { waited.as_secs() } else { waited.as_secs() / 60 * 60 };
-    let waited = humantime::format_duration(Duration::from_secs(waited));
+    let waited = period(waited);
     let why = format!(
         "This is no error of yours. The model's service refused a request and crew waited {waited}. This is \
          iteration {} again; look at what is already in the tree, then continue.\n",
@@ -102,22 +105,12 @@ pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
 }
 
 fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
-    let mut head = first_line(subject);
-    head.push('\n');
-    head.push_str(before);
-    head.push_str("\nThe task:\n");
-    head.push_str(&task(subject, task_units));
-    head.push('\n');
-    let mut tail = ahead(subject);
-    tail.push_str(HOW);
-    tail.push_str(&rules(subject, PromptReader::Maker));
-    tail.push_str(GO_ON);
+    let task = task(subject, task_units);
+    let head = format!("{}\n{before}\nThe task:\n{task}\n", first_line(subject));
+    let tail = closing(subject);
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
-    let seen = subject
-        .state
-        .evidence
-        .as_ref()
-        .map_or_else(String::new, |last| seen(last, room, PromptReader::Maker) + "\n");
+    let last = subject.state.evidence.as_ref();
+    let seen = last.map_or_else(String::new, |it| seen(it, room, PromptReader::Maker) + "\n");
     head + &seen + &tail
 }
 
@@ -203,7 +196,7 @@ impl PromptReader {
 }
 
 fn failing(last: &Evidence, room: usize) -> String {
-    let shown: Vec<&CheckEvidence> = last.failing().take(FAILING_SHOWN).collect();
+    let shown: Vec<&CheckResult> = last.failing().take(FAILING_SHOWN).collect();
     let mut heads = Vec::new();
     for check in &shown {
         let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();

@@ -37,11 +37,9 @@ impl ReactionEnd {
     /// "finish `./notify` failed (exit 1): nobody is listening".
     pub fn line(&self) -> String {
         let what = match (self.verdict, self.exit) {
-            (Verdict::Passed, _) => "passed".to_owned(),
-            (Verdict::Failed, Some(code)) => format!("failed (exit {code})"),
             (Verdict::Failed, None) => "could not be started".to_owned(),
-            (Verdict::TimedOut, _) => format!("timed out after {} s", self.elapsed_ms / 1000),
             (Verdict::Unknown, _) => "did not finish".to_owned(),
+            (verdict, exit) => verdict.what_happened(exit, self.elapsed_ms),
         };
         let mut line = format!("{} `{}` {what}", self.on.label(), clip(&self.run, 100));
         let last = tail_of(&self.tail, 200);
@@ -55,10 +53,8 @@ impl ReactionEnd {
 /// The iteration that a moment belongs to. At a stall or a finish it is the last completed one.
 fn iteration(subject: &Loop, on: LoopMoment) -> u32 {
     match on {
-        LoopMoment::IterationStart | LoopMoment::IterationEnd | LoopMoment::Wait => {
-            subject.iteration()
-        }
         LoopMoment::Stall | LoopMoment::Finish => subject.state.completed,
+        _ => subject.iteration(),
     }
 }
 

@@ -34,10 +34,7 @@ pub fn shown(subject: &Loop) -> Map<String, Value> {
         "outcome": subject.outcome(),
         "proof": state.ending.as_ref().and_then(|ending| ending.proof),
     });
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+    serde_json::from_value(value).unwrap_or_default()
 }
 
 /// The new content of the view's file; keys of other tools stay unchanged at every level.
@@ -45,10 +42,8 @@ pub fn merged(subject: &Loop, existing: Option<&Map<String, Value>>) -> Map<Stri
     let mut file = existing.cloned().unwrap_or_default();
     file.insert("version".to_owned(), VERSION.into());
     file.insert("branch".to_owned(), json!(subject.place.branch));
-    let mut ours = match file.remove("loop") {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
+    let ours = file.remove("loop").and_then(|ours| serde_json::from_value(ours).ok());
+    let mut ours: Map<String, Value> = ours.unwrap_or_default();
     ours.extend(shown(subject));
     file.insert("loop".to_owned(), Value::Object(ours));
     file
@@ -73,11 +68,8 @@ pub fn compare(subject: &Loop, file: &Map<String, Value>) -> ViewState {
     let about_this = found.get("id").is_none_or(|id| Some(id) == expected.get("id"));
     // So does the view from before a resume, if the new one could not be written.
     let outdated = found.get("outcome").is_some_and(|outcome| !outcome.is_null());
-    if about_this
-        && !outdated
-        && found.get("active") == Some(&Value::Bool(false))
-        && subject.is_live()
-    {
+    let is_off = found.get("active") == Some(&Value::Bool(false)) && subject.is_live();
+    if about_this && !outdated && is_off {
         return ViewState::Deactivated;
     }
     let same = expected.iter().all(|(key, value)| found.get(key) == Some(value));

@@ -3,7 +3,7 @@
 
 use super::terms::names_in;
 use super::values::Written;
-use super::{Item, Reader, in_order};
+use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::run::{Fragment, Phase};
 use crate::engine::settings::{Layer, ProcedureSettings};
 use crate::parse::fragment::fragment;

@@ -17,7 +17,7 @@ use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Driver;
-use crate::engine::text::{clip, count};
+use crate::engine::text::{clip, count, with_reason};
 use crate::engine::words::handoff::Since;
 
 /// The most chapters on a page for people; the newest are shown.
@@ -156,9 +156,15 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     let evidence = &iteration.evidence;
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
     row(&mut text, "time", &took(iteration.elapsed_ms));
-    let claim = ["accepted", "refused", "FAILURE", "BLOCKED", "not heard"];
-    let claim = evidence.claim.worded(claim, |because| clip(because, 300));
-    row(&mut text, "claim", claim.as_deref().unwrap_or("none"));
+    let (claim, why) = match &evidence.claim {
+        ClaimResult::None => ("none", ""),
+        ClaimResult::Accepted => ("accepted", ""),
+        ClaimResult::Refused(why) => ("refused", why.as_str()),
+        ClaimResult::Failure(why) => ("FAILURE", why.as_str()),
+        ClaimResult::Blocked(why) => ("BLOCKED", why.as_str()),
+        ClaimResult::NearMiss(why) => ("not heard", why.as_str()),
+    };
+    row(&mut text, "claim", &with_reason(claim, &clip(why, 300)));
     if let Some(failure) = &evidence.failure {
         row(&mut text, "failure", &clip(failure, 300));
         tail(&mut text, &evidence.errors);
