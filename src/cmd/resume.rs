@@ -32,7 +32,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let mut notes = Vec::new();
     let adapted = |record: &mut _| adapt(&home, record, arguments).map(|told| notes = told);
     let options = &arguments.options;
-    let changes = arguments.set.limits.changes();
+    let changes = arguments.set.limits.by_key().collect();
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
     let mut voice = Reporter::new(options.manner);

@@ -4,19 +4,18 @@ use anyhow::{Result, bail};
 
 use super::{actor, named, print};
 use crate::drive::control;
-use crate::engine::boundary::limits::LimitChanges;
+use crate::engine::boundary::limits::{self, LimitChanges};
 use crate::exit::Exit;
 use crate::parse::arguments::{SetArgs, UsageError};
-use crate::report::line;
 
 /// Changes the limits of the requested loop.
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
-    let changes = arguments.limits.changes();
-    if changes == LimitChanges::default() {
+    let changes: LimitChanges = arguments.limits.by_key().collect();
+    if changes.is_empty() {
         bail!(UsageError::new("no limit is named\nhint: crew set --max-iterations 30, or -n +10"));
     }
     let (home, record) = named(arguments.name.as_deref())?;
     let record = control::set(&home, &record.id, &changes, actor())?;
-    print::out(&format!("loop {}: {}", record.id, line::limits(&record)));
+    print::out(&format!("loop {}: {}", record.id, limits::named(&record.contract.limits)));
     Ok(Exit::SUCCESS)
 }

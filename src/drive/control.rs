@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::end::{self, life};
 use super::session::meter;
 use crate::clients::spelling::going_on;
-use crate::engine::boundary::limits::LimitChanges;
+use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::journal::Event;
 use crate::engine::record::owner::{Driver, Life};
 use crate::engine::record::{Loop, LoopId, Status};
@@ -159,7 +159,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     leave_to_older(home, &record)?;
     let is_running = record.state.status == Status::Running;
     let spent_ms = if is_running { end::spent_ms(&record) } else { 0 };
-    let limits = changes.apply(&record, spent_ms);
+    let limits = changed(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
             "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"

@@ -11,7 +11,7 @@ use super::session::meter;
 use super::start::place;
 use crate::clients::spelling::{self, going_on};
 use crate::clients::{self, Hook};
-use crate::engine::boundary::limits::{LimitChanges, raise, reached};
+use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::Event;
 use crate::engine::record::contract::Place;
 use crate::engine::record::environment::Environment;
@@ -106,7 +106,7 @@ pub fn resume(
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     refuse(home, &record, &taker.owner)?;
-    record.contract.limits = changes.apply(&record, 0);
+    record.contract.limits = changed(changes, &record, 0);
     if let Some(limit) = reached(&record) {
         let command = match taker.owner.driver {
             Driver::Session => spelling::command(clients::of(&taker.owner), "resume"),

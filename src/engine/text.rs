@@ -24,6 +24,15 @@ pub fn period(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
+/// "450ms", "45s", "4m 12s", "11h 58m".
+pub fn duration(ms: u64) -> String {
+    match ms / 1000 {
+        0 => format!("{ms}ms"),
+        seconds @ 3600.. => period(seconds / 60 * 60),
+        seconds => period(seconds),
+    }
+}
+
 /// "1 iteration", "3 iterations".
 pub fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();

@@ -1,41 +1,28 @@
 //! The one-line screens: the terms of a start, the result of a boundary, the status of a loop.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::words::{commands, duration, took};
+use super::words::{commands, took};
 use crate::clients::spelling::{going_on, of_loop};
+use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::{Loop, Status};
 use crate::engine::text::{clip, count, with_reason};
-use crate::engine::usage::{Money, tokens_text};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
-    format!("loop {}: {} · {} · {}", subject.id, limits(subject), done_when(subject), STOP)
+    format!(
+        "loop {}: {} · {} · {}",
+        subject.id,
+        limits::named(&subject.contract.limits),
+        done_when(subject),
+        STOP
+    )
 }
 
 const STOP: &str = "stop: Esc, or crew cancel in any terminal";
-
-/// "up to 10 iterations, 12h, $5.00".
-pub fn limits(subject: &Loop) -> String {
-    let limits = &subject.contract.limits;
-    let named = |limit: u64, spoken: String| (limit > 0).then_some(spoken);
-    let max = u64::from(limits.max_iterations);
-    let named = [
-        named(max, count(max, "iteration")),
-        named(limits.max_duration_s, duration(limits.max_duration_s.saturating_mul(1000))),
-        named(limits.max_cost_micros, Money::from_micros(limits.max_cost_micros).to_string()),
-        named(limits.max_tokens, format!("{} tokens", tokens_text(limits.max_tokens))),
-    ];
-    let named: Vec<String> = named.into_iter().flatten().collect();
-    if named.is_empty() {
-        return "no limit on iterations or time".to_owned();
-    }
-    format!("up to {}", named.join(", "))
-}
 
 /// "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
@@ -66,7 +53,7 @@ pub fn boundary(subject: &Loop) -> String {
     if let Some(evidence) = &subject.state.evidence {
         parts.extend(said(evidence));
     }
-    parts.extend(cost(subject));
+    parts.extend(limits::used(subject));
     parts.push("crew pause, crew cancel".to_owned());
     parts.join(" · ")
 }
@@ -118,22 +105,6 @@ fn counter(subject: &Loop) -> String {
     format!("crew {}", numbered(subject, subject.state.completed))
 }
 
-/// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
-fn cost(subject: &Loop) -> Option<String> {
-    let limits = &subject.contract.limits;
-    let usage = &subject.state.usage;
-    let cost = usage.spoken_cost(limits.max_cost_micros > 0)?;
-    let mut text = match Money::from_micros(limits.max_cost_micros) {
-        Money(0) => cost,
-        max => format!("{cost} of {max}"),
-    };
-    if limits.max_tokens > 0 {
-        let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
-        let _ = write!(text, ", {used} of {max} tokens");
-    }
-    Some(text)
-}
-
 /// The results of an iteration, each in a few words.
 pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
@@ -176,7 +147,7 @@ pub fn changed(subject: &Loop) -> String {
         let said = said(evidence).join(" · ");
         parts.push(format!("iteration {}: {said}", evidence.iteration));
     }
-    parts.extend(cost(subject));
+    parts.extend(limits::used(subject));
     parts.join(" · ")
 }
 
@@ -230,7 +201,7 @@ mod tests {
     use crate::engine::claim::Claim;
     use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-    use crate::engine::usage::{Tokens, Usage};
+    use crate::engine::usage::{Money, Tokens, Usage};
 
     #[test]
     fn a_start_says_the_limits_what_done_means_and_how_to_stop() {
@@ -259,7 +230,7 @@ mod tests {
         subject.contract.limits.max_cost_micros = 5_000_000;
         subject.contract.limits.max_tokens = 2_000_000;
         assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
-        assert_snapshot!(limits(&subject), @"up to 10 iterations, 12h, $5.00, 2M tokens");
+        assert_snapshot!(limits::named(&subject.contract.limits), @"up to 10 iterations, 12h, $5.00, 2M tokens");
         subject.state.usage.unpriced = tokens;
         subject.state.usage.unpriced_models = vec!["strange-1".to_owned()];
         assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $57.04 (no price is known of strange-1: taken for the dearest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");

@@ -4,10 +4,9 @@
 use chrono::{DateTime, Utc};
 
 use super::line::numbered;
-use super::words::duration;
 use crate::engine::events::RunEvent;
 use crate::engine::record::Loop;
-use crate::engine::text::clip;
+use crate::engine::text::{clip, duration};
 
 /// The contents of the line: the latest event of each kind.
 #[derive(Debug, Default)]

@@ -3,15 +3,16 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::words::{duration, took};
+use super::words::took;
 use super::{line, run};
 use crate::clients::spelling::going_on;
+use crate::engine::boundary::limits;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::record::outcome::Outcome;
 use crate::engine::record::owner::Driver;
 use crate::engine::record::{Loop, Status};
-use crate::engine::text::{clip, count, plain, tail_of};
+use crate::engine::text::{clip, count, duration, plain, tail_of};
 use crate::engine::words::handoff::Since;
 
 /// The page of an ended loop: its outcome and proof, the reason, what it used, what it changed, and
@@ -142,7 +143,7 @@ pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
     optional(&mut text, "worker", run::worker(subject));
     row(&mut text, "time", &time(subject));
     optional(&mut text, "cost", subject.spent());
-    row(&mut text, "limits", &line::limits(subject));
+    row(&mut text, "limits", &limits::named(&subject.contract.limits));
     row(&mut text, "folder", &subject.place.folder.display().to_string());
     optional(&mut text, "git", undone(subject));
     checks(&mut text, subject);

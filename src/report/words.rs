@@ -1,6 +1,6 @@
 //! Small values as people read them: numbers, durations, lists.
 
-use crate::engine::text::{clip, distinct, period};
+use crate::engine::text::{clip, distinct};
 
 /// "4,230": a number with separators.
 pub fn grouped(number: u64) -> String {
@@ -13,15 +13,6 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// "450ms", "45s", "4m 12s", "11h 58m".
-pub fn duration(ms: u64) -> String {
-    if ms < 1000 {
-        return format!("{ms}ms");
-    }
-    let seconds = ms / 1000;
-    period(if seconds >= 3600 { seconds / 60 * 60 } else { seconds })
 }
 
 /// "45.2s", "2m16s", "1h2m16s": a duration as the lines of a run show it.
@@ -48,6 +39,7 @@ pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::text::duration;
 
     #[test]
     fn values_are_spoken_as_people_say_them() {

@@ -208,7 +208,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     };
     hook.session_id.as_ref().context("the client names no session")?;
     let taker = NewOwner::session(hook)?;
-    let changes = typed.limits.changes();
+    let changes = typed.limits.by_key().collect();
     Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
 }
 

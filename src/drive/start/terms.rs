@@ -23,15 +23,8 @@ const AUTO: &str = "auto";
 pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     let mut layer = Layer::default();
     let promise = arguments.completion_promise.as_deref().map(Promise::new).transpose()?;
-    let limits = &arguments.limits;
-    let number = |value: Option<u64>| value.map(Value::Number);
+    layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
     layer.type_in([
-        (Key::MaxIterations, number(limits.max_iterations)),
-        (Key::FailureThreshold, number(limits.failure_threshold)),
-        (Key::Stall, number(limits.stall)),
-        (Key::MaxDuration, number(limits.max_duration_s)),
-        (Key::MaxCost, number(limits.max_cost_micros)),
-        (Key::MaxTokens, number(limits.max_tokens)),
         (Key::Require, arguments.require.map(Value::Proof)),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
@@ -90,9 +83,7 @@ pub fn contract(
     }
     let contract =
         Contract { task, promise, checks, limits: settings.limits(), protect, require, run };
-    let limits = &contract.limits;
-    let bounded = limits.max_iterations > 0 || limits.max_duration_s > 0 || limits.bound_usage();
-    if !bounded && !contract.can_complete() {
+    if !contract.limits.end_every_loop() && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\
              hint: give --max-iterations, --max-duration or --until"

@@ -3,13 +3,19 @@
 //! The defaults are finite, because a runaway loop is the worst outcome; a user who wants no bound
 //! must say 0.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Limits;
 use crate::engine::record::outcome::Outcome;
-use crate::engine::text::{count, period};
+use crate::engine::settings::Key;
+use crate::engine::text::{count, duration, period};
 use crate::engine::usage::{Money, tokens_text};
+
+type Time = DateTime<Utc>;
 
 /// A limit's new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,44 +24,107 @@ pub enum LimitChange {
     By(u64),
 }
 
-/// Changes of limits; what is `None` stays as it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LimitChanges {
-    pub max_iterations: Option<LimitChange>,
-    pub failure_threshold: Option<LimitChange>,
-    pub stall: Option<LimitChange>,
-    pub max_duration_s: Option<LimitChange>,
-    pub max_cost_micros: Option<LimitChange>,
-    pub max_tokens: Option<LimitChange>,
-}
+/// Changes of limits; a limit that is absent stays as it is.
+pub type LimitChanges = BTreeMap<Key, LimitChange>;
 
-impl LimitChanges {
-    /// The limits of `subject` after the changes. "By" on a limit of 0 counts from what is used so
-    /// far: `spent_ms` are the awake milliseconds of the running iteration.
-    pub fn apply(&self, subject: &Loop, spent_ms: u64) -> Limits {
-        let (limits, state) = (&subject.contract.limits, &subject.state);
-        let moved = |limit: u64, change: Option<LimitChange>, done: u64| match change {
-            None => limit,
-            Some(LimitChange::To(value)) => value,
-            Some(LimitChange::By(value)) if limit == 0 => done.saturating_add(value),
-            Some(LimitChange::By(value)) => limit.saturating_add(value),
-        };
-        let small = |limit: u32, change, done: u32| {
-            u32::try_from(moved(limit.into(), change, done.into())).unwrap_or(u32::MAX)
-        };
-        let seconds = state.awake_ms.saturating_add(spent_ms).div_ceil(1000);
-        let micros = state.usage.cost_at_most().micros();
-        let (failures, tokens) = (state.consecutive_failures, state.usage.tokens.total());
-        Limits {
-            max_iterations: small(limits.max_iterations, self.max_iterations, state.completed),
-            failure_threshold: small(limits.failure_threshold, self.failure_threshold, failures),
-            stall: small(limits.stall, self.stall, state.iterations_without_progress),
-            max_duration_s: moved(limits.max_duration_s, self.max_duration_s, seconds),
-            max_wait_s: limits.max_wait_s,
-            max_cost_micros: moved(limits.max_cost_micros, self.max_cost_micros, micros),
-            max_tokens: moved(limits.max_tokens, self.max_tokens, tokens),
+impl Limits {
+    /// The limits of a contract, each the number that `value` has for its setting.
+    pub fn of(value: impl Fn(Key) -> u64) -> Self {
+        let small = |key| u32::try_from(value(key)).unwrap_or(u32::MAX);
+        Self {
+            max_iterations: small(Key::MaxIterations),
+            failure_threshold: small(Key::FailureThreshold),
+            stall: small(Key::Stall),
+            max_duration_s: value(Key::MaxDuration),
+            max_wait_s: value(Key::MaxWait),
+            max_cost_micros: value(Key::MaxCost),
+            max_tokens: value(Key::MaxTokens),
         }
     }
+
+    /// All of them, by their settings.
+    pub fn by_key(&self) -> BTreeMap<Key, u64> {
+        [
+            (Key::MaxIterations, self.max_iterations.into()),
+            (Key::FailureThreshold, self.failure_threshold.into()),
+            (Key::Stall, self.stall.into()),
+            (Key::MaxDuration, self.max_duration_s),
+            (Key::MaxWait, self.max_wait_s),
+            (Key::MaxCost, self.max_cost_micros),
+            (Key::MaxTokens, self.max_tokens),
+        ]
+        .into()
+    }
+
+    /// Whether none of these limits allows more than in `other`; 0 allows everything.
+    pub fn are_within(&self, other: &Self) -> bool {
+        let both = self.by_key().into_values().zip(other.by_key().into_values());
+        both.into_iter().all(|(own, other)| other == 0 || (own != 0 && own <= other))
+    }
+
+    /// Whether one of them ends every loop at some time.
+    pub fn end_every_loop(&self) -> bool {
+        self.max_iterations > 0 || self.max_duration_s > 0 || self.bound_usage()
+    }
+
+    /// Whether a limit depends on what the loop used.
+    pub fn bound_usage(&self) -> bool {
+        self.max_cost_micros > 0 || self.max_tokens > 0
+    }
+}
+
+/// The limits of `subject` after the changes. "By" on a limit of 0 counts from what is used so far:
+/// `spent_ms` are the awake milliseconds of the running iteration.
+pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits {
+    let (limits, state) = (subject.contract.limits.by_key(), &subject.state);
+    let used = |key| match key {
+        Key::MaxIterations => state.completed.into(),
+        Key::FailureThreshold => state.consecutive_failures.into(),
+        Key::Stall => state.iterations_without_progress.into(),
+        Key::MaxDuration => state.awake_ms.saturating_add(spent_ms).div_ceil(1000),
+        Key::MaxCost => state.usage.cost_at_most().micros(),
+        Key::MaxTokens => state.usage.tokens.total(),
+        _ => 0_u64,
+    };
+    Limits::of(|key| match (changes.get(&key), limits[&key]) {
+        (None, limit) => limit,
+        (Some(LimitChange::To(value)), _) => *value,
+        (Some(LimitChange::By(value)), 0) => used(key).saturating_add(*value),
+        (Some(LimitChange::By(value)), limit) => limit.saturating_add(*value),
+    })
+}
+
+/// "up to 10 iterations, 12h, $5.00".
+pub fn named(limits: &Limits) -> String {
+    let named = |limit: u64, words: String| (limit > 0).then_some(words);
+    let max = u64::from(limits.max_iterations);
+    let named = [
+        named(max, count(max, "iteration")),
+        named(limits.max_duration_s, duration(limits.max_duration_s.saturating_mul(1000))),
+        named(limits.max_cost_micros, Money::from_micros(limits.max_cost_micros).to_string()),
+        named(limits.max_tokens, format!("{} tokens", tokens_text(limits.max_tokens))),
+    ];
+    let named: Vec<String> = named.into_iter().flatten().collect();
+    if named.is_empty() {
+        return "no limit on iterations or time".to_owned();
+    }
+    format!("up to {}", named.join(", "))
+}
+
+/// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
+pub fn used(subject: &Loop) -> Option<String> {
+    let limits = &subject.contract.limits;
+    let usage = &subject.state.usage;
+    let cost = usage.spoken_cost(limits.max_cost_micros > 0)?;
+    let mut text = match Money::from_micros(limits.max_cost_micros) {
+        Money(0) => cost,
+        max => format!("{cost} of {max}"),
+    };
+    if limits.max_tokens > 0 {
+        let [used, max] = [usage.tokens.total(), limits.max_tokens].map(tokens_text);
+        let _ = write!(text, ", {used} of {max} tokens");
+    }
+    Some(text)
 }
 
 /// Transient errors in a row after which a person is asked.
@@ -123,7 +192,8 @@ pub fn last(subject: &Loop) -> Option<String> {
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
-    spent(subject)[0].then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
+    let [iterations, ..] = spent(subject);
+    iterations.then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
 }
 
 /// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
@@ -192,12 +262,7 @@ pub fn back_off_s(attempt: u32) -> u64 {
 
 /// When to try again after a transient error. `jitter` is 0 to 999 and adds at most a tenth of the
 /// wait and at most 30 s, so that many loops with one reset do not all retry in the same second.
-pub fn wait_until(
-    now: DateTime<Utc>,
-    reset: Option<DateTime<Utc>>,
-    attempt: u32,
-    jitter: u16,
-) -> DateTime<Utc> {
+pub fn wait_until(now: Time, reset: Option<Time>, attempt: u32, jitter: u16) -> Time {
     let wait = match reset {
         Some(reset) => (reset - now).max(TimeDelta::zero()),
         None => TimeDelta::seconds(back_off_s(attempt).cast_signed()),
@@ -207,7 +272,7 @@ pub fn wait_until(
 }
 
 /// Names the limit that a wait until `due` would exceed, if there is one.
-pub fn outlasted_by(subject: &Loop, now: DateTime<Utc>, due: DateTime<Utc>) -> Option<String> {
+pub fn outlasted_by(subject: &Loop, now: Time, due: Time) -> Option<String> {
     let limits = &subject.contract.limits;
     let seconds = u64::try_from((due - now).num_seconds()).unwrap_or(0);
     if limits.max_wait_s > 0 && seconds > limits.max_wait_s {

@@ -166,15 +166,7 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
     subject.state.awake_ms = 90_500;
     subject.state.usage.cost = Money(2_500_000_000_001);
     subject.state.usage.tokens.input = 1_200;
-    let more = Some(LimitChange::By(5));
-    let changes = LimitChanges {
-        max_iterations: more,
-        failure_threshold: more,
-        stall: more,
-        max_duration_s: more,
-        max_cost_micros: more,
-        max_tokens: more,
-    };
+    let changes = subject.contract.limits.by_key().into_keys().map(|key| (key, LimitChange::By(5)));
     let expected = Limits {
         max_iterations: 12,
         failure_threshold: 7,
@@ -182,10 +174,10 @@ fn more_of_what_has_no_limit_counts_from_what_is_done() {
         max_duration_s: 106,
         max_cost_micros: 2_500_006,
         max_tokens: 1_205,
-        ..subject.contract.limits.clone()
+        max_wait_s: subject.contract.limits.max_wait_s + 5,
     };
-    assert_eq!(changes.apply(&subject, 10_000), expected);
-    assert_eq!(LimitChanges::default().apply(&subject, 10_000), subject.contract.limits);
+    assert_eq!(changed(&changes.collect(), &subject, 10_000), expected);
+    assert_eq!(changed(&LimitChanges::new(), &subject, 10_000), subject.contract.limits);
 }
 
 #[test]

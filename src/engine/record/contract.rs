@@ -168,22 +168,3 @@ pub struct Limits {
     #[serde(default)]
     pub max_tokens: u64,
 }
-
-impl Limits {
-    /// Whether none of these limits allows more than in `other`; 0 allows everything.
-    pub fn are_within(&self, other: &Self) -> bool {
-        let narrower = |other: u64, own: u64| other == 0 || (own != 0 && own <= other);
-        narrower(u64::from(other.max_iterations), u64::from(self.max_iterations))
-            && narrower(u64::from(other.failure_threshold), u64::from(self.failure_threshold))
-            && narrower(u64::from(other.stall), u64::from(self.stall))
-            && narrower(other.max_duration_s, self.max_duration_s)
-            && narrower(other.max_wait_s, self.max_wait_s)
-            && narrower(other.max_cost_micros, self.max_cost_micros)
-            && narrower(other.max_tokens, self.max_tokens)
-    }
-
-    /// Whether a limit depends on what the loop used.
-    pub fn bound_usage(&self) -> bool {
-        self.max_cost_micros > 0 || self.max_tokens > 0
-    }
-}

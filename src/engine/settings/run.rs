@@ -33,31 +33,19 @@ impl Settings {
 
     /// The limits of a contract.
     pub fn limits(&self) -> Limits {
-        Limits {
-            max_iterations: self.count(Key::MaxIterations),
-            failure_threshold: self.count(Key::FailureThreshold),
-            stall: self.count(Key::Stall),
-            max_duration_s: self.number(Key::MaxDuration),
-            max_wait_s: self.number(Key::MaxWait),
-            max_cost_micros: self.number(Key::MaxCost),
-            max_tokens: self.number(Key::MaxTokens),
-        }
+        Limits::of(|key| self.number(key))
     }
 
     /// The promise of a task that names none; `None` if no claim is asked for.
     pub fn promise(&self) -> Option<Promise> {
-        match self.layer.value(Key::Promise)? {
-            Value::Promise(promise) => Some(promise.clone()),
-            _ => None,
-        }
+        let Value::Promise(promise) = self.layer.value(Key::Promise)? else { return None };
+        Some(promise.clone())
     }
 
     /// The weakest proof that completes a loop.
     pub fn require(&self) -> Option<Proof> {
-        match self.layer.value(Key::Require)? {
-            Value::Proof(proof) => Some(*proof),
-            _ => None,
-        }
+        let Value::Proof(proof) = self.layer.value(Key::Require)? else { return None };
+        Some(*proof)
     }
 
     /// The checks of a contract.

@@ -8,9 +8,10 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
-use crate::engine::boundary::limits::{LimitChange, LimitChanges};
+use crate::engine::boundary::limits::LimitChange;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::outcome::Proof;
+use crate::engine::settings::Key;
 use crate::parse::duration;
 
 const WHEN_IT_ENDS: &str = "When it ends";
@@ -238,17 +239,18 @@ impl RunOptions {
     }
 }
 
-impl LimitArgs<LimitChange> {
-    /// The changes in the engine's form.
-    pub fn changes(&self) -> LimitChanges {
-        LimitChanges {
-            max_iterations: self.max_iterations,
-            failure_threshold: self.failure_threshold,
-            stall: self.stall,
-            max_duration_s: self.max_duration_s,
-            max_cost_micros: self.max_cost_micros,
-            max_tokens: self.max_tokens,
-        }
+impl<T: Amount> LimitArgs<T> {
+    /// What was typed, by its setting.
+    pub fn by_key(&self) -> impl Iterator<Item = (Key, T)> {
+        let all = [
+            (Key::MaxIterations, &self.max_iterations),
+            (Key::FailureThreshold, &self.failure_threshold),
+            (Key::Stall, &self.stall),
+            (Key::MaxDuration, &self.max_duration_s),
+            (Key::MaxCost, &self.max_cost_micros),
+            (Key::MaxTokens, &self.max_tokens),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::engine::boundary::limits::LimitChange;
+use crate::engine::boundary::limits::{LimitChange, changed};
 use crate::engine::fixture::a_loop;
 use crate::engine::record::agent::Permissions;
 use crate::engine::record::contract::Limits;
@@ -229,7 +229,7 @@ fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();
     let set = resume(typed).map_err(|error| error.to_string())?;
-    Ok(set.limits.changes().apply(&subject, 0))
+    Ok(changed(&set.limits.by_key().collect(), &subject, 0))
 }
 
 #[test]

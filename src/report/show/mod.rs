@@ -13,6 +13,7 @@ use super::json::{SCHEMA, one};
 use super::page::{self, optional, row, tail};
 use super::words::took;
 use super::{line, run};
+use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::Loop;
@@ -69,7 +70,7 @@ fn contract(record: &Loop) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("task", run::task(record).into_owned()),
         ("done", line::done_when(record).trim_start_matches("done ").to_owned()),
-        ("limits", line::limits(record)),
+        ("limits", limits::named(&record.contract.limits)),
         ("folder", record.place.folder.display().to_string()),
     ];
     rows.extend(record.place.branch.clone().map(|branch| ("branch", branch)));
