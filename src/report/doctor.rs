@@ -15,13 +15,8 @@ pub fn page(facts: &DoctorFacts, findings: &[Finding]) -> String {
         let _ = writeln!(text, "  {name:<8} {value}");
     }
     for finding in findings {
-        let _ = write!(
-            text,
-            "\n{}: {}\n  fix: {}\n",
-            finding.severity.label(),
-            finding.what,
-            finding.fix
-        );
+        let Finding { severity, what, fix, .. } = finding;
+        let _ = write!(text, "\n{}: {what}\n  fix: {fix}\n", severity.label());
     }
     let number = |severity| findings.iter().filter(|it| it.severity == severity).count() as u64;
     let sum = match (number(Severity::Broken), number(Severity::Warning)) {
@@ -53,14 +48,6 @@ pub fn json(facts: &DoctorFacts, findings: &[Finding]) -> Value {
         ClientCheck::Present { version, .. } => Some(version.to_string()),
         _ => None,
     };
-    let all = findings.iter().map(|finding| {
-        json!({
-            "code": finding.code,
-            "severity": finding.severity.label(),
-            "what": finding.what,
-            "fix": finding.fix,
-        })
-    });
     json!({
         "schema": SCHEMA,
         "version": facts.version,
@@ -68,6 +55,6 @@ pub fn json(facts: &DoctorFacts, findings: &[Finding]) -> Value {
         "plugin": facts.folder.as_ref().map(|folder| &folder.path),
         "home": facts.home.root,
         "broken": findings.iter().any(|finding| finding.severity == Severity::Broken),
-        "findings": all.collect::<Vec<_>>(),
+        "findings": findings,
     })
 }

@@ -9,15 +9,9 @@ use crate::engine::text::clip;
 /// The most characters of a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
 
-/// The whole page. `arguments` are those the agent would be started with; an argument that is the
+/// The whole page. `words` are the arguments the agent would be started with; an argument that is the
 /// prompt itself is shown as `PROMPT`.
-pub fn page(
-    subject: &Loop,
-    program: &str,
-    arguments: &[String],
-    prompt: &str,
-    budget: u64,
-) -> String {
+pub fn page(subject: &Loop, program: &str, words: &[String], prompt: &str, budget: u64) -> String {
     let what = match subject.procedure() {
         Some(name) => format!("Procedure: {name}"),
         None => format!("Task: {}", clip(&subject.contract.task, TASK_CHARS_MAX)),
@@ -31,7 +25,7 @@ pub fn page(
     };
     format!(
         "[DRY RUN] {what}\n[DRY RUN] Would execute with: {}\n[DRY RUN] Token count: {count}\n\n{prompt}\n",
-        command(program, arguments, prompt),
+        command(program, words, prompt),
     )
 }
 

@@ -121,8 +121,7 @@ fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
 
 /// The reasons for a refusal that no agent can change.
 fn incurable(facts: &Facts) -> Option<String> {
-    let why: Vec<&str> =
-        facts.checks.iter().filter_map(|result| result.incurable.as_deref()).collect();
+    let why: Vec<&str> = facts.checks.iter().filter_map(|it| it.incurable.as_deref()).collect();
     (!why.is_empty()).then(|| why.join("; "))
 }
 
@@ -133,13 +132,11 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     if !all_pass || tampered(subject, facts).is_some() {
         return None;
     }
-    let mut passing =
-        facts.checks.iter().filter(|result| result.verdict == Verdict::Passed).peekable();
+    let mut passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed).peekable();
     if passing.peek().is_none() {
         return Some(Proof::Claimed);
     }
-    let once_failed =
-        |run: &str| subject.state.checks.get(run).is_some_and(|memory| memory.ever_failed);
+    let once_failed = |run: &str| subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
     let mended = passing.any(|result| once_failed(&result.run));
     Some(if mended { Proof::Checked } else { Proof::Unbroken })
 }

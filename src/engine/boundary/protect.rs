@@ -41,15 +41,13 @@ impl Cover {
         let texts = || globs.iter().map(|text| text.as_ref().trim_end_matches('/'));
         let leads = texts().flat_map(|text| {
             let parts: Vec<&str> = text.split('/').collect();
-            let crosses =
-                parts.iter().position(|part| *part == "**").map_or(parts.len(), |at| at + 1);
+            let crosses = parts.iter().position(|it| *it == "**").map_or(parts.len(), |at| at + 1);
             let above = (1..parts.len().min(crosses + 1)).map(|end| parts[..end].join("/"));
             // Half of an alternation with a slash is not a glob; any folder may lead there then.
             above.filter_map(|text| glob(&text).or_else(|_| glob("**")).ok()).collect::<Vec<_>>()
         });
         let plain = texts().map(|text| {
-            let parts =
-                text.split('/').take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+            let parts = text.split('/').take_while(|it| !it.contains(['*', '?', '[', '{', '\\']));
             parts.collect::<Vec<_>>().join("/")
         });
         Self {

@@ -22,9 +22,9 @@ mod quote;
 mod tests;
 
 /// The longest reason kept from a claim, in characters.
-pub const MAX_REASON_CHARACTERS: usize = 500;
+pub const REASON_CHARS: usize = 500;
 /// The longest wrong text kept from a claim, in characters.
-const MAX_SAID_CHARACTERS: usize = 100;
+const SAID_CHARS: usize = 100;
 
 /// What an agent's final message claims.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub enum Claim {
     /// The job is done.
     Success,
     /// This try failed. The reason is one line in the agent's words, of at most
-    /// `MAX_REASON_CHARACTERS`.
+    /// `REASON_CHARS`.
     Failure { reason: Option<String> },
     /// The agent cannot continue without a person, for a reason of the same form.
     Blocked { reason: Option<String> },
@@ -103,8 +103,7 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     }
     if let Some(word) = reserved(&said).filter(|_| is_exact) {
         let reason = said[word.len()..].trim_start().trim_start_matches(COLONS).trim();
-        let reason =
-            Some(within(&plain(reason), MAX_REASON_CHARACTERS)).filter(|it| !it.is_empty());
+        let reason = Some(within(&plain(reason), REASON_CHARS)).filter(|it| !it.is_empty());
         return if word == BLOCKED { Claim::Blocked { reason } } else { Claim::Failure { reason } };
     }
     let is_almost = is_promise
@@ -113,7 +112,7 @@ fn judge(said: &str, is_exact: bool, promise: Option<&Promise>) -> Claim {
     Claim::NearMiss(match promise {
         _ if is_almost => NearMiss::WrongCase,
         None => NearMiss::NoPromise,
-        Some(_) => NearMiss::WrongText { said: within(&plain(&said), MAX_SAID_CHARACTERS) },
+        Some(_) => NearMiss::WrongText { said: within(&plain(&said), SAID_CHARS) },
     })
 }
 

@@ -115,7 +115,7 @@ fn failure_and_blocked_count_with_and_without_a_promise() {
         else {
             panic!("a long reason is no failure");
         };
-        assert_eq!(reason.chars().count(), MAX_REASON_CHARACTERS);
+        assert_eq!(reason.chars().count(), REASON_CHARS);
         assert_eq!(claim("<promise>BLOCKED</promise>\n."), miss(NearMiss::NotLastLine));
         assert_eq!(claim("FAILURE"), miss(NearMiss::Untagged));
     }

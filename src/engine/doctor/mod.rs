@@ -4,8 +4,19 @@
 mod findings;
 mod own;
 mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+pub use self::findings::findings;
+use super::record::LoopId;
+use super::text::word;
+
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// A name that programs may rely on.
     pub code: &'static str,
@@ -15,7 +26,8 @@ pub struct Finding {
 }
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Loops do not run, or not correctly.
     Broken,
@@ -28,22 +40,9 @@ pub enum Severity {
 impl Severity {
     /// The word used on the page and in JSON.
     pub fn label(self) -> &'static str {
-        match self {
-            Self::Broken => "broken",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
+        word(&self)
     }
 }
-
-#[cfg(test)]
-mod tests;
-
-use std::path::PathBuf;
-
-use super::record::LoopId;
-
-pub use self::findings::findings;
 
 /// The name of the plugin and of its marketplace.
 pub const NAME: &str = "crew";

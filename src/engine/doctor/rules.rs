@@ -24,9 +24,8 @@ pub(super) fn add(
 
 pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Product { name, program, oldest, newest_tried, older_lacks, .. } = facts.product;
-    match &facts.client {
-        ClientCheck::Absent if facts.own.agent.is_some() => add(
-            all,
+    let (code, severity, what, fix) = match &facts.client {
+        ClientCheck::Absent if facts.own.agent.is_some() => (
             "client-missing",
             Note,
             format!(
@@ -35,8 +34,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             ),
             format!("none is needed, unless you want loops in {name}'s sessions"),
         ),
-        ClientCheck::Absent => add(
-            all,
+        ClientCheck::Absent => (
             "client-missing",
             Broken,
             format!("no `{program}` is on PATH, so no session can run loops"),
@@ -45,22 +43,19 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
                  another agent under [agent] in ~/.config/crew/config.toml"
             ),
         ),
-        ClientCheck::Silent(why) => add(
-            all,
+        ClientCheck::Silent(why) => (
             "client-silent",
             Broken,
             format!("the client does not answer: {why}"),
             format!("run `{program} --version`, and install {name} again if that fails too"),
         ),
-        ClientCheck::Present { version, .. } if version < oldest => add(
-            all,
+        ClientCheck::Present { version, .. } if version < oldest => (
             "client-too-old",
             Broken,
             format!("{name} {version} is older than {oldest}: its hooks cannot go on with a loop"),
             format!("{program} update"),
         ),
-        ClientCheck::Present { version, .. } if version < newest_tried => add(
-            all,
+        ClientCheck::Present { version, .. } if version < newest_tried => (
             "client-older",
             Note,
             format!("{name} {version} may lack what {newest_tried} has: {older_lacks}"),
@@ -68,8 +63,9 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
                 "{program} update; until then Esc, or crew pause and crew cancel in another terminal"
             ),
         ),
-        ClientCheck::Present { .. } => {}
-    }
+        ClientCheck::Present { .. } => return,
+    };
+    add(all, code, severity, what, fix);
 }
 
 fn is_crew(plugin: &PluginCheck) -> bool {
@@ -87,16 +83,12 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let (ours, others): (Vec<_>, Vec<_>) =
         plugins.iter().filter(|plugin| is_crew(plugin)).partition(|plugin| plugin.id == PLUGIN);
     for other in others.iter().filter(|other| other.enabled) {
-        let id = &other.id;
-        add(
-            all,
-            "plugin-shadowed",
-            Broken,
-            format!(
-                "another plugin has the name {NAME}: {id}; which of them answers is left to chance"
-            ),
-            format!("{} plugin disable {id} --scope {}", facts.product.program, other.scope),
+        let PluginCheck { id, scope, .. } = other;
+        let what = format!(
+            "another plugin has the name {NAME}: {id}; which of them answers is left to chance"
         );
+        let fix = format!("{} plugin disable {id} --scope {scope}", facts.product.program);
+        add(all, "plugin-shadowed", Broken, what, fix);
     }
     for error in ours.iter().flat_map(|plugin| &plugin.errors) {
         let what = format!("the client cannot load {PLUGIN}: {error}");
@@ -106,36 +98,33 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         return;
     }
     let file = facts.settings.iter().rfind(|file| file.enables == Some(false));
-    match (file, ours.first()) {
-        (Some(file), _) => add(
-            all,
+    let (code, severity, what, fix) = match (file, ours.first()) {
+        (Some(file), _) => (
             "plugin-disabled",
             Broken,
             format!("{PLUGIN} is disabled by \"enabledPlugins\" in {}", file.path.display()),
             format!("take \"{PLUGIN}\": false out of {}", file.path.display()),
         ),
-        (None, Some(_)) => add(
-            all,
+        (None, Some(_)) => (
             "plugin-elsewhere",
             Broken,
             format!("{PLUGIN} is installed, but not for this folder"),
             "crew install, for every folder of yours".to_owned(),
         ),
-        (None, None) if was_given(facts) => add(
-            all,
+        (None, None) if was_given(facts) => (
             "plugin-given",
             Note,
             format!("the client has no plugin {PLUGIN}, but a session had it by --plugin-dir"),
             "give --plugin-dir to every session, or: crew install".to_owned(),
         ),
-        (None, None) => add(
-            all,
+        (None, None) => (
             "plugin-missing",
             Broken,
             format!("the client has no plugin {PLUGIN}"),
             "crew install; a session started with --plugin-dir needs none".to_owned(),
         ),
-    }
+    };
+    add(all, code, severity, what, fix);
 }
 
 pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
@@ -198,8 +187,7 @@ pub(super) fn cap(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let Product { cap: name, usual_cap, .. } = facts.product;
     let here = facts.cap.iter().map(|cap| ("the environment".to_owned(), cap));
     let files = facts.settings.iter();
-    let files =
-        files.filter_map(|file| Some((file.path.display().to_string(), file.cap.as_ref()?)));
+    let files = files.filter_map(|it| Some((it.path.display().to_string(), it.cap.as_ref()?)));
     for (place, value) in here.chain(files) {
         let unset = format!("unset it in {place}; the client's own {usual_cap} is enough for crew");
         match value.trim().parse::<i64>() {
@@ -236,13 +224,8 @@ pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     }
     if let Some(mode) = home.mode.filter(|mode| mode & 0o077 != 0) {
         let what = format!("others can look into {root} (mode {mode:04o}); logs hold secrets");
-        add(
-            all,
-            "home-open",
-            Warning,
-            what,
-            format!("chmod 700 {}", shell_word(&root.to_string())),
-        );
+        let fix = format!("chmod 700 {}", shell_word(&root.to_string()));
+        add(all, "home-open", Warning, what, fix);
     }
     for (file, theirs) in &home.settled {
         if *theirs != home.root {
@@ -267,19 +250,13 @@ pub(super) fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         && !others.is_empty()
     {
         let others: Vec<String> = others.iter().map(|other| other.display().to_string()).collect();
-        let what = format!(
-            "more than one crew is on PATH: {} runs, not {}",
-            first.display(),
-            others.join(", ")
-        );
+        let (runs, not) = (first.display(), others.join(", "));
+        let what = format!("more than one crew is on PATH: {runs} runs, not {not}");
         add(all, "crew-twice", Warning, what, format!("remove {}", others.join(" and ")));
     }
     if let Some(first) = facts.leftovers.first() {
-        let count = facts.leftovers.len();
-        let what = format!(
-            "{count} temporary files of interrupted writes are left, as {}",
-            first.display()
-        );
+        let (count, first) = (facts.leftovers.len(), first.display());
+        let what = format!("{count} temporary files of interrupted writes are left, as {first}");
         let fix = "they are harmless; remove them while no loop runs";
         add(all, "leftovers", Note, what, fix.to_owned());
     }
@@ -302,13 +279,8 @@ pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             }
             LoopTrouble::Interrupted => {
                 let what = format!("loop {id} ({checkout}) was interrupted");
-                add(
-                    all,
-                    "loop-interrupted",
-                    Note,
-                    what,
-                    format!("{} goes on with it", subject.going_on),
-                );
+                let fix = format!("{} goes on with it", subject.going_on);
+                add(all, "loop-interrupted", Note, what, fix);
             }
         }
     }

@@ -36,7 +36,6 @@ pub struct CheckResult {
     /// The command as in the contract.
     pub run: String,
     /// Every role of the command in the contract; only in the evidence.
-    #[serde(default)]
     pub roles: Vec<Role>,
     pub verdict: Verdict,
     /// `None` if it did not exit by itself.

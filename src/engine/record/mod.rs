@@ -308,9 +308,8 @@ impl Loop {
     /// Whether an iteration is judged by its changes in the working tree: for the stall rule, and
     /// when it runs into its timeout.
     pub fn watches_the_tree(&self) -> bool {
-        let may_time_out =
-            || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
-        self.contract.limits.stall > 0 || may_time_out()
+        let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
+        self.contract.limits.stall > 0 || bounded()
     }
 
     /// The driver that runs the loop.

@@ -70,14 +70,10 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Judges its process from `here`; `is_there` looks it up. An owner without a recorded host
+    /// Judges its process from `here`; `is_up` looks it up. An owner without a recorded host
     /// counts as one of this machine and boot. If `here` is unknown, an owner with a recorded host
     /// is not judged.
-    pub fn life(
-        &self,
-        here: Option<&Host>,
-        is_there: impl FnOnce(&ProcessIdentity) -> bool,
-    ) -> Life {
+    pub fn life(&self, here: Option<&Host>, is_up: impl FnOnce(&ProcessIdentity) -> bool) -> Life {
         match (&self.host, here) {
             (Some(_), None) => return Life::Elsewhere,
             (Some(host), Some(here)) if !self.is_of_this_start(Some(here)) => {
@@ -86,7 +82,7 @@ impl Owner {
             }
             _ => {}
         }
-        if is_there(&self.process) { Life::Alive } else { Life::Gone }
+        if is_up(&self.process) { Life::Alive } else { Life::Gone }
     }
 
     /// Whether the ids of its processes are valid here: another machine, and this one after a

@@ -308,9 +308,7 @@ impl Key {
                 allowed != 0 && (*value == 0 || *value > allowed)
             }
             (Wider::Less, Value::Number(value), Some(Value::Number(allowed))) => *value < allowed,
-            (Wider::On | Wider::Other | Wider::OtherOrOff, value, Some(allowed)) => {
-                *value != allowed
-            }
+            (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
         }
     }
@@ -318,9 +316,7 @@ impl Key {
     /// Whether a variable that the user may not have set may replace `below` by `value`.
     pub fn is_narrower(self, value: &Value, below: Option<&Value>) -> bool {
         match self.row().wider {
-            Wider::More | Wider::Less => {
-                below.is_some_and(|below| self.is_wider(below, Some(value)))
-            }
+            Wider::More | Wider::Less => below.is_some_and(|it| self.is_wider(it, Some(value))),
             Wider::On | Wider::OnByVariable => matches!(value, Value::Off | Value::Switch(false)),
             Wider::Other | Wider::OtherOrOff | Wider::All | Wider::Nothing => false,
         }

@@ -138,7 +138,8 @@ fn each_key_says_what_widens_it() {
             let told = format!("{key:?}: {value:?} over {own:?}");
             let (user, other) = (layer(key, own), layer(key, Some(value.clone())));
             assert_eq!(needs(&other, &user, "claude").len(), usize::from(needs_trust), "{told}");
-            let planted = Sourced { value, origin: super::ValueOrigin::Environment("X") };
+            let planted =
+                Sourced { value, origin: super::ValueOrigin::Environment { variable: "X" } };
             let mut environment = Layer::default();
             environment.values.insert(key, planted.clone());
             let layers = Layers { user, environment, ..Layers::default() };

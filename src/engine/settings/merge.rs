@@ -118,11 +118,8 @@ impl Layer {
     }
 }
 
-fn with<K: Ord + Clone, V: Clone>(
-    lower: &BTreeMap<K, V>,
-    upper: &BTreeMap<K, V>,
-) -> BTreeMap<K, V> {
-    let both = lower.iter().chain(upper);
+fn with<K: Ord + Clone, V: Clone>(base: &BTreeMap<K, V>, upper: &BTreeMap<K, V>) -> BTreeMap<K, V> {
+    let both = base.iter().chain(upper);
     both.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 

@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 pub use self::agents::AgentEntry;
 pub use self::keys::{Key, KeyRow, Kind, Part};
 pub use self::procedure::ProcedureSettings;
@@ -25,14 +27,15 @@ use super::record::contract::Check;
 use super::record::run::Reaction;
 
 /// Where a value came from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ValueOrigin {
     /// Built into crew.
     BuiltIn,
     /// The user's own file or the project's; lines count from 1.
     File { path: PathBuf, line: usize },
     /// This variable.
-    Environment(&'static str),
+    Environment { variable: &'static str },
     /// The command that started the loop.
     Typed,
 }
@@ -42,7 +45,7 @@ impl fmt::Display for ValueOrigin {
         match self {
             Self::BuiltIn => out.write_str("built-in"),
             Self::File { path, line } => write!(out, "{}:{line}", path.display()),
-            Self::Environment(name) => write!(out, "${name}"),
+            Self::Environment { variable } => write!(out, "${variable}"),
             Self::Typed => out.write_str("typed"),
         }
     }
@@ -117,10 +120,8 @@ impl Layer {
 
     /// Its number for a setting.
     pub fn number(&self, key: Key) -> Option<u64> {
-        match self.value(key)? {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        }
+        let Value::Number(number) = self.value(key)? else { return None };
+        Some(*number)
     }
 
     /// Its text for a setting; also `None` if the setting is off.

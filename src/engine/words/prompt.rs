@@ -132,9 +132,8 @@ pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
             "- The answer was cut by the token limit; what it changed is there. Carry on from there.\n",
         );
     }
-    if let Some(ended) = &last.ended {
-        let _ =
-            writeln!(text, "- It was not run to its end: {ended}. Carry on from what is there.");
+    if let Some(how) = &last.ended {
+        let _ = writeln!(text, "- It was not run to its end: {how}. Carry on from what is there.");
     }
     if let Some(failure) = &last.failure {
         let _ = writeln!(text, "- The iteration counts as a failure: {}.", clip(failure, 500));
@@ -182,9 +181,7 @@ fn claim(last: &Evidence, reader: PromptReader) -> String {
         ClaimResult::Refused(_) => format!("- {whose} claim was refused.\n"),
         ClaimResult::Failure(because) => format!("- {who} said FAILURE: {}\n", clip(because, 500)),
         ClaimResult::Blocked(because) => format!("- {who} said BLOCKED: {}\n", clip(because, 500)),
-        ClaimResult::NearMiss(because) => {
-            format!("- No claim was heard: {}.\n", clip(because, 600))
-        }
+        ClaimResult::NearMiss(miss) => format!("- No claim was heard: {}.\n", clip(miss, 600)),
     }
 }
 

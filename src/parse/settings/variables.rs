@@ -16,7 +16,7 @@ pub fn variables(get: &dyn Fn(&str) -> Option<String>) -> Result<Layer, String> 
         let written = Written { name, example: example(row), text: text.trim(), value: None };
         match written.read(row.kind) {
             Ok(value) => {
-                let origin = ValueOrigin::Environment(name);
+                let origin = ValueOrigin::Environment { variable: name };
                 layer.values.insert(key, Sourced { value, origin });
             }
             Err(fault) => {

@@ -76,7 +76,7 @@ pub fn json(told: &Told<'_>) -> Value {
         let mut value = json!({
             "key": row.key,
             "value": row.value,
-            "origin": origin(&row.origin),
+            "origin": row.origin,
         });
         if let Some(unit) = row.unit {
             value["unit"] = json!(unit);
@@ -104,15 +104,6 @@ fn check(sourced: &Sourced<NamedCheck>) -> Value {
         "role": check.role,
         "timeout_s": check.timeout_s,
         "success_exit_code": check.success_exit_code,
-        "origin": origin(&sourced.origin),
+        "origin": sourced.origin,
     })
-}
-
-fn origin(origin: &ValueOrigin) -> Value {
-    match origin {
-        ValueOrigin::BuiltIn => json!({ "kind": "built-in" }),
-        ValueOrigin::File { path, line } => json!({ "kind": "file", "path": path, "line": line }),
-        ValueOrigin::Environment(name) => json!({ "kind": "environment", "variable": name }),
-        ValueOrigin::Typed => json!({ "kind": "typed" }),
-    }
 }
