@@ -12,7 +12,7 @@ use crate::world::store;
 pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     ordered(
         name,
-        |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, actor().label(), reason)?)),
-        ("cancelled", |home, id| store::order_cancel(home, id, actor().label(), reason)),
+        |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, actor(), reason)?)),
+        ("cancelled", |home, id| store::order_cancel(home, id, actor(), reason)),
     )
 }

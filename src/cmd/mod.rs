@@ -36,8 +36,8 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
 use crate::clients::variables::inside_an_agent;
-use crate::drive::control::Actor;
 use crate::drive::find::{Found, find};
+use crate::engine::record::outcome::Actor;
 use crate::engine::record::{Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;

@@ -9,6 +9,7 @@ use super::session::meter;
 use crate::clients::spelling::going_on;
 use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::journal::Event;
+use crate::engine::record::outcome::Actor;
 use crate::engine::record::owner::{Driver, Life};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::world::clock;
@@ -18,24 +19,6 @@ use crate::world::store::{self, LOCK_WAIT, view, wakes};
 /// The most characters of one message to the agent, and how many may be queued.
 const WORDS_CHARS: usize = 400;
 const WORDS_MAX: usize = 5;
-
-/// Who gives an order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Actor {
-    User,
-    /// An agent may only narrow.
-    Agent,
-}
-
-impl Actor {
-    /// The label in files and messages.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Agent => "agent",
-        }
-    }
-}
 
 /// A loop that was to be paused, and what became of that.
 #[derive(Debug)]
@@ -70,7 +53,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
         Status::Paused => return paused(record, PauseResult::Already),
         Status::Running | Status::Waiting => {}
     }
-    let left = store::order_pause(home, id, by.label(), at_once);
+    let left = store::order_pause(home, id, by, at_once);
     left.map_err(|error| end::not_left(&record, error))?;
     let is_run = record.driver() == Driver::Process;
     let breaks_off = is_run && (at_once || end::owner_is_gone(home, &record));

@@ -3,20 +3,21 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
+use crate::engine::record::outcome::Actor;
 use crate::engine::text::start;
 
 /// A request as its file holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestLine {
-    pub by: String,
+    pub by: Actor,
     pub reason: Option<String>,
 }
 
 /// Writes the line.
-pub fn write(at: DateTime<Utc>, by: &str, reason: Option<&str>) -> String {
+pub fn write(at: DateTime<Utc>, by: Actor, reason: Option<&str>) -> String {
     let reason: Vec<&str> = reason.unwrap_or_default().split_whitespace().collect();
-    let line =
-        format!("{} {by} {}", at.to_rfc3339_opts(SecondsFormat::Secs, true), reason.join(" "));
+    let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let line = format!("{at} {} {}", by.label(), reason.join(" "));
     format!("{}\n", line.trim_end())
 }
 
@@ -25,9 +26,10 @@ pub fn write(at: DateTime<Utc>, by: &str, reason: Option<&str>) -> String {
 pub fn read(text: &str) -> RequestLine {
     let mut words = text.lines().next().unwrap_or_default().splitn(3, ' ');
     let _time = words.next();
-    let by = if words.next() == Some("agent") { "agent" } else { "user" };
+    let is_agent = words.next() == Some(Actor::Agent.label());
+    let by = if is_agent { Actor::Agent } else { Actor::User };
     let reason = words.next().map(str::trim).filter(|reason| !reason.is_empty());
-    RequestLine { by: by.to_owned(), reason: reason.map(|reason| start(reason, 500).to_owned()) }
+    RequestLine { by, reason: reason.map(|reason| start(reason, 500).to_owned()) }
 }
 
 #[cfg(test)]
@@ -37,13 +39,12 @@ mod tests {
     #[test]
     fn an_order_reads_back_and_junk_is_still_an_order() {
         let at = DateTime::from_timestamp(1_795_000_000, 0).unwrap();
-        let line = write(at, "agent", Some("wrong\nbranch "));
+        let line = write(at, Actor::Agent, Some("wrong\nbranch "));
         assert_eq!(line, "2026-11-18T11:06:40Z agent wrong branch\n");
-        let expected =
-            RequestLine { by: "agent".to_owned(), reason: Some("wrong branch".to_owned()) };
+        let expected = RequestLine { by: Actor::Agent, reason: Some("wrong branch".to_owned()) };
         assert_eq!(read(&line), expected);
         for junk in ["", "\n", "x", "\u{0}\u{0}"] {
-            assert_eq!(read(junk), RequestLine { by: "user".to_owned(), reason: None });
+            assert_eq!(read(junk), RequestLine { by: Actor::User, reason: None });
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
-use crate::engine::journal::Event;
-use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::journal::{Choice, Event};
+use crate::engine::record::outcome::{Actor, Ending, Outcome};
 use crate::engine::record::owner::SessionMemory;
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::view::ViewState;
@@ -155,7 +155,7 @@ impl Open {
         match store::order(&self.home, &self.before.id) {
             None | Some(ControlRequest::Pause) if self.sight == ViewState::Deactivated => {
                 let reason = Some(end::SWITCHED_OFF.to_owned());
-                Some(ControlRequest::Cancel { by: "user".to_owned(), reason })
+                Some(ControlRequest::Cancel { by: Actor::User, reason })
             }
             filed => filed,
         }
@@ -300,15 +300,15 @@ fn is_the_same_iteration(before: &Loop, now: &Loop) -> bool {
 }
 
 fn event(judged: &Judged, decision: &Decision, next: &Loop) -> Event {
-    let (word, why) = match decision {
-        Decision::Continue => ("continue", None),
-        Decision::Wait { why, .. } => ("wait", Some(why.clone())),
-        Decision::Hold(Hold::Paused) => ("hold", Some("paused".to_owned())),
-        Decision::Hold(Hold::Background(work)) => ("hold", Some(work.clone())),
-        Decision::Finish(ending) => ("finish", Some(ending.why.clone())),
+    let (decision, why) = match decision {
+        Decision::Continue => (Choice::Continue, None),
+        Decision::Wait { why, .. } => (Choice::Wait, Some(why.clone())),
+        Decision::Hold(Hold::Paused) => (Choice::Hold, Some("paused".to_owned())),
+        Decision::Hold(Hold::Background(work)) => (Choice::Hold, Some(work.clone())),
+        Decision::Finish(ending) => (Choice::Finish, Some(ending.why.clone())),
     };
     Event::Boundary {
-        decision: word.to_owned(),
+        decision,
         why,
         elapsed_ms: judged.counted.then(|| next.elapsed_ms.last().copied()).flatten(),
         state: Box::new(next.state.clone()),

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use chrono::DateTime;
 
 use crate::clients::spelling::{going_on, of_loop};
-use crate::drive::control::Actor;
+use crate::engine::record::outcome::Actor;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::handoff::{Since, file_name, page};
 use crate::parse::handoff_words::is_kind;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::session::meter;
 use crate::clients::spelling::going_on;
 use crate::engine::journal::Event;
-use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::outcome::{Actor, Ending, Outcome};
 use crate::engine::record::owner::{Driver, Life, Owner, ProcessIdentity};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::text::start_bytes;
@@ -216,7 +216,7 @@ pub enum EndAttempt {
 /// agent's turn continues to its stop. A hook at `PostToolBatch` could end it at its next tool call
 /// (tried on 2.1.197 and 2.1.330), but would start a process at every tool call of every session,
 /// with a loop or without.
-pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Result<EndAttempt> {
+pub fn cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> Result<EndAttempt> {
     let _lock = between_starts(home, id)?;
     cancel_under(home, id, by, reason)
 }
@@ -225,7 +225,7 @@ pub fn cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> Resul
 pub fn cancel_under(
     home: &Home,
     id: &LoopId,
-    by: &str,
+    by: Actor,
     reason: Option<&str>,
 ) -> Result<EndAttempt> {
     let record = store::load(home, id)?;
@@ -258,7 +258,7 @@ pub fn obey_view(home: &Home, record: &Loop) -> Result<Option<EndAttempt>> {
     if !is_paused || view::look(record) != ViewState::Deactivated {
         return Ok(None);
     }
-    end(home, &record.id, Ending::cancelled("user", Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
+    end(home, &record.id, Ending::cancelled(Actor::User, Some(SWITCHED_OFF)), LOCK_WAIT).map(Some)
 }
 
 /// Ends what a dead crew left running: the process groups it noted, and processes that left those

@@ -109,7 +109,7 @@ impl Runner<'_> {
         }
         match store::order(self.home, &self.ledger.record.id) {
             Some(ControlRequest::Cancel { by, reason }) => {
-                self.ledger.end(&Ending::cancelled(&by, reason.as_deref()));
+                self.ledger.end(&Ending::cancelled(by, reason.as_deref()));
             }
             Some(ControlRequest::Pause) if self.ledger.record.state.status != Status::Paused => {
                 self.ledger.pause();

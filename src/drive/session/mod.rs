@@ -23,13 +23,13 @@ use self::failure::failure;
 use self::queued::Aside;
 use self::refused::refusal_text;
 use self::stop::{StopResult, is_ours, stop};
-use super::control::{self, Actor, Paused};
+use super::control::{self, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::find::{self, Found};
 use super::resume::{NewOwner, Resumed, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::outcome::{Actor, Outcome};
 use crate::engine::record::owner::Obeyed;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt::marker;
@@ -187,7 +187,7 @@ fn status(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 fn cancel_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let Some(record) = of_session(home, hook)? else { return Ok(EventResult::Status(None)) };
     let reason = queued::reason(raw);
-    Ok(EventResult::Cancelled(end::cancel(home, &record.id, "user", reason)?))
+    Ok(EventResult::Cancelled(end::cancel(home, &record.id, Actor::User, reason)?))
 }
 
 fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
@@ -271,7 +271,7 @@ fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
     match &order {
         Typed::Pause => drop(control::pause(home, id, Actor::User, false)?),
         Typed::Cancel { reason } => {
-            drop(end::cancel(home, id, Actor::User.label(), reason.as_deref())?);
+            drop(end::cancel(home, id, Actor::User, reason.as_deref())?);
         }
         Typed::Status => end::complete(home, &record),
     }

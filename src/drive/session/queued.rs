@@ -10,9 +10,9 @@ use anyhow::Result;
 use super::refused::refusal_text;
 use crate::clients::spelling::split;
 use crate::clients::{Hook, Queued};
-use crate::drive::control::Actor;
 use crate::drive::end::{self, handoff};
 use crate::engine::boundary::facts::ControlRequest;
+use crate::engine::record::outcome::Actor;
 use crate::engine::record::owner::{Obeyed, Queue};
 use crate::engine::record::{Loop, LoopId};
 use crate::parse::handoff_words;
@@ -37,7 +37,7 @@ pub fn look(home: &Home, before: &Loop, hook: &Hook<'_>, queue: &mut Queue) -> R
     if !read_on(before, hook, queue) {
         return Ok(());
     }
-    let (id, by) = (&before.id, Actor::User.label());
+    let (id, by) = (&before.id, Actor::User);
     for text in &queue.waiting {
         match (hook.queued(text), store::order(home, id)) {
             (Some(Queued::Cancel(raw)), None | Some(ControlRequest::Pause)) => {

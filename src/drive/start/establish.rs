@@ -11,7 +11,7 @@ use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
 use crate::engine::record::contract::{Contract, Limits, Place};
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::outcome::{Actor, Outcome};
 use crate::engine::record::owner::{Driver, Owner, SessionMemory};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::text::count;
@@ -177,7 +177,7 @@ fn vacate(
     } else if end::owner_is_gone(home, &record) {
         end::interrupt(home, id, end::gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
-        end::cancel_under(home, id, "user", Some("replaced by a new loop"))?
+        end::cancel_under(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
         bail!(end::elsewhere(&record).unwrap_or_else(occupied));

@@ -1,4 +1,4 @@
-//! The way out of a boundary: ten rules, numbered here; the first that matches wins. A refused
+//! The way out of a boundary: fourteen rules, numbered here; the first that matches wins. A refused
 //! claim does not end the loop; it becomes a fact of the next prompt. So a success on the last
 //! iteration is a success, and a third failure on it is `aborted`, not `exhausted`.
 
@@ -46,7 +46,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| service_failed(subject, facts))
         .or_else(|| said_blocked(facts))
         .or_else(|| refused_for_good(judged))
-        // 5. proved → finish `completed` with its proof.
+        // 7. proved → finish `completed` with its proof.
         .or_else(|| {
             judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
         })
@@ -55,12 +55,12 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| unkept(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
-        // 1. a pause that found an iteration at its end → hold before the next one.
+        // 13. a pause that found an iteration at its end → hold before the next one.
         .or_else(|| {
             matches!(facts.seen.order, Some(ControlRequest::Pause))
                 .then_some(Decision::Hold(Hold::Paused))
         })
-        // 10. continue, after a crash with a wait before it.
+        // 14. continue, after a crash with a wait before it.
         .or_else(|| crashed(subject, facts))
         .unwrap_or(Decision::Continue)
 }
@@ -75,20 +75,20 @@ fn finish(outcome: Outcome, proof: Option<Proof>, why: impl Into<String>) -> Dec
 fn ordered(judged: &Judged, facts: &Facts) -> Option<Decision> {
     Some(match facts.seen.order.as_ref()? {
         ControlRequest::Cancel { by, reason } => {
-            Decision::Finish(Ending::cancelled(by, reason.as_deref()))
+            Decision::Finish(Ending::cancelled(*by, reason.as_deref()))
         }
         ControlRequest::Pause if judged.counted => return None,
         ControlRequest::Pause => Decision::Hold(Hold::Paused),
     })
 }
 
-/// 1. ended by the person at its keyboard → finish `interrupted`, whatever else happened.
+/// 2. ended by the person at its keyboard → finish `interrupted`, whatever else happened.
 fn broken_off(facts: &Facts) -> Option<Decision> {
     let Some(ProcessEnd::BrokenOff(how)) = &facts.seen.agent.process else { return None };
     facts.seen.order.is_none().then(|| finish(Outcome::Interrupted, None, how.as_str()))
 }
 
-/// 2. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
+/// 3. auth, billing, unknown model, or tool calls denied with nothing changed (process) →
 ///    `blocked`.
 fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let agent = &facts.seen.agent;
@@ -106,7 +106,7 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// 3. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
+/// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
 ///    `blocked`.
 fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let Some(ApiError::Transient { message, reset }) = &facts.seen.agent.error else { return None };
@@ -125,7 +125,7 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     Some(Decision::Wait { until, why: message.clone() })
 }
 
-/// 4. claim BLOCKED → finish `blocked`.
+/// 5. claim BLOCKED → finish `blocked`.
 fn said_blocked(facts: &Facts) -> Option<Decision> {
     let Claim::Blocked { reason } = facts.seen.heard() else { return None };
     let why = reason.as_ref().map_or_else(
@@ -135,14 +135,14 @@ fn said_blocked(facts: &Facts) -> Option<Decision> {
     Some(finish(Outcome::Blocked, None, why))
 }
 
-/// 4. the second refusal in a row that no agent can change → finish `blocked`.
+/// 6. the second refusal in a row that no agent can change → finish `blocked`.
 fn refused_for_good(judged: &Judged) -> Option<Decision> {
     let reason = judged.incurable.as_ref()?;
     let why = format!("refused twice for what only a person can change: {reason}");
     Some(finish(Outcome::Blocked, None, why))
 }
 
-/// 6. consecutive failures ≥ threshold → finish `aborted`.
+/// 8. consecutive failures ≥ threshold → finish `aborted`.
 fn too_many_failures(subject: &Loop) -> Option<Decision> {
     let threshold = subject.contract.limits.failure_threshold;
     let failures = subject.state.consecutive_failures;
@@ -153,7 +153,7 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
     })
 }
 
-/// 7. a limit reached → finish `exhausted`.
+/// 9. a limit reached → finish `exhausted`.
 ///
 /// A loop that nothing else can complete is `completed` here if all its checks pass at this
 /// boundary.
@@ -186,7 +186,7 @@ fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
     Some(Ending { outcome: Outcome::Completed, proof: Some(proof), why })
 }
 
-/// 7. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
+/// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
 fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
     (limited && judged.counted && facts.usage.is_none()).then(|| {
@@ -202,7 +202,7 @@ fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
     })
 }
 
-/// 8. no progress for `stall` iterations → finish `stalled`.
+/// 11. no progress for `stall` iterations → finish `stalled`.
 fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
     let still = judged.after.state.iterations_without_progress;
@@ -213,12 +213,12 @@ fn stalled(judged: &Judged) -> Option<Decision> {
     })
 }
 
-/// 9. the client has background work pending, and no claim was made → hold.
+/// 12. the client has background work pending, and no claim was made → hold.
 fn background(facts: &Facts) -> Option<Decision> {
     facts.seen.waits_for().map(|work| Decision::Hold(Hold::Background(work.to_owned())))
 }
 
-/// A crash → wait before the next iteration.
+/// 14. a crash → wait before the next iteration.
 fn crashed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let why = crash::of(&facts.seen.agent)?;
     let left = time_left_ms(subject, facts.now.awake_ms).unwrap_or(u64::MAX);

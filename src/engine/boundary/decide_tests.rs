@@ -6,6 +6,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::record::contract::Role;
+use crate::engine::record::outcome::Actor;
 use crate::engine::usage::{Money, Tokens, Usage};
 
 fn way_out(subject: &Loop, facts: &Facts) -> Decision {
@@ -41,10 +42,8 @@ fn transient(reset: Option<DateTime<Utc>>) -> Facts {
 #[test]
 fn rule_1_a_cancel_beats_a_true_claim_and_a_pause_holds() {
     let mut facts = facts(Claim::Success);
-    facts.seen.order = Some(ControlRequest::Cancel {
-        by: "user".to_owned(),
-        reason: Some("wrong branch".to_owned()),
-    });
+    facts.seen.order =
+        Some(ControlRequest::Cancel { by: Actor::User, reason: Some("wrong branch".to_owned()) });
     assert_eq!(why(way_out(&a_loop(), &facts)), "cancelled by the user: wrong branch");
     facts.seen.order = Some(ControlRequest::Pause);
     assert_eq!(way_out(&a_loop(), &facts), Decision::Hold(Hold::Paused));

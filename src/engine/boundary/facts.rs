@@ -8,13 +8,14 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::check::{CheckResult, Verdict};
 use crate::engine::record::contract::{Contract, Role};
 use crate::engine::record::moment::Moment;
+use crate::engine::record::outcome::Actor;
 use crate::engine::usage::Usage;
 
 /// An order from outside the loop, kept in a separate file until it is obeyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
-    /// End the loop; `by` is `user` or `agent`.
-    Cancel { by: String, reason: Option<String> },
+    /// End the loop.
+    Cancel { by: Actor, reason: Option<String> },
     /// Hold the loop after this iteration.
     Pause,
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::engine::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
 use crate::engine::boundary::protect::{Marks, Protected, Unseen};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
+use crate::engine::record::outcome::Actor;
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 
@@ -221,7 +222,7 @@ fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure()
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());
     let mut cancelled = facts(Claim::None);
-    cancelled.seen.order = Some(ControlRequest::Cancel { by: "user".to_owned(), reason: None });
+    cancelled.seen.order = Some(ControlRequest::Cancel { by: Actor::User, reason: None });
     for facts in [transient, fatal, held, cancelled] {
         let judged = judge(&a_loop(), &facts);
         let state = &judged.after.state;

@@ -29,7 +29,7 @@ pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
 mod tests {
     use super::*;
     use crate::engine::fixture::a_loop;
-    use crate::engine::record::outcome::Ending;
+    use crate::engine::record::outcome::{Actor, Ending};
 
     /// The common version, and the memory two iterations later.
     fn apart() -> (Loop, Loop) {
@@ -71,7 +71,7 @@ mod tests {
             found.state.generation = 5;
             found.state.status = status;
             found.state.ending =
-                (status == Status::Finished).then(|| Ending::cancelled("user", None));
+                (status == Status::Finished).then(|| Ending::cancelled(Actor::User, None));
             let next = reconciled(&known, &memory, &found);
             assert_eq!((next.state.status, &next.state.ending), (status, &found.state.ending));
             assert_eq!(next.state.completed, 2);

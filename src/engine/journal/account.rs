@@ -112,13 +112,13 @@ mod tests {
     use crate::engine::claim::Claim;
     use crate::engine::evidence::check::Verdict;
     use crate::engine::fixture::{a_loop_with, at, facts, result};
-    use crate::engine::journal::SCHEMA;
+    use crate::engine::journal::{Choice, SCHEMA};
     use crate::engine::record::Loop;
     use crate::engine::record::contract::Role;
 
     fn line(after: &Loop) -> JournalEntry {
         let event = Event::Boundary {
-            decision: "continue".to_owned(),
+            decision: Choice::Continue,
             why: None,
             elapsed_ms: after.elapsed_ms.last().copied(),
             state: Box::new(after.state.clone()),

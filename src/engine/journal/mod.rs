@@ -31,15 +31,28 @@ pub struct JournalEntry {
     pub event: Event,
 }
 
+/// A boundary's decision, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Choice {
+    Continue,
+    Wait,
+    Hold,
+    Finish,
+    /// A word that this crew does not know.
+    #[serde(other)]
+    Unknown,
+}
+
 /// What a line reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Event {
     /// The loop started with this record.
     Started { record: Box<Loop> },
-    /// A boundary, with its decision in one word and the reason, if there is one. `elapsed_ms` are
-    /// the awake milliseconds of the iteration; `None` if it did not count.
-    Boundary { decision: String, why: Option<String>, elapsed_ms: Option<u64>, state: Box<State> },
+    /// A boundary, with its decision and the reason, if there is one. `elapsed_ms` are the awake
+    /// milliseconds of the iteration; `None` if it did not count.
+    Boundary { decision: Choice, why: Option<String>, elapsed_ms: Option<u64>, state: Box<State> },
     /// The state changed between boundaries: cancelled, interrupted, woken, resumed; also the
     /// limits, if the user changed them.
     Changed {
@@ -194,7 +207,7 @@ mod tests {
         let mut after = apply(judged, &decision);
         after.state.generation += 1;
         let event = Event::Boundary {
-            decision: "continue".to_owned(),
+            decision: Choice::Continue,
             why: None,
             elapsed_ms: after.elapsed_ms.last().copied(),
             state: Box::new(after.state.clone()),
@@ -258,6 +271,14 @@ mod tests {
             lines.push(entry(record.state.generation, event));
             assert_eq!(replay(&lines), Some(record.clone()));
         }
+    }
+
+    #[test]
+    fn a_decision_keeps_its_word_and_an_unknown_word_is_read() {
+        let words = [Choice::Continue, Choice::Wait, Choice::Hold, Choice::Finish]
+            .map(|choice| serde_json::to_string(&choice).unwrap());
+        assert_eq!(words, ["\"continue\"", "\"wait\"", "\"hold\"", "\"finish\""]);
+        assert_eq!(serde_json::from_str::<Choice>("\"yield\"").unwrap(), Choice::Unknown);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{Event, JournalEntry, Settled};
+use super::{Choice, Event, JournalEntry, Settled};
 use crate::engine::evidence::Evidence;
 use crate::engine::record::contract::Limits;
 use crate::engine::record::owner::{Driver, Owner};
@@ -45,7 +45,7 @@ pub enum What {
     /// An iteration that was counted.
     Iteration(Box<Iteration>),
     /// A boundary that counted no iteration.
-    Boundary { decision: String, why: Option<String> },
+    Boundary { decision: Choice, why: Option<String> },
     /// A change between boundaries; `by` is the new driver, if that changed.
     Changed { what: String, by: Option<Who>, limits: Option<Limits> },
     /// For information.
@@ -74,8 +74,8 @@ pub struct Iteration {
     #[serde(rename = "iteration")]
     pub number: u32,
     pub elapsed_ms: u64,
-    /// What was decided at its boundary: `continue`, `wait`, `hold` or `finish`.
-    pub decision: String,
+    /// What was decided at its boundary.
+    pub decision: Choice,
     pub why: Option<String>,
     /// What was seen. The output of checks and agents is kept only for the picked iteration.
     pub evidence: Evidence,

@@ -4,7 +4,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::check::Verdict;
 use crate::engine::fixture::{a_loop_with, at, facts, result};
-use crate::engine::journal::SCHEMA;
+use crate::engine::journal::{Choice, SCHEMA};
 use crate::engine::record::Loop;
 use crate::engine::record::contract::Role;
 
@@ -26,7 +26,7 @@ fn iterate(before: &Loop) -> (Loop, JournalEntry) {
     let mut after = apply(judged, &decision);
     after.state.generation += 1;
     let event = Event::Boundary {
-        decision: "continue".to_owned(),
+        decision: Choice::Continue,
         why: None,
         elapsed_ms: after.elapsed_ms.last().copied(),
         state: Box::new(after.state.clone()),

@@ -72,16 +72,32 @@ impl Proof {
     }
 }
 
+/// Who gives an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Actor {
+    User,
+    /// An agent may only narrow.
+    Agent,
+}
+
+impl Actor {
+    /// The word used in files and messages.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+}
+
 impl Ending {
     /// An end without a proof.
     pub fn new(outcome: Outcome, why: impl Into<String>) -> Self {
         Self { outcome, proof: None, why: why.into() }
     }
 
-    /// Ended by an order from `by`: the user or the agent.
-    pub fn cancelled(by: &str, reason: Option<&str>) -> Self {
+    /// Ended by an order.
+    pub fn cancelled(by: Actor, reason: Option<&str>) -> Self {
         let reason = reason.map_or_else(String::new, |reason| format!(": {}", reason.trim()));
-        Self::new(Outcome::Cancelled, format!("cancelled by the {by}{reason}"))
+        Self::new(Outcome::Cancelled, format!("cancelled by the {}{reason}", by.label()))
     }
 }
 

@@ -15,10 +15,11 @@ use super::words::took;
 use super::{line, run};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
+use crate::engine::journal::Choice;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Driver;
-use crate::engine::text::{clip, count, with_reason};
+use crate::engine::text::{clip, count, with_reason, word};
 use crate::engine::words::handoff::Since;
 
 /// The most chapters on a page for people; the newest are shown.
@@ -97,7 +98,7 @@ fn told(chapter: &Chapter) -> String {
     let text = match &chapter.what {
         What::Started { by } => format!("started in {}", who(by)),
         What::Iteration(iteration) => iterated(iteration),
-        What::Boundary { decision, why } => decided(decision, why.as_deref()),
+        What::Boundary { decision, why } => decided(*decision, why.as_deref()),
         What::Changed { what, by, .. } => match by {
             Some(by) => format!("{what}; driven by {} from here", who(by)),
             None => what.clone(),
@@ -130,18 +131,18 @@ fn happened(evidence: &Evidence) -> Vec<String> {
 
 /// The decision, unless the loop simply continued.
 fn after(iteration: &Iteration) -> Option<String> {
-    (iteration.decision != "continue")
-        .then(|| decided(&iteration.decision, iteration.why.as_deref()))
+    let Iteration { decision, why, .. } = iteration;
+    (*decision != Choice::Continue).then(|| decided(*decision, why.as_deref()))
 }
 
-fn decided(decision: &str, why: Option<&str>) -> String {
-    let why = why.unwrap_or_default();
-    match decision {
-        "finish" => format!("finished: {why}"),
-        "hold" => format!("held: {why}"),
-        "wait" => format!("waited: {why}"),
-        other => format!("{other} {why}"),
-    }
+fn decided(decision: Choice, why: Option<&str>) -> String {
+    let decided = match decision {
+        Choice::Finish => "finished:",
+        Choice::Hold => "held:",
+        Choice::Wait => "waited:",
+        Choice::Continue | Choice::Unknown => word(&decision),
+    };
+    format!("{decided} {}", why.unwrap_or_default())
 }
 
 /// What a reader should know about the journal itself.

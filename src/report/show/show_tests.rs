@@ -30,12 +30,11 @@ fn moved(task: &str) -> (Loop, Story) {
         let generation = record.state.generation + 1;
         record.state.generation = generation;
         let (decision, why) = match &decision {
-            Decision::Finish(ending) => ("finish", Some(ending.why.clone())),
-            _ => ("continue", None),
+            Decision::Finish(ending) => (Choice::Finish, Some(ending.why.clone())),
+            _ => (Choice::Continue, None),
         };
         let elapsed_ms = record.elapsed_ms.last().copied();
         let state = Box::new(record.state.clone());
-        let decision = decision.to_owned();
         tell(seconds, generation, Event::Boundary { decision, why, elapsed_ms, state });
         if verdict == Verdict::Failed {
             let run = a_run(Some("build"));

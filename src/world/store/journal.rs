@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::engine::evidence::Evidence;
     use crate::engine::fixture::{a_loop, at};
-    use crate::engine::journal::{Event, SCHEMA};
+    use crate::engine::journal::{Choice, Event, SCHEMA};
 
     #[test]
     fn the_last_accounts_are_found_at_the_end_of_a_journal_however_long_its_lines_are() {
@@ -90,7 +90,7 @@ mod tests {
             state.generation += 1;
             state.completed = iteration;
             state.evidence = Some(Evidence { iteration, ..Evidence::default() });
-            let (decision, state) = ("continue".to_owned(), Box::new(state.clone()));
+            let (decision, state) = (Choice::Continue, Box::new(state.clone()));
             let event = Event::Boundary { decision, why: None, elapsed_ms: Some(1), state };
             let generation = u64::from(iteration);
             append(&path, &JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event })

@@ -25,6 +25,7 @@ use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
 use crate::engine::record::moment::Moment;
+use crate::engine::record::outcome::Actor;
 use crate::engine::record::upgrade::upgraded;
 use crate::engine::record::{Loop, LoopId, VERSION};
 use crate::engine::words::handoff::file_time;
@@ -216,12 +217,12 @@ fn pauses_now(home: &Home, id: &LoopId) -> bool {
 }
 
 /// Leaves a request to cancel. It needs no lock and no model, and nothing can revoke it.
-pub fn order_cancel(home: &Home, id: &LoopId, by: &str, reason: Option<&str>) -> io::Result<()> {
+pub fn order_cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> io::Result<()> {
     leave(home, id, "cancel", &order::write(clock::now().wall, by, reason), true)
 }
 
 /// Leaves a request to pause: after the running iteration, or at once.
-pub fn order_pause(home: &Home, id: &LoopId, by: &str, at_once: bool) -> io::Result<()> {
+pub fn order_pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> io::Result<()> {
     let line = order::write(clock::now().wall, by, at_once.then_some(PAUSE_NOW));
     leave(home, id, "pause", &line, !at_once)
 }
