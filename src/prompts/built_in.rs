@@ -4,39 +4,27 @@
 use crate::parse::spelling::nearest;
 
 macro_rules! templates {
-    ($($name:literal),+ $(,)?) => {
-        /// The name and text of each template.
-        const TEMPLATES: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("fragments/", $name, ".hbs")))),+];
+    ($($procedure:literal),+; $($part:literal),+) => {
+        /// The name and text of each template: the phases of each procedure, and their common parts.
+        const TEMPLATES: &[(&str, &str)] = &[
+            $(
+                template!($procedure, "/observe"),
+                template!($procedure, "/orient"),
+                template!($procedure, "/decide"),
+                template!($procedure, "/act"),
+            )+
+            $(template!($part)),+
+        ];
     };
 }
 
-templates![
-    "audit/observe",
-    "audit/orient",
-    "audit/decide",
-    "audit/act",
-    "bootstrap/observe",
-    "bootstrap/orient",
-    "bootstrap/decide",
-    "bootstrap/act",
-    "build/observe",
-    "build/orient",
-    "build/decide",
-    "build/act",
-    "fix/observe",
-    "fix/orient",
-    "fix/decide",
-    "fix/act",
-    "plan/observe",
-    "plan/orient",
-    "plan/decide",
-    "plan/act",
-    "checks",
-    "commit",
-    "evidence",
-    "tree",
-];
+macro_rules! template {
+    ($($name:literal),+) => {
+        (concat!($($name),+), include_str!(concat!("fragments/", $($name),+, ".hbs")))
+    };
+}
+
+templates!["audit", "bootstrap", "build", "fix", "plan"; "checks", "commit", "evidence", "tree"];
 
 /// The text of the template with this name.
 ///

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::CAP;
 use crate::engine::doctor::{ClientSettings, NAME, PLUGIN, PluginCheck, Version};
 
 /// The version in "2.1.330 (Claude Code)".
@@ -85,7 +86,7 @@ pub fn settings(path: PathBuf, text: &str, managed: bool) -> ClientSettings {
         }
     };
     let is_set = |name: &str| fields.get(name).and_then(Value::as_bool) == Some(true);
-    let cap = fields.get("env").and_then(|env| env.get("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"));
+    let cap = fields.get("env").and_then(|env| env.get(CAP));
     ClientSettings {
         path,
         broken: None,

@@ -3,6 +3,7 @@
 
 mod rows;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::rows::{NONE, rows};
@@ -13,7 +14,7 @@ use crate::engine::settings::{NamedCheck, Sourced, ValueOrigin};
 use crate::engine::text::Shown;
 
 /// A settings file and whether it exists.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct File {
     /// Whose it is: "user" or "project".
     pub of: &'static str,
@@ -72,38 +73,20 @@ fn columns(rows: &[[String; 3]]) -> Vec<String> {
 
 /// For programs. Times are in seconds, money in US dollars.
 pub fn json(told: &Told<'_>) -> Value {
-    let values = rows(told.settings).into_iter().map(|row| {
-        let mut value = json!({
-            "key": row.key,
-            "value": row.value,
-            "origin": row.origin,
-        });
-        if let Some(unit) = row.unit {
-            value["unit"] = json!(unit);
-        }
-        value
-    });
     let checks = told.settings.layer.checks.iter().map(check);
-    let files = told.files.iter();
-    let files = files.map(|it| json!({ "of": it.of, "path": it.path, "is_there": it.is_there }));
     json!({
         "schema": SCHEMA,
-        "settings": values.collect::<Vec<_>>(),
+        "settings": rows(told.settings),
         "checks": checks.collect::<Vec<_>>(),
-        "files": files.collect::<Vec<_>>(),
+        "files": told.files,
         "untrusted": told.untrusted.iter().map(|need| &need.text).collect::<Vec<_>>(),
         "warnings": told.warnings,
     })
 }
 
 fn check(sourced: &Sourced<NamedCheck>) -> Value {
-    let (named, check) = (&sourced.value, &sourced.value.check);
-    json!({
-        "name": named.name,
-        "run": check.run,
-        "role": check.role,
-        "timeout_s": check.timeout_s,
-        "success_exit_code": check.success_exit_code,
-        "origin": sourced.origin,
-    })
+    let mut check = json!(sourced.value.check);
+    check["name"] = json!(sourced.value.name);
+    check["origin"] = json!(sourced.origin);
+    check
 }

@@ -1,5 +1,6 @@
 //! Every setting except the checks as one row: its key, the shown text, and its value for programs.
 
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::engine::record::run::Fragment;
@@ -12,13 +13,15 @@ use crate::engine::usage::Money;
 pub(super) const NONE: &str = "none";
 
 /// One setting.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct ConfigRow {
     /// The table and the key, joined by a dot.
     pub(super) key: String,
+    #[serde(skip)]
     pub(super) shown: String,
     pub(super) value: Json,
     /// The unit of a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unit: Option<&'static str>,
     pub(super) origin: ValueOrigin,
 }
