@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::WITH_EVENTS;
+use super::{WITH_EVENTS, with_events};
 use crate::engine::record::agent::Agent;
 use crate::parse::spelling::{nearest, shown};
 
@@ -12,9 +12,8 @@ const OTHERS: &str = include_str!("agents.toml");
 
 /// The agent of this name; `None` if crew does not know it.
 pub fn find(name: &str) -> Option<Agent> {
-    let with_events = WITH_EVENTS.iter().find(|it| it.name == name).map(|it| (it.agent)());
-    with_events
-        .or_else(|| others().remove(name).map(|agent| Agent { name: name.to_owned(), ..agent }))
+    let other = || Some(Agent { name: name.to_owned(), ..others().remove(name)? });
+    with_events(name).map(|it| (it.agent)()).or_else(other)
 }
 
 /// The names that `find` knows, the agents written in code first.
@@ -25,10 +24,7 @@ pub fn known() -> Vec<String> {
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
-    match WITH_EVENTS.iter().find(|it| it.name == name) {
-        Some(agent) => agent.is_tried,
-        None => !others().contains_key(name),
-    }
+    with_events(name).map_or_else(|| !others().contains_key(name), |it| it.is_tried)
 }
 
 /// Says why a name is not an agent and what to write instead. `own` lists the names from the user's

@@ -63,8 +63,12 @@ pub struct Launch {
 
 /// The reader for an agent's output.
 pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
-    let with_events = WITH_EVENTS.iter().find(|it| it.name == agent.dialect.0);
-    with_events.map_or_else(|| Box::<text::Text>::default() as _, |it| (it.reader)(&agent.name))
+    let of_events = with_events(&agent.dialect.0);
+    of_events.map_or_else(|| Box::<text::Text>::default() as _, |it| (it.reader)(&agent.name))
+}
+
+fn with_events(name: &str) -> Option<&'static EventAgent> {
+    WITH_EVENTS.iter().find(|it| it.name == name)
 }
 
 /// The words for the formats of output that crew can read.

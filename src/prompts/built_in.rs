@@ -5,7 +5,7 @@ use crate::parse::spelling::nearest;
 
 macro_rules! templates {
     ($($procedure:literal),+; $($part:literal),+) => {
-        /// The name and text of each template: the phases of each procedure, and their common parts.
+        /// The name and text of each template: the phases of each procedure, and common parts.
         const TEMPLATES: &[(&str, &str)] = &[
             $(
                 template!($procedure, "/observe"),

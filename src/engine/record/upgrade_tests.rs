@@ -8,7 +8,7 @@ use crate::engine::evidence::{ClaimResult, Progress};
 use crate::engine::fixture::a_loop;
 use crate::engine::journal::JournalEntry;
 use crate::engine::record::Status;
-use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
+use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::{Outcome, Proof};
 use crate::engine::record::owner::Driver;
@@ -236,4 +236,13 @@ fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() 
     older.state.old_marks = None;
     assert_eq!(newest.state, older.state);
     assert_eq!(upgraded(newest.clone()), newest);
+}
+
+#[test]
+fn an_agent_that_lacks_a_field_has_its_default() {
+    let agent: Agent = serde_json::from_str(r#"{"name":"mine","command":["m"]}"#).unwrap();
+    let expected =
+        Agent { name: "mine".to_owned(), command: vec!["m".to_owned()], ..Agent::default() };
+    assert_eq!(agent, expected);
+    assert_eq!((agent.prompt, agent.dialect), (PromptVia::Stdin, Dialect::TEXT));
 }
