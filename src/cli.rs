@@ -152,7 +152,8 @@ pub enum Verb {
     /// Undo what install did; the records of loops are kept
     #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
     Uninstall {
-        /// `user` and `local`: everything of yours; `project`: what this repository's settings ask for
+        /// `user` and `local`: everything of yours; `project`: what this repository's settings ask
+        /// for
         #[arg(long, value_enum, default_value_t = InstallScope::User)]
         scope: InstallScope,
         /// The client's program, where it is not `claude` on PATH

@@ -3,6 +3,7 @@
 //! and after every read; a record that breaks its own rules is refused.
 
 pub mod agent;
+mod beginning;
 pub mod contract;
 pub mod environment;
 pub mod git_memory;
@@ -263,24 +264,6 @@ impl Loop {
             Some(after) => format!("{happened} after iteration {after}"),
             None => format!("{happened} when it last ran"),
         })
-    }
-
-    /// A loop that begins now.
-    pub fn begin(id: LoopId, contract: Contract, place: Place, owner: Owner, now: Moment) -> Self {
-        Self {
-            version: VERSION,
-            id,
-            made_by: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: now.wall,
-            contract,
-            place,
-            elapsed_ms: Vec::new(),
-            earlier: Earlier::default(),
-            trusted: None,
-            environment: None,
-            protected: None,
-            state: State::begin(owner, now),
-        }
     }
 
     /// The running iteration, 1-based; for a finished loop the last one counted, 0 if none was.
