@@ -1,6 +1,7 @@
-//! A handoff in the middle of a loop: a page with every fact crew has, and the message of whoever
-//! hands over. The page of a loop that ends is written by its parent module.
+//! Handoffs: a page with every fact crew has. In the middle of a loop it also has the message of
+//! whoever hands over.
 
+use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -28,10 +29,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
         );
     }
     let since = git::since(record);
-    let now = clock::now().wall;
-    let since = Since { told: told.trim().to_owned(), ..since };
-    let text = page(record, &since, kind, now, &going_on(record));
-    let page = view::write_handoff(record, &file_name(kind, now), &text)?;
+    let page = put(record, &Since { told: told.trim().to_owned(), ..since }, kind)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
     Ok(page)
@@ -52,7 +50,12 @@ pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
         return Some(page);
     }
     let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
+    put(record, &git::since(record), kind).ok()
+}
+
+/// Writes a page of that type.
+pub(super) fn put(record: &Loop, since: &Since, kind: &str) -> io::Result<PathBuf> {
     let now = clock::now().wall;
-    let text = page(record, &git::since(record), kind, now, &going_on(record));
-    view::write_handoff(record, &file_name(kind, now), &text).ok()
+    let text = page(record, since, kind, now, &going_on(record));
+    view::write_handoff(record, &file_name(kind, now), &text)
 }

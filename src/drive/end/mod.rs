@@ -14,14 +14,13 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::session::meter;
-use crate::clients::spelling::going_on;
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::{Actor, Ending, Outcome};
 use crate::engine::record::owner::{Driver, Life, Owner, ProcessIdentity};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
-use crate::engine::words::handoff::{Since, file_name, page};
+use crate::engine::words::handoff::Since;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
@@ -65,12 +64,9 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
         return EndedLoop { record, since, handoff };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
-    let now = clock::now().wall;
-    let handoff = (outcome != Outcome::Completed).then(|| {
-        let text = page(&record, &since, outcome.label(), now, &going_on(&record));
-        view::write_handoff(&record, &file_name(outcome.label(), now), &text).ok()
-    });
-    write_result(home, &record, &since, now);
+    let handed_off = outcome != Outcome::Completed;
+    let handoff = handed_off.then(|| handoff::put(&record, &since, outcome.label()).ok());
+    write_result(home, &record, &since, clock::now().wall);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     if !is_left_to_its_crew(&record) {
@@ -218,16 +214,11 @@ pub enum EndAttempt {
 /// with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> Result<EndAttempt> {
     let _lock = between_starts(home, id)?;
-    cancel_under(home, id, by, reason)
+    cancel_now(home, id, by, reason)
 }
 
 /// The same for a caller that already keeps other starts out of the working tree.
-pub fn cancel_under(
-    home: &Home,
-    id: &LoopId,
-    by: Actor,
-    reason: Option<&str>,
-) -> Result<EndAttempt> {
+pub fn cancel_now(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> Result<EndAttempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {
         return Ok(EndAttempt::Over(Box::new(record)));

@@ -129,13 +129,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records a boundary. `None` when another process owns the record by now.
-    pub fn boundary(
-        &mut self,
-        open: Open,
-        facts: &Facts,
-        closing: DriverNotes,
-    ) -> Option<Boundary> {
-        let (boundary, error) = open.record_or_remember(facts.clone(), closing)?;
+    pub fn boundary(&mut self, open: Open, facts: &Facts, notes: DriverNotes) -> Option<Boundary> {
+        let (boundary, error) = open.record_or_remember(facts.clone(), notes)?;
         if let Some(error) = error {
             self.remember(error);
         }

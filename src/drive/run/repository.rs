@@ -12,12 +12,8 @@ use crate::parse::arguments::RunOptions;
 use crate::world::git::{self, pin};
 
 /// Refuses typed git steps where there is no git, and notes those of the settings.
-pub fn without_git(
-    options: &RunOptions,
-    steps: &GitSteps,
-    folder: &Path,
-) -> Result<Option<String>> {
-    if *steps == GitSteps::default() || git::top(folder).is_some() {
+pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Result<Option<String>> {
+    if *steps == GitSteps::default() || git::top(here).is_some() {
         return Ok(None);
     }
     let typed = [

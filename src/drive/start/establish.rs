@@ -177,7 +177,7 @@ fn vacate(
     } else if end::owner_is_gone(home, &record) {
         end::interrupt(home, id, end::gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
-        end::cancel_under(home, id, Actor::User, Some("replaced by a new loop"))?
+        end::cancel_now(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
         bail!(end::elsewhere(&record).unwrap_or_else(occupied));
