@@ -37,8 +37,7 @@ pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
 
 /// Whether a folder of `PATH` is in the checkout: then the agent can put a program there.
 fn may_come_to_be(place: &Place) -> bool {
-    let folders = env::search_path();
-    folders.iter().any(|folder| folder.is_relative() || folder.starts_with(&place.checkout))
+    env::search_path().iter().any(|folder| folder.starts_with(&place.checkout))
 }
 
 /// Why no agent can make a check pass that found no program: what is missing is outside the
