@@ -107,14 +107,12 @@ impl Scratch {
     }
 
     fn run(&self, program: &str, arguments: &[&str], input: &[u8]) -> Result<String> {
+        let repository = self.repository();
         let spec = ProcessSpec {
-            program,
-            arguments,
-            folder: &self.repository(),
-            without: &[],
             variables: &self.variables,
             input: Some(input),
             within: Some(WITHIN),
+            ..ProcessSpec::of(program, arguments, &repository)
         };
         let ended = process::run_apart(&spec, || self.interrupted());
         let ended = match ended {

@@ -65,13 +65,9 @@ fn capture(
     let variables = [("DISABLE_AUTOUPDATER", "1".to_owned())];
     let name = program.display().to_string();
     let spec = ProcessSpec {
-        program: &name,
-        arguments,
-        folder,
-        without: &[],
         variables: &variables,
-        input: None,
         within: Some(within),
+        ..ProcessSpec::of(&name, arguments, folder)
     };
     let line = || format!("`{name} {}`", arguments.join(" "));
     let capture = if with_errors { Capture::ForReading } else { Capture::ForParsing };

@@ -155,14 +155,12 @@ fn run(
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
+    let arguments = ["-c", &check.run];
     let spec = ProcessSpec {
-        program: "sh",
-        arguments: &["-c", &check.run],
-        folder: &subject.place.folder,
         without: &plan.dropped,
         variables: &variables,
-        input: None,
         within: Some(own.min(left)),
+        ..ProcessSpec::of("sh", &arguments, &subject.place.folder)
     };
     let note = groups::note(home, &subject.id).ok();
     let note = note.as_ref().map(Note::file);

@@ -97,13 +97,10 @@ impl Runner<'_> {
         let is_the_last = left.is_some_and(|left| own.is_none_or(|own| left < own));
         let arguments: Vec<&str> = launch.arguments.iter().map(String::as_str).collect();
         let spec = ProcessSpec {
-            program: &launch.program,
-            arguments: &arguments,
-            folder: &record.place.folder,
-            without: &[],
             variables: &variables,
             input: Some(launch.input.as_bytes()),
             within: if is_the_last { left } else { own },
+            ..ProcessSpec::of(&launch.program, &arguments, &record.place.folder)
         };
         let terms = AgentTerms {
             idle: within(run.pace.idle_timeout_s),

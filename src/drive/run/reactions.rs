@@ -37,14 +37,12 @@ fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: &dyn Fn() -> bool
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
     let input = document(subject, on).to_string() + "\n";
+    let arguments = ["-c", &reaction.run];
     let spec = ProcessSpec {
-        program: "sh",
-        arguments: &["-c", &reaction.run],
-        folder: &subject.place.folder,
-        without: &[],
         variables: &variables,
         input: Some(input.as_bytes()),
         within: Some(Duration::from_secs(reaction.timeout_s)),
+        ..ProcessSpec::of("sh", &arguments, &subject.place.folder)
     };
     let note = groups::note(home, &subject.id).ok();
     let ended = process::run(&spec, Capture::ForReading, note.as_ref().map(Note::file), stop);

@@ -83,13 +83,11 @@ impl Command<'_> {
         let without: Vec<OsString> =
             OF_ANOTHER.iter().map(OsString::from).chain(self.without.iter().cloned()).collect();
         let spec = ProcessSpec {
-            program: "git",
-            arguments: &arguments,
-            folder,
             without: &without,
             variables: &variables,
             input: Some(self.input).filter(|input| !input.is_empty()),
             within: Some(self.within.unwrap_or(LOOK)),
+            ..ProcessSpec::of("git", &arguments, folder)
         };
         let capture = if self.with_errors { Capture::ForReading } else { Capture::ForParsing };
         run(&spec, capture, None, stop)

@@ -59,6 +59,13 @@ pub struct ProcessSpec<'a> {
     pub within: Option<Duration>,
 }
 
+impl<'a> ProcessSpec<'a> {
+    /// A child with this process's environment, no input and no deadline.
+    pub fn of(program: &'a str, arguments: &'a [&'a str], folder: &'a Path) -> Self {
+        Self { program, arguments, folder, without: &[], variables: &[], input: None, within: None }
+    }
+}
+
 /// Which part of a child's output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
@@ -175,13 +182,8 @@ impl<F: Fn() -> bool> Supervisor for Collector<F> {
 #[cfg(not(target_os = "linux"))]
 pub fn output_of(program: &str, arguments: &[&str]) -> Option<String> {
     let spec = ProcessSpec {
-        program,
-        arguments,
-        folder: Path::new("/"),
-        without: &[],
-        variables: &[],
-        input: None,
         within: Some(Duration::from_secs(2)),
+        ..ProcessSpec::of(program, arguments, Path::new("/"))
     };
     let ended = run(&spec, Capture::ForParsing, None, || false).ok()?;
     (ended.cause == ExitCause::Exit(0)).then(|| ended.text())
