@@ -69,19 +69,18 @@ pub fn read_stream(stream: impl Read, limit: u64) -> io::Result<Vec<u8>> {
 
 /// The end of a file, after `start` and at most `limit` bytes, and whether something was left out.
 pub fn read_end(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
-    end_of(path, start, limit).map_err(cannot("read", path))
-}
-
-fn end_of(path: &Path, start: u64, limit: u64) -> io::Result<(String, bool)> {
-    let mut file = open_regular(path)?;
-    let size = file.metadata()?.len();
-    let from = if start <= size { start } else { 0 };
-    let cut = size - from > limit;
-    file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
-    let wanted = limit.min(size - from);
-    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0) + FIRST_READ);
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok((into_text(bytes), cut))
+    let read = || {
+        let mut file = open_regular(path)?;
+        let size = file.metadata()?.len();
+        let from = if start <= size { start } else { 0 };
+        let cut = size - from > limit;
+        file.seek(SeekFrom::Start(if cut { size - limit } else { from }))?;
+        let wanted = limit.min(size - from);
+        let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(0) + FIRST_READ);
+        file.take(limit).read_to_end(&mut bytes)?;
+        Ok((into_text(bytes), cut))
+    };
+    read().map_err(cannot("read", path))
 }
 
 /// Reuses the buffer if it is valid UTF-8, which is nearly always the case.
@@ -100,42 +99,36 @@ pub fn read_lines(
     path: &Path,
     start: u64,
     limit: u64,
-    each: impl FnMut(&str, bool),
-) -> io::Result<(u64, bool)> {
-    lines_of(path, start, limit, each).map_err(cannot("read", path))
-}
-
-fn lines_of(
-    path: &Path,
-    start: u64,
-    limit: u64,
     mut each: impl FnMut(&str, bool),
 ) -> io::Result<(u64, bool)> {
-    let mut file = open_regular(path)?;
-    let size = file.metadata()?.len();
-    file.seek(SeekFrom::Start(start))?;
-    let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
-    let mut line = Vec::new();
-    let mut at = start;
-    while at < start.saturating_add(limit) {
-        line.clear();
-        let mut length = source.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)?;
-        let mut is_whole = line.ends_with(b"\n");
-        let cut = !is_whole && length as u64 == LINE_BYTES;
-        if cut {
-            let rest = source.skip_until(b'\n')?;
-            length += rest;
-            // `skip_until` does not say whether it met a break or the end of the file. Data after
-            // the line shows that it was a break.
-            is_whole = at + (length as u64) < size;
+    let mut read = || {
+        let mut file = open_regular(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(start))?;
+        let mut source = BufReader::with_capacity(64 << 10, file.take(size.saturating_sub(start)));
+        let mut line = Vec::new();
+        let mut at = start;
+        while at < start.saturating_add(limit) {
+            line.clear();
+            let mut length = source.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)?;
+            let mut is_whole = line.ends_with(b"\n");
+            let cut = !is_whole && length as u64 == LINE_BYTES;
+            if cut {
+                let rest = source.skip_until(b'\n')?;
+                length += rest;
+                // `skip_until` does not say whether it met a break or the end of the file. Data
+                // after the line shows that it was a break.
+                is_whole = at + (length as u64) < size;
+            }
+            if !is_whole {
+                return Ok((at, false));
+            }
+            each(&String::from_utf8_lossy(&line), cut);
+            at += length as u64;
         }
-        if !is_whole {
-            return Ok((at, false));
-        }
-        each(&String::from_utf8_lossy(&line), cut);
-        at += length as u64;
-    }
-    Ok((at, at < size))
+        Ok((at, at < size))
+    };
+    read().map_err(cannot("read", path))
 }
 
 /// Refuses a pipe in place of a file: reading it could block forever.

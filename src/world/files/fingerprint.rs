@@ -2,7 +2,6 @@
 //! walk over the files does. The walk also skips what `.gitignore` files name.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::disk;
@@ -38,16 +37,9 @@ pub fn fingerprint(subject: &Loop) -> Option<Fingerprint> {
 
 fn walked(subject: &Loop) -> Option<Fingerprint> {
     let top = &subject.place.checkout;
-    let walk = Walk {
-        top,
-        from: PathBuf::new(),
-        cover: &Cover::of(&["**"]),
-        rules: &IgnoreRules::default(),
-        reads_rules: true,
-        enters_repositories: true,
-        entries_max: ENTRIES_MAX,
-        deadline: Deadline::after(WITHIN),
-    };
+    let (cover, rules) = (Cover::of(&["**"]), IgnoreRules::default());
+    let walk = Walk::over(top, &cover, &rules, ENTRIES_MAX, Deadline::after(WITHIN));
+    let walk = Walk { reads_rules: true, ..walk };
     let mut files = walk.walk()?.files;
     files.sort();
     let mut text = String::new();

@@ -5,12 +5,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::disk;
 use super::walk::{RULES_BYTES, Walk, Walked, rules};
+use super::{disk, tree};
 use crate::engine::boundary::protect::{Cover, IgnoreRules, Marks, Protected, Unseen};
 use crate::engine::record::Loop;
 use crate::world::clock::Deadline;
@@ -100,17 +99,8 @@ impl<'a> Look<'a> {
         reads_rules: bool,
         enters_repositories: bool,
     ) -> Result<Walked, Unseen> {
-        let walk = Walk {
-            top: self.top,
-            from: PathBuf::new(),
-            cover: &self.cover,
-            rules,
-            reads_rules,
-            enters_repositories,
-            entries_max: ENTRIES_MAX,
-            deadline: self.deadline,
-        };
-        walk.walk().ok_or(Unseen::TooMuch)
+        let walk = Walk::over(self.top, &self.cover, rules, ENTRIES_MAX, self.deadline);
+        Walk { reads_rules, enters_repositories, ..walk }.walk().ok_or(Unseen::TooMuch)
     }
 
     /// Whether an ignored path is or contains a file that a glob covers and the commit does not
@@ -120,16 +110,9 @@ impl<'a> Look<'a> {
         if self.cover.covers(plain) {
             return !self.committed.contains_key(plain);
         }
-        let walk = Walk {
-            top: self.top,
-            from: plain.into(),
-            cover: &self.cover,
-            rules: &IgnoreRules::default(),
-            reads_rules: false,
-            enters_repositories: true,
-            entries_max: LEFT_OUT_MAX,
-            deadline: self.deadline,
-        };
+        let rules = IgnoreRules::default();
+        let walk = Walk::over(self.top, &self.cover, &rules, LEFT_OUT_MAX, self.deadline);
+        let walk = Walk { from: plain.into(), ..walk };
         let holds_one = || walk.walk().is_some_and(|walked| !walked.files.is_empty());
         path.ends_with('/') && holds_one()
     }
@@ -170,25 +153,19 @@ impl<'a> Look<'a> {
     /// computes it.
     fn mark(&self, path: &Path) -> String {
         let file = self.top.join(path);
-        let Ok(found) = fs::symlink_metadata(&file) else { return "gone".to_owned() };
-        let content = || disk::read(&file, MARKED_BYTES).ok().flatten();
-        if found.is_symlink() {
-            let target = fs::read_link(&file).unwrap_or_default();
-            let link = format!("link {}", git_hash(target.as_os_str().as_bytes(), self.digits));
-            return match content() {
-                Some(bytes) => format!("{link} {}", git_hash(&bytes, self.digits)),
-                None => link,
-            };
-        }
-        let kind = match (found.is_file(), found.permissions().mode() & 0o100) {
-            (true, 0) => "file",
-            (true, _) => "program",
-            (false, _) if found.is_dir() => return "folder".to_owned(),
-            (false, _) => return "other".to_owned(),
-        };
-        match content() {
-            Some(bytes) => format!("{kind} {}", git_hash(&bytes, self.digits)),
-            None => format!("{kind} {:?}", disk::stamp(&file)),
+        let hash = |bytes: &[u8]| git_hash(bytes, self.digits);
+        let content = || Some(hash(&disk::read(&file, MARKED_BYTES).ok()??));
+        match tree::kind(&file) {
+            "link" => {
+                let target = fs::read_link(&file).unwrap_or_default();
+                let link = format!("link {}", hash(target.as_os_str().as_bytes()));
+                content().map_or(link.clone(), |content| format!("{link} {content}"))
+            }
+            kind @ ("file" | "program") => {
+                let content = content().unwrap_or_else(|| format!("{:?}", disk::stamp(&file)));
+                format!("{kind} {content}")
+            }
+            kind => kind.to_owned(),
         }
     }
 

@@ -49,6 +49,18 @@ pub fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
 }
 
+/// What is at this path itself, in one word.
+pub fn kind(path: &Path) -> &'static str {
+    let Ok(found) = fs::symlink_metadata(path) else { return "gone" };
+    match (found.is_file(), found.permissions().mode() & 0o100) {
+        (true, 0) => "file",
+        (true, _) => "program",
+        (false, _) if found.is_symlink() => "link",
+        (false, _) if found.is_dir() => "folder",
+        (false, _) => "other",
+    }
+}
+
 /// The permission bits of what a path leads to; `None` when it does not exist.
 pub fn mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|it| it.permissions().mode() & 0o777)

@@ -44,7 +44,19 @@ pub struct Walked {
     pub rules: BTreeMap<String, String>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// A walk over the whole tree, by these rules alone.
+    pub fn over(
+        top: &'a Path,
+        cover: &'a Cover,
+        rules: &'a IgnoreRules,
+        entries_max: usize,
+        deadline: Deadline,
+    ) -> Self {
+        let (from, reads_rules, enters_repositories) = (PathBuf::new(), false, true);
+        Self { top, from, cover, rules, reads_rules, enters_repositories, entries_max, deadline }
+    }
+
     /// Walks; `None` if a bound is exceeded.
     pub fn walk(&self) -> Option<Walked> {
         let mut ignore = Ignore::read(self.rules);

@@ -7,7 +7,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::changes::{changes, ignored};
@@ -17,6 +16,7 @@ use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
 use crate::engine::record::LoopId;
 use crate::parse::git_changes::{FileChange, FileChangeKind};
 use crate::world::files::disk::{self, Durability};
+use crate::world::files::tree;
 use crate::world::store::home::{Home, hash};
 
 /// The list in the loop's folder: state and path of each draft, each followed by a zero byte.
@@ -251,16 +251,8 @@ fn is_as_marked(file: &Path, before: &str) -> bool {
 }
 
 fn kind(file: &Path) -> (&'static str, String) {
-    let Ok(found) = fs::symlink_metadata(file) else { return ("gone", String::new()) };
-    let kind = match (found.is_file(), found.permissions().mode() & 0o100) {
-        (true, 0) => "file",
-        (true, _) => "program",
-        (false, _) if found.is_symlink() => "link",
-        (false, _) if found.is_dir() => "folder",
-        (false, _) => "other",
-    };
     let (size, time) = disk::stamp(file).unwrap_or_default();
-    (kind, format!("{size}@{time}"))
+    (tree::kind(file), format!("{size}@{time}"))
 }
 
 /// `None` if the content is too large.
