@@ -51,9 +51,7 @@ pub fn head(top: &Path) -> (Option<String>, Option<String>) {
 
 /// Whether a name denotes a commit: a branch, a tag, an id.
 pub fn is_a_commit(folder: &Path, name: &str) -> bool {
-    let name = format!("{name}^{{commit}}");
-    let look = Git { climbs: true, ..Git::here(folder) };
-    !name.starts_with('-') && look.run(&["rev-parse", "--verify", "--quiet", &name]).is_some()
+    Git { climbs: true, ..Git::here(folder) }.commit(name).is_some()
 }
 
 /// What differs from the commit, with every untracked file; `None` outside a repository, or when
@@ -168,6 +166,14 @@ impl<'a> Git<'a> {
 
     fn run(self, arguments: &[&str]) -> Option<String> {
         self.run_with(arguments, &[])
+    }
+
+    /// The commit that a name denotes.
+    fn commit(self, name: &str) -> Option<String> {
+        let name = format!("{name}^{{commit}}");
+        let is_plain = !name.starts_with('-');
+        let id = is_plain.then(|| self.run(&["rev-parse", "--verify", "--quiet", &name]));
+        Some(id??.trim_end().to_owned())
     }
 
     fn look(self) -> Option<GitStatus> {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::command::Command;
-use super::git;
 use super::steps::{Said, Steps};
+use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed};
 use crate::engine::record::git_memory::Sent;
 use crate::parse::git::Stand;
@@ -24,10 +24,10 @@ struct Way {
 }
 
 impl Steps<'_> {
-    /// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it goes
-    /// to the branch of its name at the only remote, or at `origin`, and follows that one from now on.
-    /// What crew `sent` before and has rebased since is replaced there, unless somebody else has
-    /// pushed. Where the loop `rebases`, no cure is a rebase back.
+    /// Pushes the branch that is checked out, if it is the loop's `own`. Without an upstream it
+    /// goes to the branch of its name at the only remote, or at `origin`, and follows that one from
+    /// now on. What crew `sent` before and has rebased since is replaced there, unless somebody
+    /// else has pushed. Where the loop `rebases`, no cure is a rebase back.
     pub fn push(
         &self,
         own: Option<&str>,
@@ -77,9 +77,8 @@ impl Steps<'_> {
     pub fn seen(&self) -> Option<Sent> {
         let stand = self.stand(GitStep::Push).ok()?;
         let Way { remote, target: branch, .. } = way(self, &stand).ok()?;
-        let name = format!("refs/remotes/{remote}/{branch}^{{commit}}");
-        let commit = git(self.checkout(), &["rev-parse", "--verify", "--quiet", &name])?;
-        let commit = commit.trim_end().to_owned();
+        let commit =
+            Git::here(self.checkout()).commit(&format!("refs/remotes/{remote}/{branch}"))?;
         let is_below = self.holds(&commit, stand.head.as_deref()?);
         is_below.then_some(Sent { remote, branch, commit, rebased: None })
     }

@@ -4,7 +4,7 @@
 use super::command::Command;
 use super::staged::Staged;
 use super::steps::{Said, Steps, unmerged};
-use super::{git, look};
+use super::{Git, git, look};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Rebased, named};
 use crate::parse::git::in_the_way;
 
@@ -29,13 +29,13 @@ impl Steps<'_> {
 }
 
 fn rebase(steps: &Steps<'_>, onto: &str) -> Result<Rebased, GitFault> {
-    let Some(tip) = commit(steps, onto) else {
+    let Some(tip) = Git::here(steps.checkout()).commit(onto) else {
         let (cause, cure) = (format!("there is no branch {onto}"), "git branch --all lists them");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
     };
     let lacking = git(steps.checkout(), &["rev-list", "--count", &tip, "^HEAD"]);
     let lacking = lacking.and_then(|count| count.trim().parse::<u64>().ok());
-    let (Some(lacking), Some(head)) = (lacking, commit(steps, "HEAD")) else {
+    let (Some(lacking), Some(head)) = (lacking, Git::here(steps.checkout()).commit("HEAD")) else {
         let (cause, cure) = ("there is no commit here yet", "git commit the first one");
         return Err(GitFault::new(GitStep::Rebase, GitTrouble::Other, cause, cure));
     };
@@ -85,13 +85,6 @@ pub(super) fn another(branch: Option<&str>, own: Option<&str>) -> GitFault {
     GitFault { step: GitStep::Rebase, trouble: GitTrouble::Branch, cause, cure }
 }
 
-fn commit(steps: &Steps<'_>, name: &str) -> Option<String> {
-    let name = format!("{name}^{{commit}}");
-    let plain = !name.starts_with('-');
-    let id = plain.then(|| git(steps.checkout(), &["rev-parse", "--verify", "--quiet", &name]));
-    Some(id??.trim_end().to_owned())
-}
-
 /// Finds the cause in the working tree as git left it.
 fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     if said.exit.is_none() {
@@ -133,7 +126,7 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
         steps.well(GitStep::Rebase, &["stash", "apply", "-q", "--index", &stash])?;
         steps.well(GitStep::Rebase, &["stash", "drop", "-q", &format!("stash@{{{place}}}")])?;
     }
-    if commit(steps, "HEAD").as_deref() == Some(head) {
+    if Git::here(steps.checkout()).commit("HEAD").as_deref() == Some(head) {
         return Ok(());
     }
     let cause = "it did not work and could not be undone";
