@@ -20,18 +20,11 @@ const NAME_BYTES: usize = 100;
 pub fn place(cwd: &Path, project: Option<&Path>) -> std::io::Result<Place> {
     let cwd = disk::real_path(cwd)?;
     let project = project.and_then(|folder| disk::real_path(folder).ok());
-    let (checkout, folder, (branch, head)) = match (git::top(&cwd), project) {
-        (None, project) => {
-            let folder = project.unwrap_or(cwd);
-            (folder.clone(), folder, (None, None))
-        }
-        (Some(checkout), project) => {
-            let is_in_it = |folder: &PathBuf| git::top(folder).as_ref() == Some(&checkout);
-            let folder = project.filter(is_in_it).unwrap_or(cwd);
-            let at = git::head(&checkout);
-            (checkout, folder, at)
-        }
-    };
+    let top = git::top(&cwd);
+    let (branch, head) = top.as_deref().map_or((None, None), git::head);
+    let is_in_it = |folder: &PathBuf| top.is_none() || git::top(folder) == top;
+    let folder = project.filter(is_in_it).unwrap_or(cwd);
+    let checkout = top.unwrap_or_else(|| folder.clone());
     let branch_dir = match (&branch, &head) {
         (Some(branch), _) => branch_dir(&checkout, branch),
         (None, Some(head)) => start(head, 12).to_owned(),
