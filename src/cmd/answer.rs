@@ -1,10 +1,9 @@
 //! The reply to a client's event, built from the driver's result. It decides nothing.
 
 use super::control_replies;
-use super::status::since;
+use super::status::page_of;
 use crate::clients::spelling::command;
 use crate::clients::{Hook, Reply};
-use crate::drive::end::owner_is_gone;
 use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
 use crate::drive::session::{EventResult, within};
@@ -59,10 +58,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Status(None) => {
             Reply::Instead("crew: no loop belongs to this session or folder".to_owned())
         }
-        EventResult::Status(Some(record)) => {
-            let gone = owner_is_gone(home, &record);
-            Reply::Instead(page::status(&record, gone, &since(&record)))
-        }
+        EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
         EventResult::Cancelled(attempt) => Reply::Instead(control_replies::cancelled(&attempt)),
         EventResult::Paused(paused) => Reply::Instead(control_replies::paused(&paused)),
         EventResult::HandedOff(file) => Reply::Instead(control_replies::handed_off(&file)),
@@ -102,9 +98,7 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
 /// The line about a queued command.
 fn told_aside(home: &Home, aside: &Aside) -> String {
     match aside {
-        Aside::Status(record) => {
-            page::status(record, owner_is_gone(home, record), &since(record)).trim_end().to_owned()
-        }
+        Aside::Status(record) => page_of(home, record).trim_end().to_owned(),
         Aside::HandedOff(file) => control_replies::handed_off(file),
         Aside::Refused(why) => format!("crew: {why}"),
     }

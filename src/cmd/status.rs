@@ -100,6 +100,11 @@ fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
     value
 }
 
+/// The page of how a loop stands.
+pub fn page_of(home: &Home, record: &Loop) -> String {
+    page::status(record, owner_is_gone(home, record), &since(record))
+}
+
 /// The changes since the loop started, read only for a page that shows them.
 pub fn since(record: &Loop) -> Since {
     if record.is_live() { Since::default() } else { git::since(record) }
