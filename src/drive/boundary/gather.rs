@@ -20,7 +20,7 @@ use crate::world::environment;
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::protected;
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
 use crate::world::store::home::Home;
 
 /// The status a shell exits with when it does not find a program.
@@ -59,7 +59,7 @@ impl Open {
         &self,
         seen: Seen,
         usage: Option<Usage>,
-        stop: &dyn Fn() -> bool,
+        stop: Stop<'_>,
         tell: &dyn Fn(&RunEvent<'_>),
     ) -> Option<Facts> {
         let subject = &self.before;
@@ -97,7 +97,7 @@ impl Open {
 pub fn each(
     home: &Home,
     subject: &Loop,
-    stop: &dyn Fn() -> bool,
+    stop: Stop<'_>,
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
@@ -120,7 +120,7 @@ fn run_and_report(
     subject: &Loop,
     check: &Check,
     within: &Within,
-    stop: &dyn Fn() -> bool,
+    stop: Stop<'_>,
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Option<CheckResult> {
     tell(&RunEvent::CheckStarted(&check.run));
@@ -134,7 +134,7 @@ fn run(
     subject: &Loop,
     check: &Check,
     within: &Within,
-    stop: &dyn Fn() -> bool,
+    stop: Stop<'_>,
 ) -> Option<CheckResult> {
     let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
         run: check.run.clone(),

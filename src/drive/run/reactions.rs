@@ -10,17 +10,12 @@ use crate::engine::record::run::{LoopMoment, Reaction};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::words::reaction::{ReactionEnd, document, variables};
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec};
+use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
 use crate::world::store::home::Home;
 
 /// Runs every reaction to a moment, in the given order, even if an earlier one failed. `extra` is
 /// passed with the loop's own facts. `stop` ends the running one and skips the rest.
-pub fn react(
-    home: &Home,
-    subject: &Loop,
-    on: LoopMoment,
-    stop: &dyn Fn() -> bool,
-) -> Vec<ReactionEnd> {
+pub fn react(home: &Home, subject: &Loop, on: LoopMoment, stop: Stop<'_>) -> Vec<ReactionEnd> {
     let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
     let mut ends = Vec::new();
     for reaction in reactions.filter(|reaction| reaction.on == on) {
@@ -32,7 +27,7 @@ pub fn react(
     ends
 }
 
-fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: &dyn Fn() -> bool) -> ReactionEnd {
+fn run(home: &Home, subject: &Loop, reaction: &Reaction, stop: Stop<'_>) -> ReactionEnd {
     let on = reaction.on;
     let mut variables = variables(subject, on);
     variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));

@@ -17,6 +17,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
 use crate::world::files::fingerprint::fingerprint;
+use crate::world::process::Stop;
 use crate::world::store::view;
 
 impl Runner<'_> {
@@ -67,9 +68,8 @@ impl Runner<'_> {
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
         let usage = attempt.usage.clone();
-        let gather = |seen, stop: &dyn Fn() -> bool| {
-            open.gather(seen, usage.clone(), stop, &|news| self.tell(news))
-        };
+        let gather =
+            |seen, stop: Stop<'_>| open.gather(seen, usage.clone(), stop, &|news| self.tell(news));
         let facts = gather(seen(&attempt), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is that it was
             // broken off.

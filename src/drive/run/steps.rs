@@ -19,6 +19,7 @@ use crate::world::git::commit::CommitResult;
 use crate::world::git::drafts::{self, Drafts, Left};
 use crate::world::git::pin;
 use crate::world::git::steps::{Steps, following};
+use crate::world::process::Stop;
 use crate::world::store::home::Home;
 
 impl Runner<'_> {
@@ -247,11 +248,7 @@ impl Runner<'_> {
         self.steps_until(&|| self.signals.times() > 1, take)
     }
 
-    fn steps_until<T>(
-        &self,
-        stop: &dyn Fn() -> bool,
-        take: impl FnOnce(Steps<'_>) -> T,
-    ) -> Option<T> {
+    fn steps_until<T>(&self, stop: Stop<'_>, take: impl FnOnce(Steps<'_>) -> T) -> Option<T> {
         Some(take(Steps::new(&self.ledger.record.place, self.trusted.as_ref()?, stop)))
     }
 
@@ -357,11 +354,7 @@ pub const NO_BRANCH: &str =
     "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
 
 /// Lists the user's own files, if nobody has yet; returns what to report about them.
-pub fn drafts_of(
-    home: &Home,
-    record: &Loop,
-    stop: &dyn Fn() -> bool,
-) -> Result<Vec<String>, GitFault> {
+pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
     let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
     else {
         return Ok(Vec::new());

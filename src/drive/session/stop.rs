@@ -24,7 +24,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
-use crate::world::process::{identity, signals};
+use crate::world::process::{Stop, identity, signals};
 use crate::world::store::home::{Home, hash, read_pointer};
 use crate::world::store::wakes::{self, Ticket, WakeFile};
 use crate::world::store::{self, Held, LOCK_WAIT, view};
@@ -129,11 +129,10 @@ fn answer(
     held: Held,
     road: NextTurn,
 ) -> Result<StopResult> {
-    let chosen = match (&boundary.decision, road) {
-        (
-            Decision::Continue | Decision::Hold(Hold::Background(_)),
-            NextTurn::Wake { file, pid },
-        ) => Some((file, pid)),
+    let may_wake =
+        matches!(boundary.decision, Decision::Continue | Decision::Hold(Hold::Background(_)));
+    let chosen = match road {
+        NextTurn::Wake { file, pid } if may_wake => Some((file, pid)),
         _ => None,
     };
     let chosen =
@@ -160,8 +159,7 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
     let ended = signals::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
-    let gather =
-        |seen: Seen, stop: &dyn Fn() -> bool| open.gather(seen, usage.cloned(), stop, &|_| ());
+    let gather = |seen: Seen, stop: Stop<'_>| open.gather(seen, usage.cloned(), stop, &|_| ());
     let facts = match gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {

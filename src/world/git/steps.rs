@@ -15,7 +15,7 @@ use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble}
 use crate::engine::record::contract::Place;
 use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::files::disk;
-use crate::world::process::{ExitCause, FinishedProcess};
+use crate::world::process::{ExitCause, FinishedProcess, Stop};
 use crate::world::store::home::hash;
 
 /// The longest a step on this machine may take: a rebase of many commits, an `add` of many files.
@@ -67,13 +67,13 @@ pub struct Steps<'a> {
     /// The settings as they were when the loop began.
     trusted: &'a GitBaseline,
     /// Ends a running step early.
-    pub stop: &'a dyn Fn() -> bool,
+    pub stop: Stop<'a>,
     hooks: OnceCell<Vec<Setting>>,
 }
 
 impl<'a> Steps<'a> {
     /// Steps at a loop's place, restricted to the repository and the settings it began with.
-    pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: &'a dyn Fn() -> bool) -> Self {
+    pub fn new(place: &'a Place, trusted: &'a GitBaseline, stop: Stop<'a>) -> Self {
         Self { place, trusted, stop, hooks: OnceCell::new() }
     }
 

@@ -66,6 +66,9 @@ impl<'a> ProcessSpec<'a> {
     }
 }
 
+/// Asked again and again while something runs: whether it is to end early.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+
 /// Which part of a child's output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
