@@ -106,15 +106,18 @@ fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
 /// The newest loop of the working tree that holds `folder`.
 pub fn of_working_tree(home: &Home, folder: &Path) -> Result<Option<Loop>> {
     for root in roots(folder) {
-        if let Some(id) = read_pointer(&home.checkout_pointer(&root))? {
-            match store::load(home, &id) {
-                Ok(record) => return Ok(Some(record)),
-                Err(StoreError::Absent(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        if let Some(record) = named_by(home, &home.checkout_pointer(&root))? {
+            return Ok(Some(record));
         }
     }
     Ok(None)
+}
+
+/// The loop that a pointer names. A start that was cut off leaves a pointer to a missing loop,
+/// which is ignored.
+pub fn named_by(home: &Home, pointer: &Path) -> Result<Option<Loop>> {
+    let id = read_pointer(pointer)?.filter(|id| store::is_there(home, id));
+    Ok(id.map(|id| store::load(home, &id)).transpose()?)
 }
 
 /// The working tree's root, and without git the folder and those above it, nearest first.

@@ -51,10 +51,6 @@ impl NewOwner {
     pub fn process() -> Result<Self> {
         Ok(Self { owner: myself()?, memory: SessionMemory::default() })
     }
-
-    fn session_id(&self) -> Option<&str> {
-        self.owner.session_id.as_deref()
-    }
 }
 
 /// The environment of a session that takes over a loop at `place`.
@@ -99,7 +95,8 @@ pub fn resume(
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
-    let session_pointer = taker.session_id().map(|session_id| home.session_pointer(session_id));
+    let session_pointer =
+        taker.owner.session_id.as_deref().map(|session_id| home.session_pointer(session_id));
     for occupied in std::iter::once(&pointer).chain(&session_pointer) {
         make_way(home, occupied, id)?;
     }
@@ -116,7 +113,7 @@ pub fn resume(
     }
     adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
-    let is_another = former.is_none() || former.as_deref() != taker.session_id();
+    let is_another = former.is_none() || former != taker.owner.session_id;
     let made = if is_another { handoff::for_the_next(&record) } else { None };
     end::end_leftovers(home, &record);
     let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };

@@ -278,23 +278,18 @@ fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
     Ok(EventResult::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
 }
 
-/// The loop of a session. A start that was cut off leaves a pointer to a missing loop, which is
-/// ignored.
+/// The loop of a session.
 fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
-    let id = read_pointer(&home.session_pointer(session_id))?;
-    let id = id.filter(|id| store::is_there(home, id));
-    Ok(id.map(|id| store::load(home, &id)).transpose()?)
+    find::named_by(home, &home.session_pointer(session_id))
 }
 
 /// The loop of a session, else the one it had last.
 fn had(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     let Some(session_id) = &hook.session_id else { return Ok(None) };
-    if let Some(record) = owned(home, session_id)? {
-        return Ok(Some(record));
+    match owned(home, session_id)? {
+        None => find::named_by(home, &home.last_pointer(session_id)),
+        owned => Ok(owned),
     }
-    let id = read_pointer(&home.last_pointer(session_id))?;
-    let id = id.filter(|id| store::is_there(home, id));
-    Ok(id.map(|id| store::load(home, &id)).transpose()?)
 }
 
 /// The loop this session owns, else the one of its working tree.
