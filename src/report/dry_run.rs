@@ -9,7 +9,7 @@ use crate::engine::text::clip;
 /// The most characters of a task that its line shows.
 const TASK_CHARS_MAX: usize = 80;
 
-/// The whole page. `words` are the arguments the agent would be started with; an argument that is the
+/// The whole page. `words` are the arguments of the agent; one that is the
 /// prompt itself is shown as `PROMPT`.
 pub fn page(subject: &Loop, program: &str, words: &[String], prompt: &str, budget: u64) -> String {
     let what = match subject.procedure() {

@@ -13,7 +13,7 @@ pub enum Speed {
     Fast,
 }
 
-/// Prices in millionths of a dollar for a million tokens of each kind, which is picodollars for one.
+/// Prices in millionths of a dollar for a million tokens of a kind, which is picodollars for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rates(pub Tokens);
 

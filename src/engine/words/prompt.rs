@@ -80,8 +80,8 @@ fn closing(subject: &Loop) -> String {
 
 /// The prompt after a wait for the model's service. The client labels it as a hook's error.
 pub fn woken(subject: &Loop, waited: Duration) -> String {
-    let waited = if waited < MINUTE { waited.as_secs() } else { waited.as_secs() / 60 * 60 };
-    let waited = period(waited);
+    let seconds = waited.as_secs();
+    let waited = period(if waited < MINUTE { seconds } else { seconds / 60 * 60 });
     let why = format!(
         "This is no error of yours. The model's service refused a request and crew waited {waited}. This is \
          iteration {} again; look at what is already in the tree, then continue.\n",
