@@ -137,6 +137,20 @@ impl<'a> Hook<'a> {
     pub fn folder_of(&self, variable: &str) -> Option<PathBuf> {
         (self.variable)(variable).map(PathBuf::from).filter(|path| path.is_absolute())
     }
+
+    /// The client's cap on continuations in a row, if it has one. A value that is not a number means
+    /// the usual cap; 0 or less means none.
+    pub fn cap(&self) -> Option<i64> {
+        let cap = self.abilities().cap.as_ref()?;
+        let set = cap.variable.and_then(self.variable);
+        let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
+        Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)
+    }
+
+    /// Whether a tool call of the agent does not reset the cap.
+    pub fn has_hard_cap(&self) -> bool {
+        self.abilities().cap.as_ref().is_some_and(|cap| !cap.tools_reset_it)
+    }
 }
 
 impl fmt::Debug for Hook<'_> {

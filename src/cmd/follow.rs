@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::print;
-use crate::drive::end::{gone_why, owner_is_gone};
+use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::engine::record::Loop;
 use crate::engine::record::owner::Driver;
 use crate::world::clock;

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::status::since;
 use super::{follow, named, print};
 use crate::cli::ShowArgs;
-use crate::drive::end::owner_is_gone;
+use crate::drive::owner::owner_is_gone;
 use crate::engine::journal::story::Story;
 use crate::engine::record::Loop;
 use crate::exit::Exit;

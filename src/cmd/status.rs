@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::{all, home, print};
 use crate::cli::StatusArgs;
-use crate::drive::end::{complete, elsewhere, owner_is_gone};
+use crate::drive::end::complete;
 use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
+use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Loop, Status as State};
 use crate::engine::words::handoff::Since;

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::status::since;
 use super::{named, print};
-use crate::drive::end::{gone_why, owner_is_gone};
+use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{line, page};

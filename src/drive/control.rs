@@ -2,17 +2,20 @@
 //! agent. Each is one change of the record under its lock; a boundary in flight decides again on
 //! the new record.
 
+use super::owner::{owner_is_gone, spent_ms};
+use std::cell::Cell;
+
 use anyhow::{Result, bail};
 
-use super::end::{self, life};
-use super::session::meter;
+use super::owner::life;
+use super::{end, meter};
 use crate::clients::spelling::going_on;
 use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::Actor;
 use crate::engine::record::owner::{Driver, Life};
 use crate::engine::record::{Loop, LoopId, Status};
-use crate::world::clock;
+use crate::world::clock::{self, Stopwatch};
 use crate::world::store::home::Home;
 use crate::world::store::{self, LOCK_WAIT, view, wakes};
 
@@ -56,7 +59,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
     let left = store::order_pause(home, id, by, at_once);
     left.map_err(|error| end::not_left(&record, error))?;
     let is_run = record.driver() == Driver::Process;
-    let breaks_off = is_run && (at_once || end::owner_is_gone(home, &record));
+    let breaks_off = is_run && (at_once || owner_is_gone(home, &record));
     if record.state.due.is_none() && !breaks_off {
         return paused(record, PauseResult::AfterIteration);
     }
@@ -68,7 +71,7 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
         Err(error) => match store::load(home, id) {
             Ok(found) if !found.is_live() => paused(found, PauseResult::Over),
             // Its crew has the order, and obeys it even if the record is not changed.
-            Ok(found) if is_run && !end::owner_is_gone(home, &found) => {
+            Ok(found) if is_run && !owner_is_gone(home, &found) => {
                 paused(found, PauseResult::BreakingOff)
             }
             _ => Err(error),
@@ -85,8 +88,8 @@ pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
 /// Turns a record into that of a paused loop.
 pub fn rested(home: &Home, record: &mut Loop) {
     // Nobody worked while the owner was gone.
-    if !end::owner_is_gone(home, record) {
-        record.state.awake_ms += end::spent_ms(record);
+    if !owner_is_gone(home, record) {
+        record.state.awake_ms += spent_ms(record);
     }
     record.state.began = clock::now();
     record.state.status = Status::Paused;
@@ -141,7 +144,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     }
     leave_to_older(home, &record)?;
     let is_running = record.state.status == Status::Running;
-    let spent_ms = if is_running { end::spent_ms(&record) } else { 0 };
+    let spent_ms = if is_running { spent_ms(&record) } else { 0 };
     let limits = changed(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
@@ -225,3 +228,29 @@ fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) 
     let _ = view::write(&record);
     Ok(record)
 }
+
+/// Checks at intervals for an order that breaks off the iteration, for callers that ask constantly.
+pub struct Cancels<'a> {
+    home: &'a Home,
+    id: &'a LoopId,
+    looked: Cell<Stopwatch>,
+    found: Cell<bool>,
+}
+
+impl<'a> Cancels<'a> {
+    pub fn new(home: &'a Home, id: &'a LoopId) -> Self {
+        Self { home, id, looked: Cell::new(Stopwatch::start()), found: Cell::new(false) }
+    }
+
+    /// Whether one was there at the last check.
+    pub fn any(&self) -> bool {
+        if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
+            self.looked.set(Stopwatch::start());
+            self.found.set(store::breaks_off(self.home, self.id));
+        }
+        self.found.get()
+    }
+}
+
+/// Milliseconds between two checks for an order, each of which reads the disk.
+const ORDERS_MS: u64 = 200;

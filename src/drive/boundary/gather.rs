@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Open;
 use crate::clients::spelling::of_loop;
-use crate::drive::run::missing;
+use crate::drive::programs;
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::boundary::wants::wants;
@@ -184,7 +184,7 @@ fn run(
         ExitCause::TimedOut | ExitCause::Idle | ExitCause::Lingered => (Verdict::TimedOut, None),
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
-    let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
+    let incurable = if is_missing { programs::at_its_end(subject, check, &tail) } else { None };
     let (run, roles) = (check.run.clone(), Vec::new());
     Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable })
 }

@@ -4,14 +4,15 @@
 //! check runs. The boundary's own lock is held throughout, so one stop is counted once.
 
 pub mod gather;
+pub mod undelivered;
 
+use crate::drive::owner::end_mark;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
 use super::end;
-use super::session::undelivered;
 use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
@@ -24,8 +25,7 @@ use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::home::{Home, hash};
-use crate::world::store::view;
-use crate::world::store::{self, Held, LOCK_WAIT, StoreError};
+use crate::world::store::{self, Held, LOCK_WAIT, StoreError, view};
 use crate::world::{clock, environment};
 
 /// A boundary whose lock is held.
@@ -105,7 +105,7 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
         end::complete(home, &before);
         return Ok(None);
     }
-    if disk::exists(&end::end_mark(home, id)) {
+    if disk::exists(&end_mark(home, id)) {
         end::interrupt(home, id, "its session ended", LOCK_WAIT)?;
         return Ok(None);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::end::owner_is_gone;
+use super::owner::owner_is_gone;
 use crate::clients::claude::contents::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{
     MarketplaceSource, client_version, crew_version, manifest_version, marketplace, plugins,

@@ -5,6 +5,7 @@
 
 pub mod handoff;
 
+use super::owner::{is, life, owner_is_gone, spent_ms};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use anyhow::{Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::session::meter;
+use super::meter;
 use crate::engine::journal::Event;
 use crate::engine::record::outcome::{Actor, Ending, Outcome};
-use crate::engine::record::owner::{Driver, Life, Owner, ProcessIdentity};
+use crate::engine::record::owner::{Driver, Life};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
@@ -26,8 +27,7 @@ use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::view;
-use crate::world::store::{self, LOCK_WAIT, StoreError, wakes};
+use crate::world::store::{self, LOCK_WAIT, StoreError, view, wakes};
 use crate::world::{clock, git, host};
 
 /// The largest result that is read.
@@ -105,41 +105,6 @@ fn is_left_to_its_crew(record: &Loop) -> bool {
         Life::Alive => record.driver() == Driver::Process && is_another(),
         Life::Elsewhere => true,
     }
-}
-
-/// What is known here about an owner's process.
-pub fn life(owner: &Owner) -> Life {
-    owner.life(host::host().as_ref(), identity::is_alive)
-}
-
-/// Whether an owner is this process.
-pub fn is(owner: &Owner, process: &ProcessIdentity) -> bool {
-    let here = host::host();
-    owner.process == *process && (here.is_none() || owner.is_of_this_start(here.as_ref()))
-}
-
-/// Awake milliseconds since the running iteration, or a wait, began. Zero if another machine
-/// counted them, or this machine did before it was restarted.
-pub fn spent_ms(record: &Loop) -> u64 {
-    if record.state.owner.is_of_this_start(host::host().as_ref()) {
-        clock::now().awake_ms.saturating_sub(record.state.began.awake_ms)
-    } else {
-        0
-    }
-}
-
-/// Why a live loop of another machine is left alone; `None` for a loop of this machine.
-pub fn elsewhere(record: &Loop) -> Option<String> {
-    let (id, owner) = (&record.id, &record.state.owner);
-    let name = &owner.host.as_ref()?.name;
-    (life(owner) == Life::Elsewhere).then(|| {
-        format!(
-            "loop {id} is {}, owned by a process on another machine ({name}), which cannot be seen from here\n\
-             hint: pause or end it there; if that machine is gone, `crew cancel {id}` ends it here, and it can \
-             be resumed",
-            record.status_word()
-        )
-    })
 }
 
 /// Adds the usage of an iteration during which somebody else ended the loop. The ending itself does
@@ -332,11 +297,6 @@ pub fn let_end(record: &Loop) -> Result<()> {
     ))
 }
 
-/// The file that marks a session as ended while another process held the loop's lock.
-pub fn end_mark(home: &Home, id: &LoopId) -> PathBuf {
-    home.loop_file(id, "ended")
-}
-
 /// Turns a record into that of a loop that is over.
 pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
@@ -347,21 +307,4 @@ pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     record.state.due = None;
     meter::catch_up(record);
     record.state.ending = Some(ending);
-}
-
-/// Whether a live loop has lost its owner: the process of the client or crew is gone, or its
-/// session ended. A paused run has no owner to lose: its crew has ended in good order, and the loop
-/// stays paused.
-pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
-    let gone = || life(&record.state.owner) == Life::Gone;
-    let rests = record.state.status == Status::Paused && record.driver() == Driver::Process;
-    record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
-}
-
-/// The reason an ownerless loop is ended with.
-pub fn gone_why(record: &Loop) -> &'static str {
-    match record.driver() {
-        Driver::Session => "its client is gone",
-        Driver::Process => "its crew is gone",
-    }
 }

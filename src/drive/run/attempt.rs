@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use super::Runner;
 use super::watch::Watcher;
-use super::{Runner, prompt};
 use crate::agents::{self, Launch, Report};
+use crate::drive::prompt;
 use crate::engine::boundary::facts::{AgentOutcome, ProcessEnd};
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::claim::Claim;

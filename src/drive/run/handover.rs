@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::drive::end::is;
-use crate::drive::resume::myself;
+use crate::drive::owner::{is, myself};
 use crate::engine::journal::Event;
 use crate::engine::record::owner::Owner;
 use crate::engine::record::{Loop, LoopId};

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 
 use anyhow::{Error, Result};
 
-use super::is_ours;
 use crate::drive::boundary::{self, Boundary, DriverNotes, Open};
+use crate::drive::owner::is_ours;
 use crate::drive::{control, end};
 use crate::engine::boundary::facts::Facts;
 use crate::engine::events::{EventSink, RunEvent};

@@ -2,15 +2,10 @@
 //! context is always clean, and crew is what lasts. It repeats until the record says that the loop
 //! is over or paused. It judges no iteration: the boundary does, as in a session.
 
-pub mod adapt;
 mod attempt;
-pub mod baseline;
 pub mod handover;
 pub mod ledger;
-pub mod missing;
-pub mod prompt;
 pub mod reactions;
-pub mod repository;
 mod round;
 pub mod steps;
 mod waits;
@@ -23,8 +18,7 @@ use std::path::PathBuf;
 use anyhow::Error;
 
 use self::ledger::Ledger;
-use super::end::{EndedLoop, is};
-use super::resume::myself;
+use super::end::EndedLoop;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
 use crate::engine::record::outcome::Outcome;
@@ -76,11 +70,6 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn Ev
         elsewhere: None,
     };
     runner.go()
-}
-
-/// Whether this process owns a loop.
-fn is_ours(record: &Loop) -> bool {
-    myself().is_ok_and(|me| is(&record.state.owner, &me.process))
 }
 
 /// A run in progress.

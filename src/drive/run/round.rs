@@ -4,8 +4,8 @@
 use super::Runner;
 use super::attempt::IterationRun;
 use super::reactions::react;
-use super::watch::Cancels;
 use crate::drive::boundary::{Boundary, DriverNotes, Open};
+use crate::drive::control::Cancels;
 use crate::drive::end;
 use crate::drive::start::place;
 use crate::engine::boundary::decide::{Decision, spent_at_rest};

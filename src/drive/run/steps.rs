@@ -2,15 +2,15 @@
 //! are taken in the repository the loop began in, or not at all. A failed step is reported; only
 //! what a person must settle ends the loop.
 
+use crate::drive::start::repository::on_another_branch;
 use std::cell::Cell;
 use std::path::PathBuf;
 
 use super::Runner;
-use super::watch::Cancels;
+use crate::drive::control::Cancels;
 use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
-use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased, named};
-use crate::engine::record::Loop;
+use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
 use crate::engine::record::git_memory::{Failures, GitMemory, Sent};
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::words::commit_message::commit_message;
@@ -20,7 +20,6 @@ use crate::world::git::drafts::{self, Drafts, Left};
 use crate::world::git::pin;
 use crate::world::git::steps::{Steps, following};
 use crate::world::process::Stop;
-use crate::world::store::home::Home;
 
 impl Runner<'_> {
     /// How a loop whose repository is lost ends. It is known before the end is recorded, so that no
@@ -330,47 +329,4 @@ fn unlisted(step: GitStep) -> GitFault {
 
 fn without_git() -> GitFault {
     GitFault::new(GitStep::Push, GitTrouble::NoRemote, "this is no git repository", "git init")
-}
-
-/// The message when a branch other than the loop's is checked out.
-pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
-    match (own, branch) {
-        (Some(own), Some(branch)) => format!(
-            "{branch} is checked out, and the loop's branch is {own}: commits go to {branch}, and nothing is pushed \
-             from it (git switch {own}, or crew resume --push goes on with {branch})"
-        ),
-        (Some(own), None) => format!(
-            "no branch is checked out, and the loop's is {own}: no branch holds the commits (git switch {own})"
-        ),
-        (None, Some(branch)) => {
-            format!("the loop began on no branch, and {branch} is checked out: commits go to it")
-        }
-        (None, None) => NO_BRANCH.to_owned(),
-    }
-}
-
-/// The message when commits would be on no branch.
-pub const NO_BRANCH: &str =
-    "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
-
-/// Lists the user's own files, if nobody has yet; returns what to report about them.
-pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
-    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
-    else {
-        return Ok(Vec::new());
-    };
-    let steps = Steps::new(&record.place, trusted, stop);
-    let listed = drafts::list(home, &record.id, &steps)?;
-    let one = |files: &[String], before: &str, after: &str| {
-        (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
-    };
-    let left_out = one(
-        &listed.drafts,
-        "not committed here, and left out of crew's commits until the agent changes it: ",
-        " (--commit=all takes it in)",
-    );
-    let nested = one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
-    let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
-    let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
-    Ok(left_out.into_iter().chain(nested).chain(not_kept).collect())
 }

@@ -1,20 +1,13 @@
 //! Reads an agent at work, and ends it on a signal of the person at the keyboard, a cancel, or a
 //! pause that must take effect at once. It does not judge the agent.
 
-use std::cell::Cell;
+use crate::drive::control::Cancels;
 
 use super::Runner;
 use crate::agents::OutputReader;
 use crate::engine::events::RunEvent;
-use crate::engine::record::LoopId;
 use crate::engine::text::plain;
-use crate::world::clock::Stopwatch;
 use crate::world::process::{StopRequest, Stream, Watch};
-use crate::world::store;
-use crate::world::store::home::Home;
-
-/// Milliseconds between two checks for an order, each of which reads the disk.
-const ORDERS_MS: u64 = 200;
 
 /// One agent, watched.
 pub struct Watcher<'a, 'runner> {
@@ -22,29 +15,6 @@ pub struct Watcher<'a, 'runner> {
     pub(super) reader: Box<dyn OutputReader>,
     cancels: Cancels<'a>,
     was_told: bool,
-}
-
-/// Checks at intervals for an order that breaks off the iteration, for callers that ask constantly.
-pub struct Cancels<'a> {
-    home: &'a Home,
-    id: &'a LoopId,
-    looked: Cell<Stopwatch>,
-    found: Cell<bool>,
-}
-
-impl<'a> Cancels<'a> {
-    pub fn new(home: &'a Home, id: &'a LoopId) -> Self {
-        Self { home, id, looked: Cell::new(Stopwatch::start()), found: Cell::new(false) }
-    }
-
-    /// Whether one was there at the last check.
-    pub fn any(&self) -> bool {
-        if !self.found.get() && self.looked.get().elapsed_ms() >= ORDERS_MS {
-            self.looked.set(Stopwatch::start());
-            self.found.set(store::breaks_off(self.home, self.id));
-        }
-        self.found.get()
-    }
 }
 
 impl<'a, 'runner> Watcher<'a, 'runner> {

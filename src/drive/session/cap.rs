@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::clients::spelling::going_on;
-use crate::clients::{Hook, Stopped, Transcript};
+use crate::clients::{Hook, Stopped};
+use crate::drive::meter::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::engine::record::Loop;
 use crate::engine::record::outcome::{Ending, Outcome};
 use crate::engine::words::prompt;
@@ -22,10 +22,6 @@ const IN_HAND: i64 = 2;
 pub const COMPANION_WAIT: Duration = Duration::from_secs(2);
 /// How much of a transcript's end holds most turns. More is read only for a turn that does not fit.
 const TURN_BYTES: u64 = 128 << 10;
-/// How much of a transcript's end is read.
-pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
-/// How long the transcript's last lines are waited for.
-pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
 
 /// How a loop that continues gets its next turn.
 #[derive(Debug)]
@@ -62,42 +58,18 @@ impl NextTurn {
 
 /// Whether the client would honour one more continuation.
 pub fn allows(hook: &Hook<'_>, row: u32) -> bool {
-    cap(hook).is_none_or(|cap| i64::from(row) < cap)
+    hook.cap().is_none_or(|cap| i64::from(row) < cap)
 }
 
 /// Whether one more continuation would use the reserve below the cap.
 fn is_near(hook: &Hook<'_>, row: u32) -> bool {
     let usual = hook.abilities().cap.as_ref().map_or(0, |cap| cap.usual);
-    cap(hook).is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
-}
-
-/// The client's cap, if it has one. A value that is not a number means the usual cap; 0 or less
-/// means none.
-fn cap(hook: &Hook<'_>) -> Option<i64> {
-    let cap = hook.abilities().cap.as_ref()?;
-    let set = cap.variable.and_then(hook.variable);
-    let set = set.and_then(|text| text.to_str()?.trim().parse().ok());
-    Some(set.unwrap_or(cap.usual)).filter(|cap| *cap > 0)
-}
-
-/// Whether a tool call of the agent does not reset the cap.
-fn is_hard(hook: &Hook<'_>) -> bool {
-    hook.abilities().cap.as_ref().is_some_and(|cap| !cap.tools_reset_it)
-}
-
-/// What the user should know if the loop's own limit is above a hard cap.
-pub fn at_the_start(hook: &Hook<'_>, record: &Loop) -> Option<String> {
-    let cap = cap(hook).filter(|_| is_hard(hook))?;
-    let max = i64::from(record.contract.limits.max_iterations);
-    let resume = going_on(record);
-    (max == 0 || max > cap + 1).then(|| {
-        format!("at most {} iterations here, by the client's cap: then {resume} goes on", cap + 1)
-    })
+    hook.cap().is_some_and(|cap| i64::from(row) >= cap.min(usual) - IN_HAND)
 }
 
 /// The end of a loop that the client does not let continue.
 pub fn met(hook: &Hook<'_>) -> Ending {
-    let (outcome, why) = if is_hard(hook) {
+    let (outcome, why) = if hook.has_hard_cap() {
         (Outcome::Interrupted, "the client lets no hook go on any more")
     } else {
         (Outcome::Stalled, "the agent used no tool for so long that the client lets no hook go on")
@@ -105,12 +77,6 @@ pub fn met(hook: &Hook<'_>) -> Ending {
     let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
     let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));
     Ending::new(outcome, format!("{why}{lifted}"))
-}
-
-/// Whether a transcript already contains the agent's last `words`. A client may trim what it
-/// reports.
-pub fn ends_with(reader: &Transcript, tail: &str, words: &str) -> bool {
-    (reader.final_text)(tail).is_some_and(|text| text.trim() == words.trim())
 }
 
 /// Continuations in a row without a tool call, and whether the turn that ends now used one. The
@@ -144,5 +110,5 @@ pub fn row(before: &Loop, hook: &Hook<'_>, stopped: &Stopped) -> (u32, bool) {
         read()
     };
     let used_a_tool = found.is_some_and(|(_, used_a_tool)| used_a_tool);
-    (if used_a_tool && !is_hard(hook) { 0 } else { row }, used_a_tool)
+    (if used_a_tool && !hook.has_hard_cap() { 0 } else { row }, used_a_tool)
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::stop::{is_ours, ticket};
-use super::undelivered;
 use crate::clients::Hook;
+use crate::drive::boundary::undelivered;
 use crate::drive::control;
 use crate::engine::journal::Event;
 use crate::engine::record::{Loop, LoopId, Status};

@@ -5,11 +5,12 @@
 
 use anyhow::Result;
 
+use super::companion;
 use super::stop::{facts, open_ours, ticket};
-use super::{companion, meter};
 use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::end::wind_up;
+use crate::drive::meter;
 use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;

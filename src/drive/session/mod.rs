@@ -5,14 +5,13 @@ pub mod background;
 pub mod cap;
 pub mod companion;
 pub mod failure;
-pub mod meter;
 pub mod notice;
 pub mod queued;
 pub mod refused;
 pub mod skew;
 pub mod stop;
-pub mod undelivered;
 
+use crate::drive::owner::{end_mark, gone_why, owner_is_gone};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,10 +22,12 @@ use self::failure::failure;
 use self::queued::Aside;
 use self::refused::refusal_text;
 use self::stop::{StopResult, is_ours, stop};
+use super::boundary::undelivered;
 use super::control::{self, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::find::{self, Found};
-use super::resume::{NewOwner, Resumed, resume};
+use super::owner::NewOwner;
+use super::resume::{Resumed, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::outcome::{Actor, Outcome};
@@ -316,8 +317,8 @@ fn session_start(home: &Home, hook: &Hook<'_>, compacted: bool) -> Result<EventR
         let reminded = goes_on.then(|| EventResult::Reminded(Box::new(record)));
         return Ok(reminded.unwrap_or(EventResult::Silent));
     }
-    let record = if end::owner_is_gone(home, &record) {
-        match end::interrupt(home, &record.id, end::gone_why(&record), LOCK_WAIT)? {
+    let record = if owner_is_gone(home, &record) {
+        match end::interrupt(home, &record.id, gone_why(&record), LOCK_WAIT)? {
             EndAttempt::Ended(ended) => ended.record,
             EndAttempt::Over(record) => *record,
             EndAttempt::LeftToTheBoundary => return Ok(EventResult::Silent),
@@ -342,7 +343,7 @@ fn session_end(home: &Home, hook: &Hook<'_>, why: &str) -> Result<EventResult> {
         let why = format!("its session ended ({why})");
         let within = END_WAIT.min(hook.abilities().waits_at_the_end);
         if let EndAttempt::LeftToTheBoundary = end::interrupt(home, &record.id, &why, within)? {
-            disk::write(&end::end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
+            disk::write(&end_mark(home, &record.id), why.as_bytes(), Durability::Machine)?;
         }
     }
     Ok(EventResult::Silent)

@@ -9,13 +9,15 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::TimeDelta;
 
-use super::cap::{self, COMPANION_WAIT, NextTurn, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
+use super::background;
+use super::cap::{self, COMPANION_WAIT, NextTurn};
 use super::queued::{self, Aside};
-use super::{background, meter};
 use crate::clients::{Hook, Stopped};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
 use crate::drive::control;
-use crate::drive::end::{self, EndAttempt, EndedLoop, is, wind_up};
+use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
+use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
+use crate::drive::owner::is;
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};

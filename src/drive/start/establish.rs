@@ -2,11 +2,12 @@
 //! crash cannot turn into half a loop (the record comes last; a pointer to a missing record means
 //! nothing).
 
+use crate::drive::owner::{elsewhere, gone_why, owner_is_gone};
 use anyhow::{Context, Result, bail};
 
 use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
-use crate::drive::resume::environment_of;
+use crate::drive::owner::environment_of;
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
@@ -174,13 +175,13 @@ fn vacate(
     }
     let attempt = if let Some(attempt) = end::obey_view(home, &record)? {
         attempt
-    } else if end::owner_is_gone(home, &record) {
-        end::interrupt(home, id, end::gone_why(&record), LOCK_WAIT)?
+    } else if owner_is_gone(home, &record) {
+        end::interrupt(home, id, gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
         end::cancel_now(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
-        bail!(end::elsewhere(&record).unwrap_or_else(occupied));
+        bail!(elsewhere(&record).unwrap_or_else(occupied));
     };
     match attempt {
         EndAttempt::LeftToTheBoundary => bail!(StoreError::Busy(id.clone())),

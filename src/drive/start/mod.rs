@@ -2,10 +2,12 @@
 //! last. A start that fails leaves nothing behind.
 
 pub mod agent;
+pub mod baseline;
 pub mod detect;
 pub mod establish;
 pub mod place;
 pub mod procedures;
+pub mod repository;
 pub mod run;
 pub mod session;
 pub mod settings;

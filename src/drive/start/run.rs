@@ -6,18 +6,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
 
+use super::baseline::baseline;
 use super::establish::{Beginning, establish, write_view};
+use super::repository::{NO_BRANCH, drafts_of, some_commit, some_settings, unlisted, without_git};
 use super::{agent, place, procedures, session, settings, terms};
 use crate::agents::catalogue::is_tried;
 use crate::agents::{self, Launch};
-use crate::drive::end;
-use crate::drive::resume::myself;
-use crate::drive::run::baseline::baseline;
-use crate::drive::run::missing;
-use crate::drive::run::prompt::{self, Prompt};
-use crate::drive::run::repository::{some_commit, some_settings, unlisted, without_git};
-use crate::drive::run::steps::{NO_BRANCH, drafts_of};
-use crate::drive::run::watch::Cancels;
+use crate::drive::control::Cancels;
+use crate::drive::owner::myself;
+use crate::drive::prompt::{self, Prompt};
+use crate::drive::{end, programs};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::agent::Agent;
 use crate::engine::record::contract::{Contract, Place};
@@ -35,9 +33,8 @@ use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::store;
 use crate::world::store::home::Home;
-use crate::world::{clock, env, git};
+use crate::world::{clock, env, git, store};
 
 /// The most characters of a command that a message names.
 const COMMAND_CHARS: usize = 80;
@@ -73,7 +70,7 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     some_settings(&run.git, &place.checkout)?;
     let contract = terms::contract(start, &settings, folder, Some(run))?;
     let of_the_agent = of_the_agent(&contract);
-    let absent = missing::at_the_start(&place, &contract.checks)?;
+    let absent = programs::at_the_start(&place, &contract.checks)?;
     let notes = made.into_iter().chain(notes).chain(of_the_agent).chain(absent).chain(without_git);
     let (notes, keep) = (notes.collect(), settings.keep());
     Ok(Prepared { place, contract, notes, keep, replace: start.replace })

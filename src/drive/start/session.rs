@@ -9,9 +9,9 @@ use super::establish::{Beginning, establish, write_view};
 use super::terms::{contract, typed};
 use super::{detect, place, settings};
 use crate::clients::Hook;
-use crate::drive::resume::NewOwner;
-use crate::drive::run::missing;
-use crate::drive::session::cap;
+use crate::clients::spelling::going_on;
+use crate::drive::owner::NewOwner;
+use crate::drive::programs;
 use crate::engine::record::Loop;
 use crate::engine::settings::merge::VariableTrust;
 use crate::parse::arguments::LoopArgs;
@@ -45,7 +45,7 @@ pub fn start(
     let (settings, mut notes) =
         settings::in_force(home, known, typed, VariableTrust::OnlyNarrows, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
-    notes.extend(missing::at_the_start(&place, &contract.checks)?);
+    notes.extend(programs::at_the_start(&place, &contract.checks)?);
     let same_command = |record: &Loop| {
         record.state.owner.session_id == hook.session_id
             && record.state.session.prompt_id == hook.turn
@@ -55,7 +55,7 @@ pub fn start(
         return Ok(None);
     };
     notes.extend(vacated);
-    notes.extend(cap::at_the_start(hook, &record));
+    notes.extend(above_a_cap(hook, &record));
     notes.extend(write_view(&record));
     if let Some(theirs) = &home.overridden {
         let ours = home.root().display();
@@ -75,4 +75,14 @@ pub fn suggestion(record: &Loop) -> Option<String> {
     }
     let mut found = detect::checks(&record.place.folder).checks.into_iter();
     found.next().map(|detected| detected.run)
+}
+
+/// What the user should know if the loop's own limit is above a hard cap.
+fn above_a_cap(hook: &Hook<'_>, record: &Loop) -> Option<String> {
+    let cap = hook.cap().filter(|_| hook.has_hard_cap())?;
+    let max = i64::from(record.contract.limits.max_iterations);
+    let resume = going_on(record);
+    (max == 0 || max > cap + 1).then(|| {
+        format!("at most {} iterations here, by the client's cap: then {resume} goes on", cap + 1)
+    })
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::cap::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
 use crate::clients::{self, Hook, Transcript};
 use crate::engine::record::Loop;
 use crate::engine::record::owner::{Mark, Metered, SessionMemory};
@@ -16,6 +15,10 @@ use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
 
+/// How much of a transcript's end is read.
+pub const TRANSCRIPT_BYTES: u64 = 512 << 10;
+/// How long the transcript's last lines are waited for.
+pub const TRANSCRIPT_WAIT: Duration = Duration::from_millis(500);
 /// The most that is read between two iterations.
 const BYTES: u64 = 4 << 20;
 /// The most that is read when the sum decides something, or is the last one.
@@ -180,4 +183,10 @@ impl Look {
             metered.agents.pop_first();
         }
     }
+}
+
+/// Whether a transcript already contains the agent's last `words`. A client may trim what it
+/// reports.
+pub fn ends_with(reader: &Transcript, tail: &str, words: &str) -> bool {
+    (reader.final_text)(tail).is_some_and(|text| text.trim() == words.trim())
 }

@@ -1,12 +1,12 @@
 //! Runs the checks before the first iteration: what they prove at the end depends on their result
 //! before it. It judges nothing and ends nothing.
 
+use crate::drive::owner::spent_ms;
 use anyhow::Result;
 
-use super::is_ours;
-use super::watch::Cancels;
 use crate::drive::boundary::gather;
-use crate::drive::end;
+use crate::drive::control::Cancels;
+use crate::drive::owner::is_ours;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::TAIL_CHARS;
 use crate::engine::evidence::check::{CheckResult, Verdict};
@@ -52,7 +52,7 @@ pub fn baseline(
     remember(&mut found, &results);
     // A pause that came meanwhile has already counted its time.
     if found.state.status == Status::Running {
-        found.state.awake_ms += end::spent_ms(&found);
+        found.state.awake_ms += spent_ms(&found);
         found.state.began = clock::now();
     }
     found.state.tree = tree.map(|it| it.hash);

@@ -5,11 +5,16 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow, bail};
 
-use crate::engine::git::{GitFault, GitStep, GitTrouble};
+use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
+use crate::engine::record::Loop;
 use crate::engine::record::contract::Place;
 use crate::engine::record::run::GitSteps;
 use crate::parse::arguments::RunOptions;
+use crate::world::git::drafts;
+use crate::world::git::steps::Steps;
 use crate::world::git::{self, pin};
+use crate::world::process::Stop;
+use crate::world::store::home::Home;
 
 /// Refuses typed git steps where there is no git, and notes those of the settings.
 pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Result<Option<String>> {
@@ -65,5 +70,48 @@ pub fn same_repository(place: &Place) -> Result<()> {
     match lost.filter(|fault| fault.trouble == GitTrouble::Repository) {
         Some(fault) => bail!("{}\nhint: {}", fault.cause, fault.cure),
         None => Ok(()),
+    }
+}
+
+/// The message when commits would be on no branch.
+pub const NO_BRANCH: &str =
+    "no branch is checked out: no branch holds the commits (git switch -c NEW makes one)";
+
+/// Lists the user's own files, if nobody has yet; returns what to report about them.
+pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<String>, GitFault> {
+    let Some(trusted) = record.trusted.as_ref().filter(|_| !drafts::are_listed(home, &record.id))
+    else {
+        return Ok(Vec::new());
+    };
+    let steps = Steps::new(&record.place, trusted, stop);
+    let listed = drafts::list(home, &record.id, &steps)?;
+    let one = |files: &[String], before: &str, after: &str| {
+        (!files.is_empty()).then(|| format!("{before}{}{after}", named(files)))
+    };
+    let left_out = one(
+        &listed.drafts,
+        "not committed here, and left out of crew's commits until the agent changes it: ",
+        " (--commit=all takes it in)",
+    );
+    let nested = one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
+    let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
+    let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
+    Ok(left_out.into_iter().chain(nested).chain(not_kept).collect())
+}
+
+/// The message when a branch other than the loop's is checked out.
+pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
+    match (own, branch) {
+        (Some(own), Some(branch)) => format!(
+            "{branch} is checked out, and the loop's branch is {own}: commits go to {branch}, and nothing is pushed \
+             from it (git switch {own}, or crew resume --push goes on with {branch})"
+        ),
+        (Some(own), None) => format!(
+            "no branch is checked out, and the loop's is {own}: no branch holds the commits (git switch {own})"
+        ),
+        (None, Some(branch)) => {
+            format!("the loop began on no branch, and {branch} is checked out: commits go to it")
+        }
+        (None, None) => NO_BRANCH.to_owned(),
     }
 }

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 
-use super::repository::{same_repository, some_commit, some_settings, unlisted};
-use super::steps::{drafts_of, on_another_branch};
 use crate::drive::control::tellable;
 use crate::drive::start::agent::has_program;
+use crate::drive::start::repository::{
+    drafts_of, on_another_branch, same_repository, some_commit, some_settings, unlisted,
+};
 use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
 use crate::drive::start::settings;
 use crate::engine::record::Loop;

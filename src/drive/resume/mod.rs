@@ -2,71 +2,28 @@
 //! new owner. Refuses a spent limit that is not raised in the same command, and a loop whose owner
 //! lives: that must be paused or ended there first.
 
+pub mod adapt;
+
+use super::owner::{NewOwner, environment_of};
+use crate::drive::owner::{elsewhere, gone_why, life, owner_is_gone};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::end::{self, EndAttempt, handoff};
-use super::session::meter;
 use super::start::place;
 use crate::clients::spelling::{self, going_on};
-use crate::clients::{self, Hook};
+use crate::clients::{self};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::Event;
-use crate::engine::record::contract::Place;
-use crate::engine::record::environment::Environment;
 use crate::engine::record::outcome::Outcome;
-use crate::engine::record::owner::{Driver, Life, Owner, SessionMemory};
+use crate::engine::record::owner::{Driver, Life, Owner};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::{disk, room};
-use crate::world::process::identity;
 use crate::world::store::home::{Home, read_pointer, write_pointer};
 use crate::world::store::{self, LOCK_WAIT, view, wakes};
-use crate::world::{clock, env, environment, host};
-
-/// Who takes the loop.
-#[derive(Debug)]
-pub struct NewOwner {
-    pub owner: Owner,
-    pub memory: SessionMemory,
-}
-
-impl NewOwner {
-    /// A session: the client's process and the session's id.
-    pub fn session(hook: &Hook<'_>) -> Result<Self> {
-        let process = identity::client(|hooks, above| hook.client.is_owner(hooks, above));
-        let owner = Owner {
-            driver: Driver::Session,
-            session_id: hook.session_id.clone(),
-            client: Some(hook.client.name().to_owned()),
-            process: process.context("cannot tell which client this session belongs to")?,
-            search_path: env::text("PATH"),
-            host: host::host(),
-        };
-        Ok(Self { owner, memory: meter::begin(hook) })
-    }
-
-    /// This process.
-    pub fn process() -> Result<Self> {
-        Ok(Self { owner: myself()?, memory: SessionMemory::default() })
-    }
-}
-
-/// The environment of a session that takes over a loop at `place`.
-pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
-    let abilities = clients::of(owner).abilities();
-    environment::of_session(place, abilities.settings, abilities.set_by)
-}
-
-/// This process as an owner.
-pub fn myself() -> Result<Owner> {
-    let process = identity::myself().context("cannot tell which process this is")?;
-    let search_path = env::text("PATH");
-    let host = host::host();
-    let (session_id, client) = (None, None);
-    Ok(Owner { driver: Driver::Process, session_id, client, process, search_path, host })
-}
+use crate::world::{clock, environment};
 
 /// A resumed loop.
 #[derive(Debug)]
@@ -181,7 +138,7 @@ fn release(home: &Home, former: Option<String>, record: &Loop) {
 /// Whether its crew was killed before it could end what it had started.
 fn is_cut_off(home: &Home, record: &Loop) -> bool {
     let why = record.state.ending.as_ref().map(|ending| ending.why.as_str());
-    end::owner_is_gone(home, record) || why == Some(end::gone_why(record))
+    owner_is_gone(home, record) || why == Some(gone_why(record))
 }
 
 /// Changes the record to its new owner's.
@@ -227,18 +184,18 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     let owner = &record.state.owner;
     let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);
-    if let (true, Some(elsewhere)) = (runs || is_paused_run, end::elsewhere(record)) {
+    if let (true, Some(elsewhere)) = (runs || is_paused_run, elsewhere(record)) {
         bail!(elsewhere);
     }
     // The pause is recorded before crew commits and pushes.
-    if is_paused_run && end::life(owner) == Life::Alive {
+    if is_paused_run && life(owner) == Life::Alive {
         bail!(
             "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
              hint: crew resume {id} once it is gone",
             owner.process.pid
         );
     }
-    if !runs || end::owner_is_gone(home, record) {
+    if !runs || owner_is_gone(home, record) {
         return end::let_end(record);
     }
     // A command typed in this session runs only while the agent does not, so there is nothing to
@@ -267,8 +224,8 @@ fn make_way(home: &Home, pointer: &Path, id: &LoopId) -> Result<()> {
     if !record.is_live() {
         return end::let_end(&record);
     }
-    if end::owner_is_gone(home, &record) {
-        let attempt = end::interrupt(home, &other, end::gone_why(&record), LOCK_WAIT)?;
+    if owner_is_gone(home, &record) {
+        let attempt = end::interrupt(home, &other, gone_why(&record), LOCK_WAIT)?;
         if !matches!(attempt, EndAttempt::LeftToTheBoundary) {
             return Ok(());
         }
