@@ -344,9 +344,7 @@ impl Loop {
         if times != u64::from(state.completed) {
             return Err(format!("{times} times for {} iterations", state.completed));
         }
-        if state.consecutive_failures > state.completed
-            || state.iterations_without_progress > state.completed
-        {
+        if state.consecutive_failures.max(state.iterations_without_progress) > state.completed {
             return Err("a counter is ahead of the iterations".to_owned());
         }
         Ok(())

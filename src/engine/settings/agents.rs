@@ -33,11 +33,9 @@ impl fmt::Display for AgentEntry {
         parts.extend(self.like.as_ref().map(|like| part("like", like)));
         parts.extend(self.prompt.map(|prompt| part("prompt", &prompt.label())));
         parts.extend(self.output.as_ref().map(|output| part("output", &output.0)));
-        let permissions = self.permissions.iter();
-        parts
-            .extend(permissions.map(|(kind, arguments)| {
-                part(&format!("permissions.{}", kind.label()), arguments)
-            }));
+        for (kind, arguments) in &self.permissions {
+            parts.push(part(&format!("permissions.{}", kind.label()), arguments));
+        }
         parts.extend(self.max_turns.as_ref().map(|option| part("max_turns", option)));
         parts.extend(self.model.as_ref().map(|option| part("model", option)));
         let arguments = Some(&self.arguments).filter(|arguments| !arguments.is_empty());

@@ -97,10 +97,8 @@ pub fn built_in() -> Settings {
 impl Layer {
     /// Lays this tier over all lower ones.
     pub(super) fn over(&self, lower: &Self) -> Self {
-        let kept = lower
-            .protect
-            .iter()
-            .filter(|glob| self.protect.iter().all(|own| own.value != glob.value));
+        let is_new = |glob: &&Sourced<_>| self.protect.iter().all(|own| own.value != glob.value);
+        let kept = lower.protect.iter().filter(is_new);
         let mut procedures = with(&lower.procedures, &self.procedures);
         for (name, own) in &self.procedures {
             if let Some(theirs) = lower.procedures.get(name) {

@@ -55,10 +55,8 @@ impl Settings {
 
     /// What the agent may do without being asked.
     pub fn permissions(&self) -> Permissions {
-        match self.layer.value(Key::Permissions) {
-            Some(Value::Permissions(kind)) => *kind,
-            _ => Permissions::default(),
-        }
+        let value = self.layer.value(Key::Permissions);
+        if let Some(Value::Permissions(kind)) = value { *kind } else { Permissions::default() }
     }
 
     /// The times of an iteration.
