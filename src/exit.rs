@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::drive::session::refused::refusal_text;
 use crate::engine::claim::promise::PromiseError;
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::Outcome;
 use crate::parse::arguments::UsageError;
 
 /// The codes a person's script may rely on.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{WITH_EVENTS, with_events};
-use crate::engine::record::agent::Agent;
+use crate::engine::record::Agent;
 use crate::parse::spelling::{nearest, shown};
 
 /// The entries of the file, by name.
@@ -51,7 +51,7 @@ fn others() -> BTreeMap<String, Agent> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::record::agent::Permissions;
+    use crate::engine::record::Permissions;
 
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {

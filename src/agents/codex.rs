@@ -14,7 +14,7 @@ use super::open::Work::Tool;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::AgentClosing;
-use crate::engine::record::agent::{Agent, Dialect, Permissions};
+use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
 use crate::parse::api_error;
 

@@ -2,7 +2,7 @@
 //! but never run by one, so nothing in it is expanded. The prompt goes to its standard input. An
 //! empty command, an open quote or a final backslash is refused.
 
-use crate::engine::record::agent::Agent;
+use crate::engine::record::Agent;
 
 /// Reads the command. The agent is named after its program. The error says what to write instead.
 pub fn command(text: &str) -> Result<Agent, String> {

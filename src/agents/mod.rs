@@ -11,9 +11,7 @@ use std::iter;
 use chrono::{DateTime, FixedOffset};
 
 use crate::engine::boundary::facts::{ApiError, ProcessEnd};
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
-use crate::engine::record::contract::Check;
-use crate::engine::record::run::Run;
+use crate::engine::record::{Agent, Check, Dialect, Permissions, PromptVia, Run};
 use crate::parse::service_words;
 
 pub mod catalogue;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::catalogue::find;
 use super::command::command;
 use super::*;
-use crate::engine::record::contract::Role;
+use crate::engine::record::Role;
 
 const PROMPT: &str = "Go <b>&\" on";
 

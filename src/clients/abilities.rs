@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::record::owner::Queue;
+use crate::engine::record::Queue;
 use crate::engine::usage::Message;
 
 /// What a client can do, as tried. `None` and `false` mean that it cannot.

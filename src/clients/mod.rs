@@ -30,7 +30,7 @@ pub use self::abilities::{Abilities, Cap, Dated, Plugin, Queued, Transcript};
 pub use self::event::{EventHead, Hook, HookEvent, Stopped, Task};
 pub use self::fields::Fields;
 pub use self::reply::{Output, Reply};
-use crate::engine::record::owner::Owner;
+use crate::engine::record::Owner;
 use crate::parse::process_table::ProcessRow;
 
 /// A variable's value; absent when unset or empty.

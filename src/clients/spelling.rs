@@ -3,8 +3,7 @@
 
 use super::{Client, of};
 use crate::engine::boundary::limits::raise;
-use crate::engine::record::Loop;
-use crate::engine::record::owner::Driver;
+use crate::engine::record::{Driver, Loop};
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
 /// terminal.

@@ -15,7 +15,7 @@ use crate::parse::typed::Typed;
 use crate::report::called::called;
 use crate::report::{help, line, page};
 use crate::world::client;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {

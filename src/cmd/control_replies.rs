@@ -6,8 +6,7 @@ use crate::clients;
 use crate::clients::spelling::{going_on, split};
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
-use crate::engine::record::Loop;
-use crate::engine::record::owner::Obeyed;
+use crate::engine::record::{Loop, Obeyed};
 use crate::report::{line, page};
 
 /// The result of a cancel.

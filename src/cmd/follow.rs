@@ -8,13 +8,11 @@ use anyhow::{Result, bail};
 
 use super::print;
 use crate::drive::owner::{gone_why, owner_is_gone};
-use crate::engine::record::Loop;
-use crate::engine::record::owner::Driver;
+use crate::engine::record::{Driver, Loop};
 use crate::world::clock;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
 use crate::world::store::logs::tail::Tail;
-use crate::world::store::{self, logs};
+use crate::world::store::{self, Home, logs};
 
 /// The most of a log that is shown, which is all that is kept.
 const SHOWN: u64 = 20 << 20;

@@ -15,7 +15,7 @@ use crate::drive::session::{EventResult, answer, delivered, note_fault, skew};
 use crate::exit;
 use crate::report::install;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 use crate::world::{env, fault};
 
 /// The largest payload; an event of the client is far smaller.

@@ -10,8 +10,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::drive::session::within;
-use crate::engine::record::Loop;
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::{Loop, Outcome};
 use crate::world::process::alone::alone;
 use crate::world::store;
 

@@ -37,14 +37,12 @@ use anyhow::{Result, anyhow, bail};
 use crate::cli::Verb;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{Found, find};
-use crate::engine::record::outcome::Actor;
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{Actor, Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::page;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
-use crate::world::store::{self, StoreError};
+use crate::world::store::{self, Home, StoreError};
 use crate::world::{env, git};
 
 /// Carries out a verb.

@@ -9,8 +9,7 @@ use crate::drive::run::handover::{Detached, hand_over};
 use crate::drive::run::{RunEnd, drive};
 use crate::drive::start::run::{Prepared, begin, first_prompt, prepare};
 use crate::drive::start::{procedures, settings};
-use crate::engine::record::Loop;
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::{Loop, Outcome};
 use crate::engine::settings::merge::merge;
 use crate::exit::Exit;
 use crate::parse::arguments::{MannerArgs, RunArgs, RunOptions, UsageError};
@@ -18,8 +17,7 @@ use crate::prompts::procedures as prompts;
 use crate::report::dry_run;
 use crate::world::env;
 use crate::world::process::signals::Signals;
-use crate::world::store::home::Home;
-use crate::world::store::logs;
+use crate::world::store::{Home, logs};
 
 /// Runs a loop, shows its first prompt, or lists procedures.
 pub fn run(arguments: &RunArgs) -> Result<Exit> {

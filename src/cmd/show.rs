@@ -16,8 +16,7 @@ use crate::report::show as words;
 use crate::report::show::StoryPage;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::drafts;
-use crate::world::store::home::Home;
-use crate::world::store::{journal, logs};
+use crate::world::store::{Home, journal, logs};
 use crate::world::{clock, env};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.

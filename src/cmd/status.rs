@@ -13,7 +13,7 @@ use crate::engine::record::{Loop, Status as State};
 use crate::engine::words::handoff::Since;
 use crate::exit::Exit;
 use crate::report::{json, line, page};
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 use crate::world::{clock, env, git, store};
 
 /// Shows one loop or all of them.

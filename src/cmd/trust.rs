@@ -9,8 +9,7 @@ use super::{checkout, home, print, refuse_an_agent};
 use crate::drive::start::settings::{LoadedSettings, look};
 use crate::exit::Exit;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
-use crate::world::store::trust;
+use crate::world::store::{Home, trust};
 use crate::world::terminal;
 
 /// Lists everything that the project's file of this working tree asks for, and trusts it after a

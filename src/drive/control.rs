@@ -12,12 +12,9 @@ use super::{end, meter};
 use crate::clients::spelling::going_on;
 use crate::engine::boundary::limits::{LimitChanges, changed};
 use crate::engine::journal::Event;
-use crate::engine::record::outcome::Actor;
-use crate::engine::record::owner::{Driver, Life};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, Status};
 use crate::world::clock::{self, Stopwatch};
-use crate::world::store::home::Home;
-use crate::world::store::{self, LOCK_WAIT, view, wakes};
+use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 
 /// The most characters of one message to the agent, and how many may be queued.
 const WORDS_CHARS: usize = 400;

@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 use crate::engine::record::{Loop, LoopId};
 use crate::world::files::disk;
 use crate::world::git;
-use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::{self, StoreError};
+use crate::world::store::home::read_pointer;
+use crate::world::store::{self, Home, StoreError};
 
 /// The result of a search.
 #[derive(Debug)]

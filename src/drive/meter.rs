@@ -9,8 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::clients::{self, Hook, Transcript};
-use crate::engine::record::Loop;
-use crate::engine::record::owner::{Mark, Metered, SessionMemory};
+use crate::engine::record::{Loop, Mark, Metered, SessionMemory};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;

@@ -7,13 +7,12 @@ use anyhow::{Context, Result};
 
 use super::meter;
 use crate::clients::{self, Hook};
-use crate::engine::record::contract::Place;
-use crate::engine::record::environment::Environment;
-use crate::engine::record::owner::{Driver, Life, Owner, ProcessIdentity, SessionMemory};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{
+    Driver, Environment, Life, Loop, LoopId, Owner, Place, ProcessIdentity, SessionMemory, Status,
+};
 use crate::world::files::disk;
 use crate::world::process::identity;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 use crate::world::{clock, env, environment, host};
 
 /// Who takes the loop.

@@ -3,8 +3,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::engine::record::Loop;
-use crate::engine::record::contract::{Check, Place};
+use crate::engine::record::{Check, Loop, Place};
 use crate::parse::not_found::not_found;
 use crate::parse::program::{ProgramNames, named};
 use crate::world::files::disk;

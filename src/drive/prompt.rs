@@ -11,8 +11,7 @@ use crate::prompts::variables::Variable;
 use crate::prompts::{assembly, parts};
 use crate::world::files::{disk, tree};
 use crate::world::git;
-use crate::world::store::home::Home;
-use crate::world::store::journal;
+use crate::world::store::{Home, journal};
 
 /// The largest fragment that is read, in bytes.
 const FRAGMENT_BYTES: u64 = 16 << 20;

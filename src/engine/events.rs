@@ -6,10 +6,8 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::evidence::check::CheckResult;
-use super::record::Loop;
-use super::record::outcome::Outcome;
-use super::record::run::LoopMoment;
+use super::evidence::CheckResult;
+use super::record::{Loop, LoopMoment, Outcome};
 use super::words::handoff::Since;
 
 /// A moment of a run.

@@ -6,13 +6,11 @@ use chrono::{DateTime, TimeDelta};
 use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
 use super::claim::promise::Promise;
-use super::evidence::check::{CheckResult, Verdict};
-use super::record::agent::Agent;
-use super::record::contract::{Check, Contract, Limits, Place, Role};
-use super::record::moment::Moment;
-use super::record::owner::{Driver, Owner, ProcessIdentity};
-use super::record::run::Run;
-use super::record::{Loop, LoopId, State, VERSION};
+use super::evidence::{CheckResult, Verdict};
+use super::record::{
+    Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
+    Role, Run, State, VERSION,
+};
 use super::usage::times::Earlier;
 
 /// The instant `seconds` after the loop's start, all of them awake.

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::record::run::Fragment;
+use crate::engine::record::Fragment;
 
 /// The prefix of the names of crew's own fragments.
 const BUILT_IN: &str = "builtin:";

@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-use crate::engine::record::outcome::Actor;
+use crate::engine::record::Actor;
 use crate::engine::text::start;
 
 /// A request as its file holds it.

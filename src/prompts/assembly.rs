@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use super::parts::{Parts, PromptPiece};
 use super::values::{self, PromptInputs, values};
-use crate::engine::record::Loop;
-use crate::engine::record::run::Phase;
+use crate::engine::record::{Loop, Phase};
 use crate::engine::text::{clean, clip};
 use crate::engine::words::prompt::{PromptReader, ahead, rules, seen};
 

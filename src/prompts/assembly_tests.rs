@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::{Claim, read};
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, facts, result};
 use crate::engine::journal::account::Account;
-use crate::engine::record::CheckMemory;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
-use crate::engine::record::contract::Role;
-use crate::engine::record::run::{Fragment, GitSteps, IterationTimes, Phase, Recipe, Run};
+use crate::engine::record::{
+    Agent, CheckMemory, Dialect, Fragment, GitSteps, IterationTimes, Permissions, Phase, PromptVia,
+    Recipe, Role, Run,
+};
 use crate::prompts::source::Files;
 use crate::prompts::values::{HandoffPage, VALUE_BYTES_MAX};
 use crate::prompts::{parts, procedures};

@@ -8,7 +8,7 @@ use handlebars::Template;
 use super::source::{Files, Source};
 use super::templates::TemplateReader;
 use super::variables::Variable;
-use crate::engine::record::run::{Fragment, Phase, Recipe};
+use crate::engine::record::{Fragment, Phase, Recipe};
 
 /// A piece of a prompt, ready to be filled in.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{built_in, variables};
-use crate::engine::record::run::{Fragment, Phase, Recipe};
+use crate::engine::record::{Fragment, Phase, Recipe};
 use crate::parse::spelling::nearest;
 
 /// A named recipe.

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::variables::Variable;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::journal::account::Account;
 use crate::engine::record::Loop;
 use crate::engine::text::{distinct, start_bytes};

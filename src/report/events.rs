@@ -30,10 +30,8 @@ use serde_json::{Value, json};
 use super::json::{SCHEMA, usage};
 use crate::clients::spelling::going_on;
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::Evidence;
-use crate::engine::evidence::check::CheckResult;
-use crate::engine::record::Loop;
-use crate::engine::record::outcome::Outcome;
+use crate::engine::evidence::{CheckResult, Evidence};
+use crate::engine::record::{Loop, Outcome};
 
 /// What every event says about its loop, taken from the events that carry the record.
 #[derive(Debug, Default)]

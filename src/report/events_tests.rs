@@ -4,11 +4,9 @@ use super::*;
 use crate::engine::boundary::facts::ProcessEnd;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_run, at, facts, result};
-use crate::engine::record::Status;
-use crate::engine::record::outcome::{Ending, Proof};
-use crate::engine::record::run::LoopMoment;
+use crate::engine::record::{Ending, LoopMoment, Proof, Status};
 use crate::engine::words::handoff::Since;
 
 #[test]

@@ -41,8 +41,7 @@ mod tests {
 
     use super::*;
     use crate::engine::fixture::{a_loop, a_run};
-    use crate::engine::record::Status;
-    use crate::engine::record::outcome::{Ending, Outcome, Proof};
+    use crate::engine::record::{Ending, Outcome, Proof, Status};
     use crate::engine::usage::{Money, Tokens, Usage};
 
     #[test]

@@ -193,13 +193,13 @@ pub fn status_line(subject: &Loop) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::Role;
     use insta::assert_snapshot;
 
     use super::*;
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
-    use crate::engine::evidence::check::Verdict;
+    use crate::engine::evidence::Verdict;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
     use crate::engine::usage::{Money, Tokens, Usage};
 

@@ -115,7 +115,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::evidence::check::Verdict;
+    use crate::engine::evidence::Verdict;
     use crate::engine::fixture::{a_loop, at, result};
     use crate::engine::usage::{Money, Tokens, Usage};
 

@@ -7,11 +7,8 @@ use super::words::took;
 use super::{line, run};
 use crate::clients::spelling::going_on;
 use crate::engine::boundary::limits;
-use crate::engine::evidence::check::Verdict;
-use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::record::outcome::Outcome;
-use crate::engine::record::owner::Driver;
-use crate::engine::record::{Loop, Status};
+use crate::engine::evidence::{ClaimResult, Evidence, Verdict};
+use crate::engine::record::{Driver, Loop, Outcome, Status};
 use crate::engine::text::{clip, count, duration, plain, tail_of};
 use crate::engine::words::handoff::Since;
 
@@ -177,8 +174,7 @@ mod tests {
     use crate::engine::boundary::limits::reached;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, a_loop_with, a_run, facts, result};
-    use crate::engine::record::contract::Role;
-    use crate::engine::record::outcome::Ending;
+    use crate::engine::record::{Ending, Role};
     use crate::engine::usage::Money;
 
     fn ended(verdict: Verdict) -> Loop {

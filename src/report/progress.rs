@@ -8,10 +8,8 @@ use super::line::numbered;
 use super::words::took;
 use crate::engine::boundary::judge::exited;
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::check::{CheckResult, Verdict};
-use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::record::Loop;
-use crate::engine::record::outcome::{Ending, Outcome, Proof};
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::record::{Ending, Loop, Outcome, Proof};
 use crate::engine::text::{self, clip, count, with_reason};
 use crate::engine::usage::tokens_text;
 

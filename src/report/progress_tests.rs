@@ -7,10 +7,7 @@ use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
-use crate::engine::record::Status;
-use crate::engine::record::contract::Role;
-use crate::engine::record::outcome::Proof;
-use crate::engine::record::run::LoopMoment;
+use crate::engine::record::{LoopMoment, Proof, Role, Status};
 use crate::engine::words::handoff::Since;
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.

@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::engine::record::Loop;
-use crate::engine::record::owner::Driver;
-use crate::engine::record::run::{GitSteps, Run};
+use crate::engine::record::{Driver, GitSteps, Loop, Run};
 
 /// The task, or the procedure that replaces it.
 pub fn task(subject: &Loop) -> Cow<'_, str> {

@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset, Local, Utc};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::fault;
-use crate::engine::record::moment::Moment;
+use crate::engine::record::Moment;
 
 /// Now, on both clocks.
 pub fn now() -> Moment {

@@ -5,9 +5,7 @@ use super::env;
 use super::files::disk;
 use super::store::home::hash;
 use crate::clients::variables;
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Place;
-use crate::engine::record::environment::{Environment, Foreign, Plan};
+use crate::engine::record::{Environment, Foreign, Loop, Place, Plan};
 
 /// The largest settings file of the client that is read.
 const SETTINGS_BYTES: u64 = 1 << 20;

@@ -4,7 +4,7 @@
 use rustix::system::uname;
 
 use super::store::home::hash;
-use crate::engine::record::owner::Host;
+use crate::engine::record::Host;
 
 /// The longest id that is read.
 #[cfg(target_os = "linux")]

@@ -16,7 +16,7 @@ use super::open::Work::{Hook, Task, Tool};
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::{AgentClosing, ApiError};
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
+use crate::engine::record::{Agent, Dialect, Permissions, PromptVia};
 use crate::parse::{api_error, reset};
 
 mod events;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::ClaudeCode;
 use crate::clients::Queued;
 use crate::clients::spelling::split;
-use crate::engine::record::owner::{Obeyed, Queue};
+use crate::engine::record::{Obeyed, Queue};
 
 /// Stands in the queue for a text that is not a command of crew's.
 const OTHER: &str = "";

@@ -10,9 +10,8 @@ use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::boundary::wants::wants;
 use crate::engine::events::RunEvent;
-use crate::engine::evidence::check::{CheckResult, Verdict};
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Check;
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::record::{Check, Loop};
 use crate::engine::text::{period, plain};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
@@ -21,7 +20,7 @@ use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::protected;
 use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;

@@ -18,14 +18,12 @@ use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
 use crate::engine::journal::{Choice, Event};
-use crate::engine::record::outcome::{Actor, Ending, Outcome};
-use crate::engine::record::owner::SessionMemory;
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, SessionMemory, Status};
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
-use crate::world::store::home::{Home, hash};
-use crate::world::store::{self, Held, LOCK_WAIT, StoreError, view};
+use crate::world::store::home::hash;
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
 use crate::world::{clock, environment};
 
 /// A boundary whose lock is held.

@@ -3,10 +3,9 @@
 
 use std::io;
 
-use crate::engine::record::owner::Driver;
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{Driver, Loop, LoopId};
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// The largest mark that is read.
 const MARK_BYTES: u64 = 64;

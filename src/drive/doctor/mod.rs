@@ -19,13 +19,12 @@ use crate::engine::doctor::{
     ClientCheck, ClientSettings, DoctorFacts, Folder, HomeCheck as HomeFact, LoopFact, LoopTrouble,
     NAME, PLUGIN, PluginCheck, Program,
 };
-use crate::engine::record::outcome::Outcome;
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Loop, LoopId, Outcome, Status};
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::tree;
 use crate::world::process::identity;
-use crate::world::store::home::Home;
-use crate::world::{client, clock, env, git, store};
+use crate::world::store::{self, Home};
+use crate::world::{client, clock, env, git};
 
 /// The most files of a loop's folder, or of a home, that are looked at.
 const FILES_MAX: usize = 100_000;

@@ -11,9 +11,8 @@ use crate::engine::doctor::Own;
 use crate::engine::settings::merge::merge;
 use crate::engine::settings::trust::needs;
 use crate::parse::settings::{Read, Whose};
-use crate::world::store::home::Home;
 use crate::world::store::settings::{environment, project_file, read, user_file};
-use crate::world::store::trust;
+use crate::world::store::{Home, trust};
 
 /// The settings in force in `here`, and their faults.
 pub(super) fn settings(home: &Home, here: &Path) -> Own {

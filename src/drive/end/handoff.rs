@@ -8,13 +8,11 @@ use anyhow::{Result, bail};
 use chrono::DateTime;
 
 use crate::clients::spelling::{going_on, of_loop};
-use crate::engine::record::outcome::Actor;
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Actor, Loop, Status};
 use crate::engine::words::handoff::{Since, file_name, page};
 use crate::parse::handoff_words::is_kind;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
-use crate::world::store::{self, LOCK_WAIT, view};
+use crate::world::store::{self, Home, LOCK_WAIT, view};
 use crate::world::{clock, git};
 
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.

@@ -16,9 +16,7 @@ use serde_json::{Value, json};
 
 use super::meter;
 use crate::engine::journal::Event;
-use crate::engine::record::outcome::{Actor, Ending, Outcome};
-use crate::engine::record::owner::{Driver, Life};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
 use crate::engine::words::handoff::Since;
@@ -26,8 +24,8 @@ use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
 use crate::world::process::{descendants, groups, identity};
-use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::{self, LOCK_WAIT, StoreError, view, wakes};
+use crate::world::store::home::read_pointer;
+use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes};
 use crate::world::{clock, git, host};
 
 /// The largest result that is read.

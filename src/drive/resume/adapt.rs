@@ -9,14 +9,13 @@ use crate::drive::start::repository::{
 };
 use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
 use crate::drive::start::settings;
-use crate::engine::record::Loop;
-use crate::engine::record::run::{GitSteps, IterationTimes, Run};
+use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
 use crate::parse::arguments::{RecipeArgs, ResumeArgs, RunOptions};
 use crate::parse::duration::whole_seconds;
 use crate::world::git;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// Gives a loop that resumes here what a run needs: what it had, what the settings say where it had
 /// nothing, and what was typed now. The settings are read only for what the contract has no copy

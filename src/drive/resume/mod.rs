@@ -12,17 +12,15 @@ use anyhow::{Context, Result, bail};
 
 use super::end::{self, EndAttempt, handoff};
 use super::start::place;
+use crate::clients;
 use crate::clients::spelling::{self, going_on};
-use crate::clients::{self};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::Event;
-use crate::engine::record::outcome::Outcome;
-use crate::engine::record::owner::{Driver, Life, Owner};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::{disk, room};
-use crate::world::store::home::{Home, read_pointer, write_pointer};
-use crate::world::store::{self, LOCK_WAIT, view, wakes};
+use crate::world::store::home::{read_pointer, write_pointer};
+use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 use crate::world::{clock, environment};
 
 /// A resumed loop.

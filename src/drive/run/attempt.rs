@@ -13,7 +13,7 @@ use crate::engine::claim::Claim;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::TAIL_CHARS;
 use crate::engine::evidence::size::Size;
-use crate::engine::record::run::{LoopMoment, Run};
+use crate::engine::record::{LoopMoment, Run};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::world::clock;

@@ -9,12 +9,10 @@ use anyhow::{Context, Result};
 
 use crate::drive::owner::{is, myself};
 use crate::engine::journal::Event;
-use crate::engine::record::owner::Owner;
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{Loop, LoopId, Owner};
 use crate::world::clock::Deadline;
 use crate::world::process::detach;
-use crate::world::store;
-use crate::world::store::home::Home;
+use crate::world::store::{self, Home};
 
 /// How long the new crew waits for the loop.
 const WITHIN: Duration = Duration::from_secs(10);

@@ -11,11 +11,9 @@ use crate::drive::{control, end};
 use crate::engine::boundary::facts::Facts;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::journal::Event;
-use crate::engine::record::outcome::Ending;
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{Ending, Loop, LoopId};
 use crate::world::files::room;
-use crate::world::store::home::Home;
-use crate::world::store::{self, StoreError};
+use crate::world::store::{self, Home, StoreError};
 
 /// The record of a run.
 pub(super) struct Ledger<'a> {

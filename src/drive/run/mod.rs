@@ -21,14 +21,11 @@ use self::ledger::Ledger;
 use super::end::EndedLoop;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::outcome::Outcome;
-use crate::engine::record::run::{LoopMoment, Run};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{Loop, LoopId, LoopMoment, Outcome, Run, Status};
 use crate::world::git;
 use crate::world::process::signals::Signals;
 use crate::world::process::{awake, descendants};
-use crate::world::store::home::Home;
-use crate::world::store::view;
+use crate::world::store::{Home, view};
 
 /// What became of a loop in this process.
 #[derive(Debug)]

@@ -3,15 +3,13 @@
 
 use std::time::Duration;
 
-use crate::engine::evidence::TAIL_CHARS;
-use crate::engine::evidence::check::Verdict;
-use crate::engine::record::Loop;
-use crate::engine::record::run::{LoopMoment, Reaction};
+use crate::engine::evidence::{TAIL_CHARS, Verdict};
+use crate::engine::record::{Loop, LoopMoment, Reaction};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::words::reaction::{ReactionEnd, document, variables};
 use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// Runs every reaction to a moment, in the given order, even if an earlier one failed. `extra` is
 /// passed with the loop's own facts. `stop` ends the running one and skips the rest.

@@ -8,8 +8,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::engine::fixture::a_loop;
-use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
-use crate::engine::record::run::{GitSteps, IterationTimes, Recipe, Run};
+use crate::engine::record::{
+    Agent, Dialect, GitSteps, IterationTimes, Permissions, PromptVia, Recipe, Run,
+};
 use crate::world::files::disk;
 
 /// A loop in a folder, whose reactions may take a minute.

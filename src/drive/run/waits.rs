@@ -10,8 +10,7 @@ use super::Runner;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::boundary::limits::time_left_ms;
 use crate::engine::events::RunEvent;
-use crate::engine::record::Status;
-use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::{Ending, Outcome, Status};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::{store, terminal};
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::clients::Task;
-use crate::engine::record::owner::SessionMemory;
+use crate::engine::record::SessionMemory;
 use crate::engine::text::start;
 
 /// For the client's own agents, which end by themselves.

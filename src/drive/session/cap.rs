@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use crate::clients::{Hook, Stopped};
 use crate::drive::meter::{TRANSCRIPT_BYTES, TRANSCRIPT_WAIT, ends_with};
-use crate::engine::record::Loop;
-use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::{Ending, Loop, Outcome};
 use crate::engine::words::prompt;
 use crate::world::clock::Deadline;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
-use crate::world::store::wakes;
+use crate::world::store::{Home, wakes};
 
 /// How many continuations below the cap are kept in reserve, in case no companion is available.
 const IN_HAND: i64 = 2;

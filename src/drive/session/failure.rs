@@ -14,12 +14,11 @@ use crate::drive::meter;
 use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
-use crate::engine::record::outcome::{Ending, Outcome};
+use crate::engine::record::{Ending, Outcome};
 use crate::parse::api_error;
 use crate::world::files::disk;
 use crate::world::process::identity;
-use crate::world::store::home::Home;
-use crate::world::store::{view, wakes};
+use crate::world::store::{Home, view, wakes};
 use crate::world::{clock, env};
 
 /// Records the failure, and waits if waiting helps. Returns the words to wake the agent with, or

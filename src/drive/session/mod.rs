@@ -30,16 +30,14 @@ use super::owner::NewOwner;
 use super::resume::{Resumed, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
-use crate::engine::record::outcome::{Actor, Outcome};
-use crate::engine::record::owner::Obeyed;
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Actor, Loop, Obeyed, Outcome, Status};
 use crate::engine::words::prompt::marker;
 use crate::parse::typed::Typed;
 use crate::parse::{arguments, handoff_words};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
-use crate::world::store::home::{Home, read_pointer};
-use crate::world::store::{self, LOCK_WAIT};
+use crate::world::store::home::read_pointer;
+use crate::world::store::{self, Home, LOCK_WAIT};
 
 /// The longest wait for a lock at a session's end.
 const END_WAIT: Duration = Duration::from_millis(300);

@@ -12,7 +12,8 @@ use crate::clients::Hook;
 use crate::engine::record::{Loop, Status};
 use crate::world::clock::Deadline;
 use crate::world::store;
-use crate::world::store::home::{Home, read_pointer};
+use crate::world::store::Home;
+use crate::world::store::home::read_pointer;
 
 /// How long the other handler may take to record the wait.
 const RECORDED_WITHIN: Duration = Duration::from_secs(10);

@@ -12,13 +12,10 @@ use crate::clients::spelling::split;
 use crate::clients::{Hook, Queued};
 use crate::drive::end::{self, handoff};
 use crate::engine::boundary::facts::ControlRequest;
-use crate::engine::record::outcome::Actor;
-use crate::engine::record::owner::{Obeyed, Queue};
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
 use crate::parse::handoff_words;
 use crate::world::files::disk;
-use crate::world::store;
-use crate::world::store::home::Home;
+use crate::world::store::{self, Home};
 
 /// The most that is read of the transcript at once.
 const BYTES: u64 = 32 << 20;

@@ -9,7 +9,7 @@ use anyhow::{Error, Result, bail};
 use crate::agents;
 use crate::agents::catalogue::{find, unknown};
 use crate::agents::command::command;
-use crate::engine::record::agent::Agent;
+use crate::engine::record::Agent;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
 use crate::world::client;

@@ -8,16 +8,14 @@ use crate::drive::boundary::gather;
 use crate::drive::control::Cancels;
 use crate::drive::owner::is_ours;
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::evidence::TAIL_CHARS;
-use crate::engine::evidence::check::{CheckResult, Verdict};
+use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
-use crate::engine::record::contract::Check;
-use crate::engine::record::{CheckMemory, Loop, Status};
+use crate::engine::record::{Check, CheckMemory, Loop, Status};
 use crate::engine::text::tail_of;
+use crate::world::clock;
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::process::signals::Signals;
-use crate::world::store::home::Home;
-use crate::world::{clock, store};
+use crate::world::store::{self, Home};
 
 /// Runs every check except the gates once before the first iteration; at a resume only those
 /// without a known result. Changes that others made to the record meanwhile are kept.

@@ -11,16 +11,15 @@ use crate::drive::owner::environment_of;
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
-use crate::engine::record::contract::{Contract, Limits, Place};
-use crate::engine::record::outcome::{Actor, Outcome};
-use crate::engine::record::owner::{Driver, Owner, SessionMemory};
-use crate::engine::record::{Loop, LoopId, Status};
+use crate::engine::record::{
+    Actor, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory, Status,
+};
 use crate::engine::text::count;
 use crate::world::files::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
 use crate::world::files::{disk, protected, room};
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
-use crate::world::store::home::{Home, read_pointer, write_pointer};
-use crate::world::store::{self, Held, LOCK_WAIT, view};
+use crate::world::store::home::{read_pointer, write_pointer};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, view};
 use crate::world::{clock, env, git};
 
 /// What a loop begins with.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::engine::doctor::shell_word;
-use crate::engine::record::contract::Place;
+use crate::engine::record::Place;
 use crate::engine::text::start;
 use crate::parse::git::BRANCHES;
 use crate::world::files::disk;

@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::agents::outputs;
-    use crate::engine::record::run::{Fragment, Phase};
+    use crate::engine::record::{Fragment, Phase};
     use crate::engine::settings::merge::{Layers, VariableTrust, merge};
     use crate::parse::settings::{Whose, parse};
 

@@ -6,15 +6,12 @@ use std::path::Path;
 use anyhow::{Error, Result, anyhow, bail};
 
 use crate::engine::git::{GitFault, GitStep, GitTrouble, named};
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Place;
-use crate::engine::record::run::GitSteps;
+use crate::engine::record::{GitSteps, Loop, Place};
 use crate::parse::arguments::RunOptions;
-use crate::world::git::drafts;
 use crate::world::git::steps::Steps;
-use crate::world::git::{self, pin};
+use crate::world::git::{self, drafts, pin};
 use crate::world::process::Stop;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// Refuses typed git steps where there is no git, and notes those of the settings.
 pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Result<Option<String>> {

@@ -17,12 +17,10 @@ use crate::drive::owner::myself;
 use crate::drive::prompt::{self, Prompt};
 use crate::drive::{end, programs};
 use crate::engine::events::{EventSink, RunEvent};
-use crate::engine::record::agent::Agent;
-use crate::engine::record::contract::{Contract, Place};
-use crate::engine::record::outcome::{Ending, Outcome};
-use crate::engine::record::owner::SessionMemory;
-use crate::engine::record::run::{Fragment, GitSteps, Phase, Recipe, Run};
-use crate::engine::record::{Loop, LoopId};
+use crate::engine::record::{
+    Agent, Contract, Ending, Fragment, GitSteps, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
+    SessionMemory,
+};
 use crate::engine::settings::merge::{Settings, merge};
 use crate::engine::settings::run::LogRetention;
 use crate::engine::settings::{Key, Layer, Value, ValueOrigin};
@@ -33,8 +31,8 @@ use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::store::home::Home;
-use crate::world::{clock, env, git, store};
+use crate::world::store::{self, Home};
+use crate::world::{clock, env, git};
 
 /// The most characters of a command that a message names.
 const COMMAND_CHARS: usize = 80;

@@ -15,7 +15,7 @@ use crate::drive::programs;
 use crate::engine::record::Loop;
 use crate::engine::settings::merge::VariableTrust;
 use crate::parse::arguments::LoopArgs;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// A loop that has begun.
 #[derive(Debug)]

@@ -10,15 +10,14 @@ use super::procedures;
 use crate::agents;
 use crate::clients::all;
 use crate::clients::variables::inside_an_agent;
-use crate::engine::record::run::{Fragment, Recipe};
+use crate::engine::record::{Fragment, Recipe};
 use crate::engine::settings::merge::{Layers, Settings, VariableTrust, merge};
 use crate::engine::settings::trust::{TrustRequest, needs};
 use crate::engine::settings::{Key, Layer, Sourced, Value};
 use crate::parse::settings::{Read, Whose};
 use crate::world::env;
 use crate::world::files::{disk, tree};
-use crate::world::store::home::Home;
-use crate::world::store::{settings, trust};
+use crate::world::store::{Home, settings, trust};
 
 /// The variable that trusts a project's file without a person, for a driver outside a client.
 const TRUST_VARIABLE: &str = "CREW_TRUST";

@@ -7,8 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::detect;
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::contract::{Check, Contract, Role};
-use crate::engine::record::run::Run;
+use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
 use crate::parse::arguments::LoopArgs;

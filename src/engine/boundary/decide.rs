@@ -10,9 +10,7 @@ use super::judge::Judged;
 use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Progress;
-use crate::engine::record::outcome::{Ending, Outcome, Proof};
-use crate::engine::record::owner::Driver;
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
 use crate::engine::text::count;
 
 /// What happens next.

@@ -3,10 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::boundary::facts::ProcessEnd;
 use crate::engine::boundary::judge::judge;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-use crate::engine::record::contract::Role;
-use crate::engine::record::outcome::Actor;
+use crate::engine::record::{Actor, Role};
 use crate::engine::usage::{Money, Tokens, Usage};
 
 fn way_out(subject: &Loop, facts: &Facts) -> Decision {

@@ -5,10 +5,8 @@ use chrono::{DateTime, Utc};
 
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
-use crate::engine::evidence::check::{CheckResult, Verdict};
-use crate::engine::record::contract::{Contract, Role};
-use crate::engine::record::moment::Moment;
-use crate::engine::record::outcome::Actor;
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::record::{Actor, Contract, Moment, Role};
 use crate::engine::usage::Usage;
 
 /// An order from outside the loop, kept in a separate file until it is obeyed.

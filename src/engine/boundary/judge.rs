@@ -7,11 +7,8 @@ use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::progress;
 use super::protect::{changed, complaint};
 use crate::engine::claim::Claim;
-use crate::engine::evidence::check::{CheckResult, Verdict};
-use crate::engine::evidence::{ClaimResult, Evidence, Progress, TAIL_CHARS};
-use crate::engine::record::contract::Role;
-use crate::engine::record::outcome::Proof;
-use crate::engine::record::{CheckMemory, Loop, State};
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict};
+use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::text::{period, tail_of, with_reason};
 
 /// A judged boundary.

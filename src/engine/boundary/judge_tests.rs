@@ -2,7 +2,7 @@ use super::*;
 use crate::engine::boundary::facts::{AgentClosing, ControlRequest, ProcessEnd};
 use crate::engine::boundary::protect::{Marks, Protected, Unseen};
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-use crate::engine::record::outcome::Actor;
+use crate::engine::record::Actor;
 
 const TEST: [(&str, Role); 1] = [("cargo test", Role::Verify)];
 

@@ -8,9 +8,7 @@ use std::fmt::Write as _;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Limits;
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::{Limits, Loop, Outcome};
 use crate::engine::settings::Key;
 use crate::engine::text::{count, duration, period};
 use crate::engine::usage::{Money, tokens_text};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::engine::evidence::Evidence;
 use crate::engine::fixture::{a_loop, at};
-use crate::engine::record::outcome::Ending;
+use crate::engine::record::Ending;
 use crate::engine::usage::Usage;
 
 #[test]

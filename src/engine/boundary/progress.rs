@@ -3,8 +3,7 @@
 //! not guess.
 
 use super::facts::Facts;
-use crate::engine::evidence::Progress;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::{Progress, Verdict};
 use crate::engine::record::Loop;
 
 /// Progress is a tree or a check's verdict that differs from the boundary before. Without a tree it
@@ -25,8 +24,7 @@ mod tests {
     use super::*;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop_with, facts, result};
-    use crate::engine::record::CheckMemory;
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::{CheckMemory, Role};
 
     #[test]
     fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {

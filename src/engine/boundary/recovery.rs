@@ -29,7 +29,7 @@ pub fn reconciled(known: &Loop, memory: &Loop, found: &Loop) -> Loop {
 mod tests {
     use super::*;
     use crate::engine::fixture::a_loop;
-    use crate::engine::record::outcome::{Actor, Ending};
+    use crate::engine::record::{Actor, Ending};
 
     /// The common version, and the memory two iterations later.
     fn apart() -> (Loop, Loop) {

@@ -5,9 +5,7 @@ use super::decide::{Decision, decide};
 use super::facts::Facts;
 use super::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::record::Loop;
-use crate::engine::record::contract::{Check, Role};
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::{Check, Loop, Outcome, Role};
 
 /// The checks to run next, in this order, each command once a boundary: every `gate`; every
 /// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
@@ -54,7 +52,7 @@ fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {
 mod tests {
     use super::*;
     use crate::engine::boundary::facts::{ApiError, ControlRequest};
-    use crate::engine::evidence::check::Verdict;
+    use crate::engine::evidence::Verdict;
     use crate::engine::fixture::{a_loop_with, facts, result};
 
     const ALL: [(&str, Role); 3] =

@@ -6,7 +6,7 @@ pub mod size;
 
 use serde::{Deserialize, Serialize};
 
-use self::check::{CheckResult, Verdict};
+pub use self::check::{CheckResult, Verdict};
 use super::usage::Usage;
 
 /// How much of a check's or an agent's error output is kept, in characters.

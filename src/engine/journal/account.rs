@@ -110,11 +110,10 @@ mod tests {
     use super::*;
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
-    use crate::engine::evidence::check::Verdict;
+    use crate::engine::evidence::Verdict;
     use crate::engine::fixture::{a_loop_with, at, facts, result};
     use crate::engine::journal::{Choice, SCHEMA};
-    use crate::engine::record::Loop;
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::{Loop, Role};
 
     fn line(after: &Loop) -> JournalEntry {
         let event = Event::Boundary {

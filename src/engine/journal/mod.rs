@@ -12,11 +12,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::boundary::protect::Protected;
-use super::record::contract::Limits;
-use super::record::environment::Environment;
-use super::record::run::Run;
 use super::record::upgrade::upgraded;
-use super::record::{Loop, State};
+use super::record::{Environment, Limits, Loop, Run, State};
 
 /// The version of the lines' format.
 pub const SCHEMA: u32 = 1;
@@ -194,7 +191,7 @@ mod tests {
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, at, facts};
-    use crate::engine::record::environment::Foreign;
+    use crate::engine::record::Foreign;
 
     fn entry(generation: u64, event: Event) -> JournalEntry {
         JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }

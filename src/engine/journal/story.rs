@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::{Choice, Event, JournalEntry, Settled};
 use crate::engine::evidence::Evidence;
-use crate::engine::record::contract::Limits;
-use crate::engine::record::owner::{Driver, Owner};
+use crate::engine::record::{Driver, Limits, Owner};
 
 /// The most chapters kept; the newest are.
 pub const CHAPTERS_MAX: usize = 10_000;

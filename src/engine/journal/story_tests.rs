@@ -2,11 +2,10 @@ use super::*;
 use crate::engine::boundary::decide::{apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, at, facts, result};
 use crate::engine::journal::{Choice, SCHEMA};
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Role;
+use crate::engine::record::{Loop, Role};
 
 fn entry(generation: u64, event: Event) -> JournalEntry {
     JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event }

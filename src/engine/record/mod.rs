@@ -20,15 +20,19 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use self::contract::{Contract, Place};
-use self::environment::Environment;
-use self::git_memory::GitMemory;
-use self::moment::Moment;
-use self::outcome::{Ending, Outcome};
-use self::owner::{Driver, Owner, SessionMemory};
+pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
+pub use self::contract::{Check, Contract, Limits, Place, Role};
+pub use self::environment::{Environment, Foreign, Plan};
+pub use self::git_memory::{Failures, GitMemory, Sent};
+pub use self::moment::Moment;
+pub use self::outcome::{Actor, Ending, Outcome, Proof};
+pub use self::owner::{
+    Driver, Heard, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Queue, SessionMemory,
+    StopMark,
+};
+pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
 use super::boundary::protect::{Marks, Protected};
-use super::evidence::Evidence;
-use super::evidence::check::{CheckResult, Verdict};
+use super::evidence::{CheckResult, Evidence, Verdict};
 use super::git::GitBaseline;
 use super::text::word;
 use super::usage::Usage;

@@ -3,8 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::boundary::protect::{Marks, Protected};
-use crate::engine::evidence::check::Verdict;
-use crate::engine::evidence::{ClaimResult, Progress};
+use crate::engine::evidence::{ClaimResult, Progress, Verdict};
 use crate::engine::fixture::a_loop;
 use crate::engine::journal::JournalEntry;
 use crate::engine::record::Status;

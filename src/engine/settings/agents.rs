@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
+use crate::engine::record::{Dialect, Permissions, PromptVia};
 
 /// One `[agents.NAME]`; what it leaves out comes from the agent it is like.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,8 +5,7 @@
 
 use super::Value;
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::contract::Role;
+use crate::engine::record::{Permissions, Role};
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,8 +5,7 @@ use super::merge::{Layers, VariableTrust, merge};
 use super::trust::needs;
 use super::{Kind, Layer, Sourced, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::outcome::Proof;
+use crate::engine::record::{Permissions, Proof};
 
 fn number(number: u64) -> Value {
     Value::Number(number)

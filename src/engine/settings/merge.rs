@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::{Key, Layer, ProcedureSettings, Sourced, Value};
-use crate::engine::record::contract::{Limits, Role};
-use crate::engine::record::run::{IterationTimes, LoopMoment, Recipe};
+use crate::engine::record::{IterationTimes, Limits, LoopMoment, Recipe, Role};
 
 /// The tiers, from the lowest to the highest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -187,7 +186,7 @@ impl Default for IterationTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::record::contract::Check;
+    use crate::engine::record::Check;
 
     const NARROWS: VariableTrust = VariableTrust::OnlyNarrows;
 

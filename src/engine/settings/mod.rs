@@ -23,8 +23,7 @@ pub use self::agents::AgentEntry;
 pub use self::keys::{Key, KeyRow, Kind, Part};
 pub use self::procedure::ProcedureSettings;
 pub use self::value::Value;
-use super::record::contract::Check;
-use super::record::run::Reaction;
+use super::record::{Check, Reaction};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 //! terms. A lower tier's version is never dropped whole: its other parts remain.
 
 use super::{Layer, Sourced};
-use crate::engine::record::run::Recipe;
+use crate::engine::record::Recipe;
 
 /// One `[procedures.NAME]`; what it leaves out comes from the same procedure of a lower tier, and
 /// then from the loops of its own tier.

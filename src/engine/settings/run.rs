@@ -3,10 +3,9 @@
 use super::merge::Settings;
 use super::{Key, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::contract::{Check, Limits};
-use crate::engine::record::outcome::Proof;
-use crate::engine::record::run::{GitSteps, IterationTimes, Reaction};
+use crate::engine::record::{
+    Check, GitSteps, IterationTimes, Limits, Permissions, Proof, Reaction,
+};
 
 /// How much of the iteration logs of all loops is kept; 0 means "all of it".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

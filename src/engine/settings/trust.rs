@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Key, Layer, NamedCheck, Sourced, Value, ValueOrigin};
-use crate::engine::record::contract::Check;
-use crate::engine::record::run::Reaction;
+use crate::engine::record::{Check, Reaction};
 use crate::engine::text::Shown;
 
 /// One thing to be trusted.
@@ -102,7 +101,7 @@ fn command(named: &NamedCheck) -> String {
 mod tests {
     use super::*;
     use crate::engine::claim::promise::Promise;
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::Role;
     use crate::engine::settings::ProcedureSettings;
 
     /// What needs trust if nobody names an agent.

@@ -3,8 +3,7 @@
 
 use super::Kind;
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::outcome::Proof;
+use crate::engine::record::{Permissions, Proof};
 use crate::engine::text::period;
 
 /// One value, of the kind that its key takes.

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::evidence::check::Verdict;
-use crate::engine::evidence::{ClaimResult, Evidence, Progress};
+use crate::engine::evidence::{ClaimResult, Evidence, Progress, Verdict};
 use crate::engine::record::Loop;
 use crate::engine::text::{clean, clip, with_reason};
 
@@ -72,7 +71,7 @@ mod tests {
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::Role;
 
     #[test]
     fn the_message_says_which_iteration_of_which_task_and_what_was_seen() {

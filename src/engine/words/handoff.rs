@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 
 use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Check;
+use crate::engine::record::{Check, Loop};
 use crate::engine::text::{self, clip, with_reason};
 
 /// What happened since the loop started, according to git.
@@ -162,9 +161,9 @@ mod tests {
     use crate::engine::boundary::decide::{apply, decide};
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
-    use crate::engine::evidence::check::Verdict;
+    use crate::engine::evidence::Verdict;
     use crate::engine::fixture::{a_loop_with, at, facts, result};
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::Role;
 
     #[test]
     fn a_handoff_holds_every_fact_crew_has_under_the_eight_headings() {

@@ -11,10 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::engine::boundary::limits;
-use crate::engine::evidence::check::CheckResult;
-use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::record::Loop;
-use crate::engine::record::contract::Role;
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
+use crate::engine::record::{Loop, Role};
 use crate::engine::text::{clip, count, distinct, period, start as beginning, tail_of, units};
 
 /// The most UTF-16 units a prompt may have.

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{Claim, read};
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
 use crate::engine::usage::Money;
 

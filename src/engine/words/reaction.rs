@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::engine::evidence::check::Verdict;
-use crate::engine::record::Loop;
-use crate::engine::record::run::LoopMoment;
+use crate::engine::evidence::Verdict;
+use crate::engine::record::{Loop, LoopMoment};
 use crate::engine::text::{clip, tail_of};
 
 /// The version of the data that a reaction reads.
@@ -137,8 +136,7 @@ mod tests {
     use crate::engine::boundary::judge::judge;
     use crate::engine::claim::Claim;
     use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
-    use crate::engine::record::Status;
-    use crate::engine::record::contract::Role;
+    use crate::engine::record::{Role, Status};
     use crate::engine::usage::Money;
 
     fn finished() -> Loop {

@@ -9,8 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::outcome::Proof;
+use crate::engine::record::{Permissions, Proof};
 use crate::engine::settings::Key;
 use crate::parse::duration;
 

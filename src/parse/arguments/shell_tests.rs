@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::engine::boundary::limits::{LimitChange, changed};
 use crate::engine::fixture::a_loop;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::contract::Limits;
+use crate::engine::record::{Limits, Permissions};
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()

@@ -2,7 +2,7 @@
 //! instead.
 
 use crate::engine::boundary::limits::LimitChange;
-use crate::engine::record::outcome::Proof;
+use crate::engine::record::Proof;
 use crate::parse::{amounts, duration as time};
 
 /// A prefix for a word that is not an option, so that clap does not read it as one. No shell can

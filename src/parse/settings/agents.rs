@@ -5,7 +5,7 @@ use toml::de::DeTable;
 
 use super::values::Written;
 use super::{Item, KeyText, Reader, Value, in_order};
-use crate::engine::record::agent::{Dialect, Permissions, PromptVia};
+use crate::engine::record::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
 const AGENTS: [&str; 8] =

@@ -3,7 +3,7 @@
 
 use super::values::Written;
 use super::{Item, KeyText, Reader, Value, in_order};
-use crate::engine::record::contract::{Check, Role};
+use crate::engine::record::{Check, Role};
 use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, NamedCheck};
 

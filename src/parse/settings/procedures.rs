@@ -4,7 +4,7 @@
 use super::terms::names_in;
 use super::values::Written;
 use super::{Item, KeyText, Reader, Value, in_order};
-use crate::engine::record::run::{Fragment, Phase};
+use crate::engine::record::{Fragment, Phase};
 use crate::engine::settings::{Layer, ProcedureSettings};
 use crate::parse::fragment::fragment;
 

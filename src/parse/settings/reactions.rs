@@ -3,7 +3,7 @@
 
 use super::values::Written;
 use super::{KeyText, Reader, Value, in_order};
-use crate::engine::record::run::{LoopMoment, Reaction};
+use crate::engine::record::{LoopMoment, Reaction};
 use crate::engine::settings::Layer;
 
 const REACTION: [&str; 2] = ["run", "timeout"];

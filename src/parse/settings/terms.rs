@@ -4,7 +4,7 @@
 use super::values::{Written, example};
 use super::{Item, Reader, Value};
 use crate::engine::boundary::protect;
-use crate::engine::record::contract::{Check, Role};
+use crate::engine::record::{Check, Role};
 use crate::engine::settings::{Key, Kind, Layer, NamedCheck};
 
 /// The names of the keys that a table may hold.

@@ -5,8 +5,7 @@ use toml::de::DeValue;
 
 use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
-use crate::engine::record::agent::Permissions;
-use crate::engine::record::outcome::Proof;
+use crate::engine::record::{Permissions, Proof};
 use crate::engine::settings::{self, KeyRow, Kind};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use crate::engine::record::run::Fragment;
+use crate::engine::record::Fragment;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Kind, ProcedureSettings, Sourced, Value, ValueOrigin};
 use crate::engine::text::Shown;

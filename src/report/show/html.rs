@@ -5,11 +5,9 @@
 use std::fmt::Write as _;
 
 use super::{StoryPage, contract, drivers, happened, remarks, told, who};
-use crate::engine::evidence::Evidence;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::{Evidence, Verdict};
 use crate::engine::journal::story::What;
-use crate::engine::record::contract::Role;
-use crate::engine::record::outcome::Outcome;
+use crate::engine::record::{Outcome, Role};
 use crate::engine::text::clean;
 use crate::report::line;
 use crate::report::words::took;

@@ -17,8 +17,7 @@ use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
-use crate::engine::record::Loop;
-use crate::engine::record::owner::Driver;
+use crate::engine::record::{Driver, Loop};
 use crate::engine::text::{clip, count, with_reason, word};
 use crate::engine::words::handoff::Since;
 

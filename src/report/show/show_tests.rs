@@ -5,10 +5,10 @@ use super::*;
 use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::evidence::check::Verdict;
+use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
-use crate::engine::record::contract::Role;
+use crate::engine::record::Role;
 
 /// A loop that started in a session, was moved into fresh processes and completed there, and its
 /// story.

@@ -9,7 +9,7 @@ use super::command::Command;
 use super::git;
 use crate::engine::git::GitTrouble::{Other, Repository};
 use crate::engine::git::{GitFault, GitStep};
-use crate::engine::record::contract::Place;
+use crate::engine::record::Place;
 use crate::parse::git::{Stand, complaint, stand as read};
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess};

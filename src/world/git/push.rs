@@ -7,7 +7,7 @@ use super::command::Command;
 use super::steps::{Said, Steps};
 use super::{Git, git};
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed};
-use crate::engine::record::git_memory::Sent;
+use crate::engine::record::Sent;
 use crate::parse::git::Stand;
 use crate::parse::git_push::{trouble, was_up_to_date};
 use crate::world::env;

@@ -12,7 +12,7 @@ use super::command::{Command, Setting};
 use super::git;
 use super::pin::{repository, stand};
 use crate::engine::git::{GitBaseline, GitFault, GitSetting, GitStep, GitTrouble};
-use crate::engine::record::contract::Place;
+use crate::engine::record::Place;
 use crate::parse::git::{Stand, complaint, scoped};
 use crate::world::files::disk;
 use crate::world::process::{ExitCause, FinishedProcess, Stop};

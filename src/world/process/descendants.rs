@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::Signal;
 
 use super::{children, identity, signals, table};
-use crate::engine::record::LoopId;
-use crate::engine::record::owner::ProcessIdentity;
+use crate::engine::record::{LoopId, ProcessIdentity};
 use crate::world::clock::{self, Deadline};
 
 /// From TERM to KILL.

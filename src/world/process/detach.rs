@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{identity, spawn};
-use crate::engine::record::owner::ProcessIdentity;
+use crate::engine::record::ProcessIdentity;
 use crate::world::env;
 use crate::world::files::disk;
 

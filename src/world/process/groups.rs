@@ -11,7 +11,7 @@ use super::{identity, signals, spawn};
 use crate::engine::record::LoopId;
 use crate::world::env;
 use crate::world::files::disk;
-use crate::world::store::home::Home;
+use crate::world::store::Home;
 
 /// More groups than a loop can have at once.
 const GROUPS_MAX: usize = 256;

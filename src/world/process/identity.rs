@@ -3,7 +3,7 @@
 
 use rustix::process::getpid;
 
-use crate::engine::record::owner::ProcessIdentity;
+use crate::engine::record::ProcessIdentity;
 use crate::parse::process_table::{self, ProcessRow};
 #[cfg(target_os = "linux")]
 use crate::world::files::disk;

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, getpid};
 
 #[cfg(not(target_os = "linux"))]
 use super::identity::identity;
-use crate::engine::record::owner::ProcessIdentity;
+use crate::engine::record::ProcessIdentity;
 #[cfg(target_os = "linux")]
 use crate::parse::process_table;
 

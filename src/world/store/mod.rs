@@ -18,16 +18,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::home::Home;
+pub use self::home::Home;
 use super::files::disk::{self, Durability, Lock};
 use super::files::room;
 use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
-use crate::engine::record::moment::Moment;
-use crate::engine::record::outcome::Actor;
 use crate::engine::record::upgrade::upgraded;
-use crate::engine::record::{Loop, LoopId, VERSION};
+use crate::engine::record::{Actor, Loop, LoopId, Moment, VERSION};
 use crate::engine::words::handoff::file_time;
 use crate::parse::git::BRANCHES;
 use crate::parse::order;

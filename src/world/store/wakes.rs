@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::home::Home;
-use crate::engine::record::owner::ProcessIdentity;
+use crate::engine::record::ProcessIdentity;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::identity;
 

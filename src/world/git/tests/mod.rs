@@ -15,7 +15,7 @@ use super::pin;
 use super::steps::{Steps, trusted};
 use crate::engine::fixture::a_loop;
 use crate::engine::git::{GitBaseline, GitFault, Pushed, Rebased};
-use crate::engine::record::contract::Place;
+use crate::engine::record::Place;
 use crate::world::files::disk::{self, Durability};
 use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
 
