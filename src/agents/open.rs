@@ -1,7 +1,7 @@
 //! What an agent has started and not finished: tool calls, background tasks and hooks. Past a fixed
 //! number, further names are not remembered.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// The most names remembered of each kind; with so many open, more make no difference.
 const OPEN_MAX: usize = 10_000;
@@ -9,7 +9,7 @@ const OPEN_MAX: usize = 10_000;
 const NAME_BYTES: usize = 200;
 
 /// What may be open.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Work {
     /// A call whose result was not reported. At the end of a turn every call is over.
     Tool,
@@ -21,26 +21,26 @@ pub(super) enum Work {
 
 /// The names of what is open, by kind.
 #[derive(Debug, Default)]
-pub(super) struct OpenWork([HashSet<String>; 3]);
+pub(super) struct OpenWork(BTreeMap<Work, HashSet<String>>);
 
 impl OpenWork {
     pub(super) fn is_any(&self, kinds: &[Work]) -> bool {
-        kinds.iter().any(|kind| !self.0[*kind as usize].is_empty())
+        kinds.iter().filter_map(|kind| self.0.get(kind)).any(|names| !names.is_empty())
     }
 
     pub(super) fn begin(&mut self, kind: Work, id: &str) {
-        let names = &mut self.0[kind as usize];
+        let names = self.0.entry(kind).or_default();
         if !id.is_empty() && id.len() <= NAME_BYTES && names.len() < OPEN_MAX {
             names.insert(id.to_owned());
         }
     }
 
     pub(super) fn end(&mut self, kind: Work, id: &str) {
-        self.0[kind as usize].remove(id);
+        self.0.entry(kind).or_default().remove(id);
     }
 
     pub(super) fn clear(&mut self, kind: Work) {
-        self.0[kind as usize].clear();
+        self.0.remove(&kind);
     }
 }
 
@@ -79,6 +79,6 @@ mod tests {
         for id in 0..2 * OPEN_MAX {
             open.begin(Tool, &id.to_string());
         }
-        assert_eq!(open.0[Tool as usize].len(), OPEN_MAX);
+        assert_eq!(open.0[&Tool].len(), OPEN_MAX);
     }
 }

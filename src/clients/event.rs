@@ -138,8 +138,8 @@ impl<'a> Hook<'a> {
         (self.variable)(variable).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    /// The client's cap on continuations in a row, if it has one. A value that is not a number means
-    /// the usual cap; 0 or less means none.
+    /// The client's cap on continuations in a row, if it has one. A value that is not a number
+    /// means the usual cap; 0 or less means none.
     pub fn cap(&self) -> Option<i64> {
         let cap = self.abilities().cap.as_ref()?;
         let set = cap.variable.and_then(self.variable);

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 
-use super::{actor, control_replies, named, print};
+use super::{actor, control_replies, print, requested};
 use crate::drive::end::handoff;
 use crate::exit::Exit;
 
 /// Writes a page for the requested loop.
 pub fn handoff(description: &str, kind: &str, name: Option<&str>) -> Result<Exit> {
-    let (home, record) = named(name)?;
+    let (home, record) = requested(name)?;
     let page = handoff::write(&home, &record, kind, description, actor())?;
     print::out(&control_replies::handed_off(&page));
     Ok(Exit::SUCCESS)

@@ -11,7 +11,7 @@ use crate::report::install as words;
 
 /// Installs for a person, or for everyone who works in this repository.
 pub fn install(arguments: &InstallArgs) -> Result<Exit> {
-    refuse_an_agent(&for_a_person("install"))?;
+    refuse_an_agent(&refusal_to_an_agent("install"))?;
     let client = arguments.client.as_deref();
     let scope = arguments.scope;
     if scope == InstallScope::Project {
@@ -29,7 +29,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
 }
 
 /// The error inside an agent, for `verb`.
-pub fn for_a_person(verb: &str) -> String {
+pub fn refusal_to_an_agent(verb: &str) -> String {
     format!(
         "an agent must not {verb} crew; this is a person's act\n\
          hint: type crew {verb} in a terminal of your own"

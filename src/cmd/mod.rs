@@ -92,7 +92,7 @@ fn actor() -> Actor {
 }
 
 /// The home, and the requested loop in it. Several that match are listed in the error.
-fn named(name: Option<&str>) -> Result<(Home, Loop)> {
+fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     let home = home()?;
     match find(&home, name, &env::current_folder()?)? {
         Found::One(record) => Ok((home, *record)),
@@ -111,7 +111,7 @@ fn ordered(
     ours: impl FnOnce(&Home, &LoopId) -> Result<String>,
     (what, theirs): (&str, impl FnOnce(&Home, &LoopId) -> io::Result<()>),
 ) -> Result<Exit> {
-    let answer = match named(name) {
+    let answer = match requested(name) {
         Ok((home, record)) => ours(&home, &record.id)?,
         Err(error) => match error.downcast_ref() {
             Some(StoreError::Newer { id, made_by, is_over: true }) => {

@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::reporter::Reporter;
 use super::run::drive_or_detach;
-use super::{named, print, refuse_an_agent};
+use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
 use crate::drive::owner::NewOwner;
 use crate::drive::resume::adapt::adapt;
@@ -21,7 +21,7 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     refuse_an_agent(
         "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
     )?;
-    let (home, record) = named(arguments.set.name.as_deref())?;
+    let (home, record) = requested(arguments.set.name.as_deref())?;
     if arguments.now
         && let Some(woken) = control::wake(&home, &record.id)?
     {

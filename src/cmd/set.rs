@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::{actor, named, print};
+use super::{actor, print, requested};
 use crate::drive::control;
 use crate::engine::boundary::limits::{self, LimitChanges};
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ pub fn set(arguments: &SetArgs) -> Result<Exit> {
     if changes.is_empty() {
         bail!(UsageError::new("no limit is named\nhint: crew set --max-iterations 30, or -n +10"));
     }
-    let (home, record) = named(arguments.name.as_deref())?;
+    let (home, record) = requested(arguments.name.as_deref())?;
     let record = control::set(&home, &record.id, &changes, actor())?;
     print::out(&format!("loop {}: {}", record.id, limits::named(&record.contract.limits)));
     Ok(Exit::SUCCESS)

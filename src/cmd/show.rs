@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::status::since;
-use super::{follow, named, print};
+use super::{follow, print, requested};
 use crate::cli::ShowArgs;
 use crate::drive::owner::owner_is_gone;
 use crate::engine::journal::story::Story;
@@ -21,7 +21,7 @@ use crate::world::{clock, env};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
-    let (home, record) = named(arguments.name.as_deref())?;
+    let (home, record) = requested(arguments.name.as_deref())?;
     if arguments.log {
         follow::log(&home, record, arguments.iteration, arguments.follow)?;
         return Ok(Exit::SUCCESS);

@@ -3,14 +3,14 @@
 
 use anyhow::Result;
 
-use super::{named, print, refuse_an_agent};
+use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
 use crate::exit::Exit;
 
 /// Queues a message for the agent of the requested loop.
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     refuse_an_agent("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"")?;
-    let (home, record) = named(name)?;
+    let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words.join(" "))?;
     print::out(&format!("loop {}: told with the next prompt", record.id));
     Ok(Exit::SUCCESS)

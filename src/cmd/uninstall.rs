@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::install::for_a_person;
+use super::install::refusal_to_an_agent;
 use super::{home, print, refuse_an_agent};
 use crate::drive::install::{self, InstallScope};
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use crate::world::files::disk;
 
 /// Uninstalls for this person, or from this repository's settings.
 pub fn uninstall(scope: InstallScope, client: Option<&Path>) -> Result<Exit> {
-    refuse_an_agent(&for_a_person("uninstall"))?;
+    refuse_an_agent(&refusal_to_an_agent("uninstall"))?;
     if scope == InstallScope::Project {
         install::unshare(client)?;
         print::out(words::UNSHARED);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::status::since;
-use super::{named, print};
+use super::{print, requested};
 use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::engine::record::Loop;
 use crate::exit::Exit;
@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Watches the requested loop.
 pub fn watch(name: Option<&str>) -> Result<Exit> {
-    let (home, mut record) = named(name)?;
+    let (home, mut record) = requested(name)?;
     let draws = stdout().is_terminal() && env::text("TERM").is_some_and(|term| term != "dumb");
     let mut said = String::new();
     while record.is_live() {

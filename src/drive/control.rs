@@ -1,13 +1,12 @@
 //! What a person does to a running loop without ending it: pause, new limits, a message to the
 //! agent. Each is one change of the record under its lock; a boundary in flight decides again on
-//! the new record.
+//! the new record. `Cancels` looks for the orders that such a change left.
 
-use super::owner::{owner_is_gone, spent_ms};
 use std::cell::Cell;
 
 use anyhow::{Result, bail};
 
-use super::owner::life;
+use super::owner::{life, owner_is_gone, spent_ms};
 use super::{end, meter};
 use crate::clients::spelling::going_on;
 use crate::engine::boundary::limits::{LimitChanges, changed};
@@ -19,6 +18,9 @@ use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 /// The most characters of one message to the agent, and how many may be queued.
 const WORDS_CHARS: usize = 400;
 const WORDS_MAX: usize = 5;
+
+/// Milliseconds between two checks for an order, each of which reads the disk.
+const ORDERS_MS: u64 = 200;
 
 /// A loop that was to be paused, and what became of that.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub enum PauseResult {
     BreakingOff,
     /// It was paused before.
     Already,
-    /// It had ended before.
+    /// It is over.
     Over,
 }
 
@@ -248,6 +250,3 @@ impl<'a> Cancels<'a> {
         self.found.get()
     }
 }
-
-/// Milliseconds between two checks for an order, each of which reads the disk.
-const ORDERS_MS: u64 = 200;

@@ -53,7 +53,7 @@ pub fn boundary(subject: &Loop) -> String {
     if let Some(evidence) = &subject.state.evidence {
         parts.extend(said(evidence));
     }
-    parts.extend(limits::used(subject));
+    parts.extend(limits::cost_and_tokens(subject));
     parts.push("crew pause, crew cancel".to_owned());
     parts.join(" · ")
 }
@@ -147,7 +147,7 @@ pub fn changed(subject: &Loop) -> String {
         let said = said(evidence).join(" · ");
         parts.push(format!("iteration {}: {said}", evidence.iteration));
     }
-    parts.extend(limits::used(subject));
+    parts.extend(limits::cost_and_tokens(subject));
     parts.join(" · ")
 }
 

@@ -1,5 +1,5 @@
 //! Deliberate faults for the tests that break the store at each of its write points and move the
-//! wall clock. A release build contains none of them.
+//! wall clock. A release build obeys none of them.
 
 /// The points at which a write may be cut off, in the order in which a boundary passes them.
 pub const POINTS: [&str; 11] = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Open;
 use crate::clients::spelling::of_loop;
-use crate::drive::programs;
+use crate::drive::missing;
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::boundary::wants::wants;
@@ -137,6 +137,7 @@ fn run(
 ) -> Option<CheckResult> {
     let unknown = |why: String, elapsed_ms, tail: &str| CheckResult {
         run: check.run.clone(),
+        verdict: Verdict::Unknown,
         elapsed_ms,
         tail: format!("{why}\n{tail}").trim_end().to_owned(),
         incurable: Some(format!("`{}` {why}", check.run)),
@@ -183,7 +184,7 @@ fn run(
         ExitCause::TimedOut | ExitCause::Idle | ExitCause::Lingered => (Verdict::TimedOut, None),
     };
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
-    let incurable = if is_missing { programs::at_its_end(subject, check, &tail) } else { None };
+    let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
     let (run, roles) = (check.run.clone(), Vec::new());
     Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable })
 }

@@ -6,13 +6,13 @@
 pub mod gather;
 pub mod undelivered;
 
-use crate::drive::owner::end_mark;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
 use super::end;
+use super::owner::end_mark;
 use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};

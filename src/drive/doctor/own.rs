@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Error;
 
 use crate::agents;
-use crate::drive::programs;
+use crate::drive::missing;
 use crate::drive::start::{agent, place, settings};
 use crate::engine::doctor::Own;
 use crate::engine::settings::merge::merge;
@@ -47,7 +47,7 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
         Err(error) => own.faults.push(format!("{error:#}")),
     }
     let checks = in_force.contract_checks();
-    let refused = place.ok().and_then(|place| programs::at_the_start(&place, &checks).err());
+    let refused = place.ok().and_then(|place| missing::at_the_start(&place, &checks).err());
     own.check_missing = refused.as_ref().map(first_line);
     own
 }

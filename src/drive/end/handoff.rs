@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use chrono::DateTime;
+use chrono::{DateTime, Utc};
 
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::record::{Actor, Loop, Status};
@@ -27,7 +27,8 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
         );
     }
     let since = git::since(record);
-    let page = put(record, &Since { told: told.trim().to_owned(), ..since }, kind)?;
+    let page =
+        put(record, &Since { told: told.trim().to_owned(), ..since }, kind, clock::now().wall)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
     Ok(page)
@@ -48,12 +49,16 @@ pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
         return Some(page);
     }
     let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
-    put(record, &git::since(record), kind).ok()
+    put(record, &git::since(record), kind, clock::now().wall).ok()
 }
 
 /// Writes a page of that type.
-pub(super) fn put(record: &Loop, since: &Since, kind: &str) -> io::Result<PathBuf> {
-    let now = clock::now().wall;
+pub(super) fn put(
+    record: &Loop,
+    since: &Since,
+    kind: &str,
+    now: DateTime<Utc>,
+) -> io::Result<PathBuf> {
     let text = page(record, since, kind, now, &going_on(record));
     view::write_handoff(record, &file_name(kind, now), &text)
 }

@@ -5,7 +5,6 @@
 
 pub mod handoff;
 
-use super::owner::{is, life, owner_is_gone, spent_ms};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::meter;
+use super::owner::{is, life, owner_is_gone, spent_ms};
 use crate::engine::journal::Event;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::text::start_bytes;
@@ -63,8 +63,9 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let handed_off = outcome != Outcome::Completed;
-    let handoff = handed_off.then(|| handoff::put(&record, &since, outcome.label()).ok());
-    write_result(home, &record, &since, clock::now().wall);
+    let now = clock::now().wall;
+    let handoff = handed_off.then(|| handoff::put(&record, &since, outcome.label(), now).ok());
+    write_result(home, &record, &since, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     if !is_left_to_its_crew(&record) {
@@ -177,11 +178,16 @@ pub enum EndAttempt {
 /// with a loop or without.
 pub fn cancel(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> Result<EndAttempt> {
     let _lock = between_starts(home, id)?;
-    cancel_now(home, id, by, reason)
+    cancel_locked(home, id, by, reason)
 }
 
 /// The same for a caller that already keeps other starts out of the working tree.
-pub fn cancel_now(home: &Home, id: &LoopId, by: Actor, reason: Option<&str>) -> Result<EndAttempt> {
+pub fn cancel_locked(
+    home: &Home,
+    id: &LoopId,
+    by: Actor,
+    reason: Option<&str>,
+) -> Result<EndAttempt> {
     let record = store::load(home, id)?;
     if !record.is_live() {
         return Ok(EndAttempt::Over(Box::new(record)));

@@ -4,13 +4,12 @@
 
 pub mod adapt;
 
-use super::owner::{NewOwner, environment_of};
-use crate::drive::owner::{elsewhere, gone_why, life, owner_is_gone};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::end::{self, EndAttempt, handoff};
+use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};

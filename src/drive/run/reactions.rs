@@ -11,8 +11,8 @@ use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
 use crate::world::store::Home;
 
-/// Runs every reaction to a moment, in the given order, even if an earlier one failed. `extra` is
-/// passed with the loop's own facts. `stop` ends the running one and skips the rest.
+/// Runs every reaction to a moment, in the given order, even if an earlier one failed.
+/// `stop` ends the running one and skips the rest.
 pub fn react(home: &Home, subject: &Loop, on: LoopMoment, stop: Stop<'_>) -> Vec<ReactionEnd> {
     let reactions = subject.contract.run.iter().flat_map(|run| &run.reactions);
     let mut ends = Vec::new();

@@ -2,12 +2,12 @@
 //! are taken in the repository the loop began in, or not at all. A failed step is reported; only
 //! what a person must settle ends the loop.
 
-use crate::drive::start::repository::on_another_branch;
 use std::cell::Cell;
 use std::path::PathBuf;
 
 use super::Runner;
 use crate::drive::control::Cancels;
+use crate::drive::start::repository::on_another_branch;
 use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};

@@ -11,7 +11,6 @@ pub mod refused;
 pub mod skew;
 pub mod stop;
 
-use crate::drive::owner::{end_mark, gone_why, owner_is_gone};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use super::boundary::undelivered;
 use super::control::{self, Paused};
 use super::end::{self, EndAttempt, handoff};
 use super::find::{self, Found};
-use super::owner::NewOwner;
+use super::owner::{NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::{Resumed, resume};
 use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};

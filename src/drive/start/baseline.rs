@@ -1,12 +1,11 @@
 //! Runs the checks before the first iteration: what they prove at the end depends on their result
 //! before it. It judges nothing and ends nothing.
 
-use crate::drive::owner::spent_ms;
 use anyhow::Result;
 
 use crate::drive::boundary::gather;
 use crate::drive::control::Cancels;
-use crate::drive::owner::is_ours;
+use crate::drive::owner::{is_ours, spent_ms};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;

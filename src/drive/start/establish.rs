@@ -2,12 +2,11 @@
 //! crash cannot turn into half a loop (the record comes last; a pointer to a missing record means
 //! nothing).
 
-use crate::drive::owner::{elsewhere, gone_why, owner_is_gone};
 use anyhow::{Context, Result, bail};
 
 use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
-use crate::drive::owner::environment_of;
+use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
@@ -177,7 +176,7 @@ fn vacate(
     } else if owner_is_gone(home, &record) {
         end::interrupt(home, id, gone_why(&record), LOCK_WAIT)?
     } else if beginning.replace {
-        end::cancel_now(home, id, Actor::User, Some("replaced by a new loop"))?
+        end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());
         bail!(elsewhere(&record).unwrap_or_else(occupied));

@@ -1,5 +1,5 @@
-//! What a run's git steps require of the repository before anything is started. Refuses what git
-//! cannot do there.
+//! What a run's git steps require of the repository, at its start and later, and what is reported
+//! of it. Refuses what git cannot do there.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ use crate::agents::{self, Launch};
 use crate::drive::control::Cancels;
 use crate::drive::owner::myself;
 use crate::drive::prompt::{self, Prompt};
-use crate::drive::{end, programs};
+use crate::drive::{end, missing};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{
     Agent, Contract, Ending, Fragment, GitSteps, Loop, LoopId, Outcome, Phase, Place, Recipe, Run,
@@ -68,7 +68,7 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
     some_settings(&run.git, &place.checkout)?;
     let contract = terms::contract(start, &settings, folder, Some(run))?;
     let of_the_agent = of_the_agent(&contract);
-    let absent = programs::at_the_start(&place, &contract.checks)?;
+    let absent = missing::at_the_start(&place, &contract.checks)?;
     let notes = made.into_iter().chain(notes).chain(of_the_agent).chain(absent).chain(without_git);
     let (notes, keep) = (notes.collect(), settings.keep());
     Ok(Prepared { place, contract, notes, keep, replace: start.replace })

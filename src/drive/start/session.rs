@@ -10,8 +10,8 @@ use super::terms::{contract, typed};
 use super::{detect, place, settings};
 use crate::clients::Hook;
 use crate::clients::spelling::going_on;
+use crate::drive::missing;
 use crate::drive::owner::NewOwner;
-use crate::drive::programs;
 use crate::engine::record::Loop;
 use crate::engine::settings::merge::VariableTrust;
 use crate::parse::arguments::LoopArgs;
@@ -45,7 +45,7 @@ pub fn start(
     let (settings, mut notes) =
         settings::in_force(home, known, typed, VariableTrust::OnlyNarrows, None)?;
     let contract = contract(arguments, &settings, cwd, None)?;
-    notes.extend(programs::at_the_start(&place, &contract.checks)?);
+    notes.extend(missing::at_the_start(&place, &contract.checks)?);
     let same_command = |record: &Loop| {
         record.state.owner.session_id == hook.session_id
             && record.state.session.prompt_id == hook.turn

@@ -13,11 +13,11 @@ const WORKED_S: [u64; 3] = [15, 120, 900];
 
 /// What crashed, in words; `None` if the end was not a crash.
 pub fn of(agent: &AgentOutcome) -> Option<String> {
-    how(agent).filter(|_| agent.error.is_none())
+    ended_badly(agent).filter(|_| agent.error.is_none())
 }
 
 /// The same, whether or not the model's service failed, too.
-pub(super) fn how(agent: &AgentOutcome) -> Option<String> {
+pub(super) fn ended_badly(agent: &AgentOutcome) -> Option<String> {
     match agent.process.as_ref()? {
         ProcessEnd::Signal(signal) => Some(format!("the agent was ended by signal {signal}")),
         ProcessEnd::NotStarted(why) => Some(format!("the agent could not be started: {why}")),

@@ -49,7 +49,7 @@ fn rule_1_a_cancel_beats_a_true_claim_and_a_pause_holds() {
 }
 
 #[test]
-fn rule_2_what_only_a_person_can_mend_is_blocked_with_cause_and_cure() {
+fn rule_3_what_only_a_person_can_mend_is_blocked_with_cause_and_cure() {
     let mut facts = facts(Claim::None);
     facts.seen.agent.error = Some(ApiError::Fatal {
         cause: "the API key was refused".to_owned(),
@@ -59,7 +59,7 @@ fn rule_2_what_only_a_person_can_mend_is_blocked_with_cause_and_cure() {
 }
 
 #[test]
-fn rule_2_denied_tools_with_nothing_changed_block_the_process_driver_only() {
+fn rule_3_denied_tools_with_nothing_changed_block_the_process_driver_only() {
     let mut denied = idle();
     denied.seen.agent.denied = vec!["Bash".to_owned()];
     assert_eq!(way_out(&a_loop(), &denied), Decision::Continue);
@@ -72,7 +72,7 @@ fn rule_2_denied_tools_with_nothing_changed_block_the_process_driver_only() {
 }
 
 #[test]
-fn rule_3_a_transient_error_waits_and_repeats_the_same_iteration() {
+fn rule_4_a_transient_error_waits_and_repeats_the_same_iteration() {
     let reset = Some(at(660).wall);
     let judged = judge(&a_loop(), &transient(reset));
     let decision = decide(&judged, &transient(reset));
@@ -82,7 +82,7 @@ fn rule_3_a_transient_error_waits_and_repeats_the_same_iteration() {
 }
 
 #[test]
-fn rule_3_a_wait_that_would_outlast_a_limit_finishes_now() {
+fn rule_4_a_wait_that_would_outlast_a_limit_finishes_now() {
     let reset = Some(at(13 * 3600).wall);
     let decision = way_out(&a_loop(), &transient(reset));
     assert_eq!(outcome(&decision), Some(Outcome::Interrupted));
@@ -90,7 +90,7 @@ fn rule_3_a_wait_that_would_outlast_a_limit_finishes_now() {
 }
 
 #[test]
-fn rule_3_the_twelfth_transient_error_in_a_row_is_blocked() {
+fn rule_4_the_twelfth_transient_error_in_a_row_is_blocked() {
     let mut subject = a_loop();
     subject.state.transient_errors = 10;
     assert!(matches!(way_out(&subject, &transient(None)), Decision::Wait { .. }));
@@ -99,14 +99,14 @@ fn rule_3_the_twelfth_transient_error_in_a_row_is_blocked() {
 }
 
 #[test]
-fn rule_4_a_blocked_claim_ends_the_loop_with_its_reason() {
+fn rule_5_a_blocked_claim_ends_the_loop_with_its_reason() {
     let claim = Claim::Blocked { reason: Some("no database".to_owned()) };
     let expected = "the agent said BLOCKED: no database";
     assert_eq!(why(way_out(&a_loop(), &facts(claim))), expected);
 }
 
 #[test]
-fn rule_5_a_proved_claim_completes_with_its_proof() {
+fn rule_7_a_proved_claim_completes_with_its_proof() {
     let Decision::Finish(ending) = way_out(&a_loop(), &facts(Claim::Success)) else {
         panic!("a proved claim goes on");
     };
@@ -114,7 +114,7 @@ fn rule_5_a_proved_claim_completes_with_its_proof() {
 }
 
 #[test]
-fn rule_5_a_success_on_the_last_iteration_is_a_success() {
+fn rule_7_a_success_on_the_last_iteration_is_a_success() {
     let mut subject = a_loop();
     subject.state.completed = 9;
     let decision = way_out(&subject, &facts(Claim::Success));
@@ -122,7 +122,7 @@ fn rule_5_a_success_on_the_last_iteration_is_a_success() {
 }
 
 #[test]
-fn rule_6_a_third_failure_on_the_last_iteration_is_aborted_not_exhausted() {
+fn rule_8_a_third_failure_on_the_last_iteration_is_aborted_not_exhausted() {
     let mut subject = a_loop();
     subject.state.completed = 9;
     subject.state.consecutive_failures = 2;
@@ -134,7 +134,7 @@ fn rule_6_a_third_failure_on_the_last_iteration_is_aborted_not_exhausted() {
 }
 
 #[test]
-fn rule_7_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
+fn rule_9_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
     let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
     subject.state.completed = 9;
     let mut refused = facts(Claim::Success);
@@ -143,7 +143,7 @@ fn rule_7_a_limit_ends_it_and_a_refused_claim_is_no_way_round() {
 }
 
 #[test]
-fn rule_7_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it_has_passes() {
+fn rule_9_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it_has_passes() {
     use Verdict::{Failed, Passed, Unknown};
     let checks = [("test", Role::Verify), ("lint", Role::Gate)];
     let at_the_limit = |checks: &[(&str, Role)], test, lint| {
@@ -172,7 +172,7 @@ fn rule_7_a_loop_that_nothing_could_complete_is_completed_at_its_limit_if_all_it
 }
 
 #[test]
-fn rule_7_an_iteration_that_failed_or_was_not_run_completes_nothing() {
+fn rule_9_an_iteration_that_failed_or_was_not_run_completes_nothing() {
     let mut subject = a_loop();
     subject.contract.promise = None;
     subject.state.completed = 9;
@@ -192,7 +192,7 @@ fn rule_7_an_iteration_that_failed_or_was_not_run_completes_nothing() {
 }
 
 #[test]
-fn rule_4_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
+fn rule_6_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
     let refused = |before: &Loop, why: Option<&str>, claim: Claim| {
         let mut facts = facts(claim);
         facts.checks = vec![result("test", Verdict::Failed)];
@@ -222,7 +222,7 @@ fn rule_4_the_second_refusal_in_a_row_that_no_agent_can_change_is_blocked() {
 }
 
 #[test]
-fn rule_8_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
+fn rule_11_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
     let mut subject = a_loop();
     subject.state.iterations_without_progress = 3;
     assert_eq!(way_out(&subject, &idle()), Decision::Continue);
@@ -233,7 +233,7 @@ fn rule_8_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
 }
 
 #[test]
-fn rule_9_background_work_holds_unless_a_claim_was_made() {
+fn rule_12_background_work_holds_unless_a_claim_was_made() {
     let mut held = facts(Claim::None);
     held.seen.agent.background = Some("a subagent".to_owned());
     let expected = Decision::Hold(Hold::Background("a subagent".to_owned()));
@@ -243,7 +243,7 @@ fn rule_9_background_work_holds_unless_a_claim_was_made() {
 }
 
 #[test]
-fn rule_10_anything_else_continues() {
+fn rule_14_anything_else_continues() {
     assert_eq!(way_out(&a_loop(), &facts(Claim::None)), Decision::Continue);
 }
 

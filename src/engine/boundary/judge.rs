@@ -183,7 +183,7 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
     let is_success = *claim == Claim::Success;
     let end = agent.process.as_ref()?;
     let is_excused = is_success && !matches!(end, ProcessEnd::NotStarted(_));
-    crash::how(agent).filter(|_| !is_excused).or_else(|| match end {
+    crash::ended_badly(agent).filter(|_| !is_excused).or_else(|| match end {
         ProcessEnd::Exit(code) if *code != 0 && !is_success => Some(exited(*code)),
         end if progress != Progress::Made => overdue(end),
         _ => None,

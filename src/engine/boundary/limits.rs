@@ -82,6 +82,7 @@ pub fn changed(changes: &LimitChanges, subject: &Loop, spent_ms: u64) -> Limits 
         Key::MaxDuration => state.awake_ms.saturating_add(spent_ms).div_ceil(1000),
         Key::MaxCost => state.usage.cost_at_most().micros(),
         Key::MaxTokens => state.usage.tokens.total(),
+        // The wait limit has no option, so nobody changes it.
         _ => 0_u64,
     };
     Limits::of(|key| match (changes.get(&key), limits[&key]) {
@@ -110,7 +111,7 @@ pub fn named(limits: &Limits) -> String {
 }
 
 /// "$1.84", "$1.84 of $5.00": what was used, and the limit if there is one.
-pub fn used(subject: &Loop) -> Option<String> {
+pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let usage = &subject.state.usage;
     let cost = usage.spoken_cost(limits.max_cost_micros > 0)?;
@@ -131,22 +132,22 @@ pub const TRANSIENT_ERRORS_MAX: u32 = 12;
 /// Names the limit that is reached, if one is.
 pub fn reached(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
-    let [iterations, time, cost, tokens] = spent(subject);
-    if iterations {
+    let is_spent = |key| is_spent(subject, key);
+    if is_spent(Key::MaxIterations) {
         let max = count(limits.max_iterations, "iteration");
         return Some(format!("the limit of {max} is reached"));
     }
-    if time {
+    if is_spent(Key::MaxDuration) {
         let time = period(limits.max_duration_s);
         return Some(format!("the time limit of {time} is reached"));
     }
     let usage = &subject.state.usage;
-    if cost {
+    if is_spent(Key::MaxCost) {
         let max = Money::from_micros(limits.max_cost_micros);
         let cost = usage.spoken_cost(true).unwrap_or_default();
         return Some(format!("the cost limit of {max} is reached: {cost}"));
     }
-    if tokens {
+    if is_spent(Key::MaxTokens) {
         let [max, used] = [limits.max_tokens, usage.tokens.total()].map(tokens_text);
         return Some(format!("the limit of {max} tokens is reached: {used} used"));
     }
@@ -190,8 +191,8 @@ pub fn last(subject: &Loop) -> Option<String> {
 /// How a loop that only its limit could end reached it: "ran its 5 iterations".
 pub fn ran(subject: &Loop) -> Option<String> {
     let max = subject.contract.limits.max_iterations;
-    let [iterations, ..] = spent(subject);
-    iterations.then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
+    let is_spent = is_spent(subject, Key::MaxIterations);
+    is_spent.then(|| format!("ran its {}", count(max, "iteration"))).or(reached(subject))
 }
 
 /// Milliseconds of the loop's time left at `awake_ms`, in its running iteration; `None` without a
@@ -209,17 +210,20 @@ pub fn overtime_ms(limits: &Limits) -> u64 {
     limits.max_duration_s.saturating_mul(100).min(600_000)
 }
 
-/// Which limits are reached: iterations, time, cost, tokens. A model without a known price counts
-/// at the highest rate: if the limit may be exceeded, it counts as reached.
-fn spent(subject: &Loop) -> [bool; 4] {
+/// Whether a limit is reached. A model without a known price counts at the highest rate: if the
+/// limit may be exceeded, it counts as reached.
+fn is_spent(subject: &Loop, limit: Key) -> bool {
     let (limits, state) = (&subject.contract.limits, &subject.state);
-    let is_spent = |max: u64, used: u64| max > 0 && used >= max;
-    [
-        is_spent(limits.max_iterations.into(), state.completed.into()),
-        is_spent(limits.max_duration_s.saturating_mul(1000), state.awake_ms),
-        is_spent(Money::from_micros(limits.max_cost_micros).0, state.usage.cost_at_most().0),
-        is_spent(limits.max_tokens, state.usage.tokens.total()),
-    ]
+    let (max, used) = match limit {
+        Key::MaxIterations => (limits.max_iterations.into(), state.completed.into()),
+        Key::MaxDuration => (limits.max_duration_s.saturating_mul(1000), state.awake_ms),
+        Key::MaxCost => {
+            (Money::from_micros(limits.max_cost_micros).0, state.usage.cost_at_most().0)
+        }
+        Key::MaxTokens => (limits.max_tokens, state.usage.tokens.total()),
+        _ => return false,
+    };
+    max > 0 && used >= max
 }
 
 /// Whether the loop was blocked because nothing reported its use, so that a limit on it could not
@@ -236,17 +240,17 @@ fn is_unkept(subject: &Loop) -> bool {
 pub fn raise(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
     let is_unkept = is_unkept(subject);
-    let [iterations, time, cost, tokens] = spent(subject);
-    let iterations = if iterations { " -n +10" } else { "" };
-    let time = if time { " --max-duration +2h" } else { "" };
+    let is_spent = |key| is_spent(subject, key);
+    let iterations = if is_spent(Key::MaxIterations) { " -n +10" } else { "" };
+    let time = if is_spent(Key::MaxDuration) { " --max-duration +2h" } else { "" };
     let cost = match () {
         () if is_unkept && limits.max_cost_micros > 0 => " --max-cost 0",
-        () if cost => " --max-cost +5",
+        () if is_spent(Key::MaxCost) => " --max-cost +5",
         () => "",
     };
     let tokens = match () {
         () if is_unkept && limits.max_tokens > 0 => " --max-tokens 0",
-        () if tokens => " --max-tokens +1M",
+        () if is_spent(Key::MaxTokens) => " --max-tokens +1M",
         () => "",
     };
     format!("{iterations}{time}{cost}{tokens}")

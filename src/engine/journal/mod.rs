@@ -36,7 +36,7 @@ pub enum Choice {
     Wait,
     Hold,
     Finish,
-    /// A word that this crew does not know.
+    /// A word of another version. Journals are read and shown; no line is written again from it.
     #[serde(other)]
     Unknown,
 }

@@ -10,13 +10,15 @@ use crate::engine::text::word;
 
 /// An agent's command-line tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Agent {
-    /// Its name in `--agent`.
+    /// Its name in `--agent`; absent in a file where it is the key.
+    #[serde(default)]
     pub name: String,
     /// The program and its fixed arguments; they never pass through a shell.
     pub command: Vec<String>,
+    #[serde(default)]
     pub prompt: PromptVia,
+    #[serde(default)]
     pub dialect: Dialect,
     /// The arguments that ask for each kind of permissions. A missing kind cannot be asked for.
     pub permissions: BTreeMap<Permissions, Vec<String>>,

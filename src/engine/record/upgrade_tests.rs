@@ -143,7 +143,8 @@ fn the_names_in_a_record_are_these() {
     record.place.branches = "in no record";
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
-    let known = format!("{record:?}").replace("old_marks: None", "").replace("incurable: None", "");
+    let known =
+        format!("{record:?}").replace("old_marks: None", "").replace("incurable: None }", "}");
     for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
         assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
     }
@@ -238,10 +239,12 @@ fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() 
 }
 
 #[test]
-fn an_agent_that_lacks_a_field_has_its_default() {
-    let agent: Agent = serde_json::from_str(r#"{"name":"mine","command":["m"]}"#).unwrap();
-    let expected =
-        Agent { name: "mine".to_owned(), command: vec!["m".to_owned()], ..Agent::default() };
-    assert_eq!(agent, expected);
+fn an_agent_has_a_command_and_permissions_and_else_what_is_usual() {
+    let read = |text| serde_json::from_str::<Agent>(text).map_err(|error| error.to_string());
+    let agent = read(r#"{"command":["m"],"permissions":{}}"#).unwrap();
+    assert_eq!(agent, Agent { command: vec!["m".to_owned()], ..Agent::default() });
     assert_eq!((agent.prompt, agent.dialect), (PromptVia::Stdin, Dialect::TEXT));
+    let absent = |text| read(text).unwrap_err();
+    assert!(absent(r#"{"permissions":{}}"#).starts_with("missing field `command`"));
+    assert!(absent(r#"{"command":["m"]}"#).starts_with("missing field `permissions`"));
 }
