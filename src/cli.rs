@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::agents::catalogue;
 use crate::drive::install::InstallScope;
-use crate::parse::arguments::{MannerArgs, ResumeArgs, RunArgs, SetArgs};
+use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, SetArgs};
 
 const AFTER_RUN: &str = "\
 TEXT is taken as it is; the name of a file is that file, read anew each time, a template if it ends in .hbs; \
@@ -272,7 +272,7 @@ pub struct DriveArgs {
     #[arg(value_name = "LOOP")]
     pub id: String,
     #[command(flatten)]
-    pub manner: MannerArgs,
+    pub output: OutputArgs,
 }
 
 /// `crew install`.

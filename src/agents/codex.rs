@@ -139,7 +139,7 @@ impl Codex {
             }
             // An item is shown when it starts; a change of files has no start event.
             let is_shown = kind == "item.started" || what == "file_change" || is_declined;
-            return is_shown.then(|| item.spoken(what, is_declined));
+            return is_shown.then(|| item.line(what, is_declined));
         }
         let text = item.text.text().map(str::trim).filter(|text| !text.is_empty());
         match (what, text) {
@@ -174,7 +174,7 @@ impl Codex {
 }
 
 impl CodexItem {
-    fn spoken(&self, what: &str, is_declined: bool) -> String {
+    fn line(&self, what: &str, is_declined: bool) -> String {
         let with = [&self.command, &self.tool, &self.query].into_iter().find_map(TextField::text);
         let with = with.map(|it| format!(": {}", start(it, CALL_CHARS))).unwrap_or_default();
         let denied = if is_declined { "denied: " } else { "" };

@@ -76,7 +76,7 @@ impl<T> ListField<T> {
 
 impl ToolInput {
     /// The most useful argument, shortened.
-    pub(super) fn told(&self) -> Option<&str> {
+    pub(super) fn argument(&self) -> Option<&str> {
         let Self { command, file_path, path, pattern, url, query, description, prompt } = self;
         let texts = [command, file_path, path, pattern, url, query, description, prompt];
         texts.into_iter().find_map(TextField::text).map(|text| start(text, CALL_CHARS))
@@ -185,7 +185,7 @@ mod tests {
             assert_eq!(event.list.iter().count(), usize::from(value.starts_with('[')), "{value}");
             assert_eq!(event.part.n.count(), 0, "{value}");
             assert_eq!(event.may_be.0.is_some(), value.starts_with('{'), "{value}");
-            assert_eq!(event.call.told(), None, "{value}");
+            assert_eq!(event.call.argument(), None, "{value}");
         }
         let event = read("{}");
         assert!(event.word.text().is_none() && event.list.iter().next().is_none());
@@ -223,9 +223,13 @@ mod tests {
             (r#"{"todos":[]}"#, None),
         ];
         for (input, expected) in table {
-            assert_eq!(read(&format!(r#"{{"call":{input}}}"#)).call.told(), expected, "{input}");
+            assert_eq!(
+                read(&format!(r#"{{"call":{input}}}"#)).call.argument(),
+                expected,
+                "{input}"
+            );
         }
         let long = format!(r#"{{"call":{{"command":"{}"}}}}"#, "é".repeat(9000));
-        assert_eq!(read(&long).call.told().unwrap().chars().count(), CALL_CHARS);
+        assert_eq!(read(&long).call.argument().unwrap().chars().count(), CALL_CHARS);
     }
 }

@@ -76,7 +76,7 @@ pub fn outputs() -> Vec<&'static str> {
 
 /// A limit of the model's service that an agent without events reported on its standard error.
 /// `None` unless the agent exited with an error.
-pub fn limit_told(
+pub fn reported_limit(
     agent: &Agent,
     process: &ProcessEnd,
     errors: &str,

@@ -62,7 +62,7 @@ impl Report {
 
     /// How the iteration ended, given how its process did. An exit only because the turns were used
     /// up is not a failure.
-    pub fn agent_end(&self, process: ProcessEnd) -> AgentOutcome {
+    pub fn outcome(&self, process: ProcessEnd) -> AgentOutcome {
         let process = match process {
             ProcessEnd::Exit(_) if self.out_of_turns => ProcessEnd::Exit(0),
             other => other,
@@ -115,7 +115,7 @@ mod tests {
             (&denied, ProcessEnd::Exit(1), ProcessEnd::Exit(1)),
         ];
         for (report, process, expected) in table {
-            let end = report.agent_end(process);
+            let end = report.outcome(process);
             assert_eq!((end.process, end.cut), (Some(expected), report.cut));
             assert_eq!(end.denied, report.denied);
         }

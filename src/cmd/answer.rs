@@ -36,7 +36,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Silent => Reply::Nothing,
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
-            let asides = asides.iter().map(|aside| told_aside(home, aside));
+            let asides = asides.iter().map(|aside| aside_line(home, aside));
             asides.fold(stopped(home, hook, stop), |said, line| said.also(&line))
         }
         EventResult::Started(started) => {
@@ -96,7 +96,7 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
 }
 
 /// The line about a queued command.
-fn told_aside(home: &Home, aside: &Aside) -> String {
+fn aside_line(home: &Home, aside: &Aside) -> String {
     match aside {
         Aside::Status(record) => page_of(home, record).trim_end().to_owned(),
         Aside::HandedOff(file) => control_replies::handed_off(file),

@@ -18,6 +18,6 @@ pub fn drive(arguments: &DriveArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
     let id = arguments.id.parse().map_err(Error::msg)?;
     let record = take(&home, &id)?;
-    let mut voice = Reporter::new(arguments.manner);
-    drive_or_detach(&home, record, &RunOptions::default(), &signals, &mut voice)
+    let mut reporter = Reporter::new(arguments.output);
+    drive_or_detach(&home, record, &RunOptions::default(), &signals, &mut reporter)
 }

@@ -7,7 +7,7 @@ use crate::engine::doctor::shell_word;
 use crate::exit::Exit;
 
 /// Names the two commands that start this loop: one for here, one for a session.
-pub fn looped(words: &[String]) -> Result<Exit> {
+pub fn show_hint(words: &[String]) -> Result<Exit> {
     let quoted = |word: &String| {
         let plain = !word.contains(char::is_whitespace);
         if plain { word.clone() } else { format!("\"{word}\"") }

@@ -71,7 +71,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Demo => demo::demo(),
         Verb::Completions { shell } => Ok(completions::completions(*shell)),
         Verb::Man { verb } => man::man(verb.as_deref()),
-        Verb::Loop { words } => loop_hint::looped(words),
+        Verb::Loop { words } => loop_hint::show_hint(words),
     }
 }
 

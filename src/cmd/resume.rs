@@ -36,11 +36,11 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let changes = arguments.set.limits.by_key().collect();
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
-    let mut voice = Reporter::new(options.manner);
-    voice.on_event(&RunEvent::Resumed(&record));
+    let mut reporter = Reporter::new(options.output);
+    reporter.on_event(&RunEvent::Resumed(&record));
     for note in unproved.iter().chain(&notes) {
-        voice.on_event(&RunEvent::Noted(note));
+        reporter.on_event(&RunEvent::Noted(note));
     }
-    let record = baseline(&home, record, &signals, &mut voice)?;
-    drive_or_detach(&home, record, options, &signals, &mut voice)
+    let record = baseline(&home, record, &signals, &mut reporter)?;
+    drive_or_detach(&home, record, options, &signals, &mut reporter)
 }

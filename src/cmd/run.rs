@@ -12,7 +12,7 @@ use crate::drive::start::{procedures, settings};
 use crate::engine::record::{Loop, Outcome};
 use crate::engine::settings::merge::merge;
 use crate::exit::Exit;
-use crate::parse::arguments::{MannerArgs, RunArgs, RunOptions, UsageError};
+use crate::parse::arguments::{OutputArgs, RunArgs, RunOptions, UsageError};
 use crate::prompts::procedures as prompts;
 use crate::report::dry_run;
 use crate::world::env;
@@ -42,9 +42,9 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     }
     logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
     let signals = Signals::listen()?;
-    let mut voice = Reporter::new(options.manner);
-    let record = begin(&home, prepared, &signals, &mut voice)?;
-    drive_or_detach(&home, record, options, &signals, &mut voice)
+    let mut reporter = Reporter::new(options.output);
+    let record = begin(&home, prepared, &signals, &mut reporter)?;
+    drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
 
 /// The error when no task was typed.
@@ -66,12 +66,12 @@ pub fn drive_or_detach(
     record: Loop,
     options: &RunOptions,
     signals: &Signals,
-    voice: &mut Reporter,
+    reporter: &mut Reporter,
 ) -> Result<Exit> {
     // A person who asked for the end while the checks ran does not want a crew that continues out
     // of reach.
     if options.detach && signals.times() == 0 && record.is_live() {
-        let MannerArgs { json, verbose, quiet } = options.manner;
+        let OutputArgs { json, verbose, quiet } = options.output;
         let flags = [("--json", json), ("-v", verbose), ("-q", quiet)];
         let flags: Vec<&str> = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
         let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
@@ -85,7 +85,7 @@ pub fn drive_or_detach(
         say(&told);
         return Ok(Exit::SUCCESS);
     }
-    let end = drive(home, record, signals, voice);
+    let end = drive(home, record, signals, reporter);
     Ok(match end {
         RunEnd::Finished(ended) => match (ended.record.outcome(), signals.exit_code()) {
             (Some(Outcome::Interrupted), Some(code)) => Exit::signalled(code),

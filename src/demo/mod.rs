@@ -54,7 +54,7 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
     if let Some(reason) = begun["reason"].as_str() {
         bail!("the loop did not start: {reason}");
     }
-    show(&told(&begun)?);
+    show(&shown(&begun)?);
     let mut page = None;
     for (iteration, turn) in (1..).zip(&TURNS) {
         scratch.act(turn)?;
@@ -62,7 +62,7 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
         show(&format!("* iteration {iteration}: {}\n{says}\n", turn.does));
         let stop = json!({ "last_assistant_message": turn.says, "stop_hook_active": false });
         let answer = scratch.hook("Stop", stop)?;
-        show(&told(&answer)?);
+        show(&shown(&answer)?);
         let Some(prompt) = answer["hookSpecificOutput"]["additionalContext"].as_str() else {
             page = answer["systemMessage"].as_str().map(str::to_owned);
             break;
@@ -78,7 +78,7 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
 }
 
 /// An answer's words for the person, as the client shows them: below the agent's.
-fn told(answer: &Value) -> Result<String> {
+fn shown(answer: &Value) -> Result<String> {
     let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
     Ok(indented(words, "  ") + "\n\n")
 }

@@ -63,7 +63,7 @@ pub enum RunEvent<'a> {
 /// Receives the events of a run.
 pub trait EventSink {
     /// Takes one event when it happens.
-    fn on_event(&mut self, news: &RunEvent<'_>);
+    fn on_event(&mut self, event: &RunEvent<'_>);
 
     /// Called about every 100 ms during a wait.
     fn tick(&mut self) {}

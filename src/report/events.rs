@@ -42,15 +42,15 @@ pub struct Events {
 
 impl Events {
     /// The JSON object of an event.
-    pub fn event(&mut self, news: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
-        if let Some(record) = record(news) {
+    pub fn event(&mut self, event: &RunEvent<'_>, at: DateTime<Utc>) -> Value {
+        if let Some(record) = record(event) {
             self.subject = Some(record.id.to_string());
-            self.iteration = match news {
+            self.iteration = match event {
                 RunEvent::IterationEnded { after, .. } => after.state.completed,
                 _ => record.iteration(),
             };
         }
-        let (name, value) = told(news);
+        let (name, value) = fields(event);
         let mut event = json!({
             "schema": SCHEMA, "event": name, "at": stamp(at), "loop": self.subject,
             "iteration": self.iteration,
@@ -66,8 +66,8 @@ fn stamp(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-fn record<'a>(news: &RunEvent<'a>) -> Option<&'a Loop> {
-    match *news {
+fn record<'a>(event: &RunEvent<'a>) -> Option<&'a Loop> {
+    match *event {
         RunEvent::Started(record)
         | RunEvent::Resumed(record)
         | RunEvent::IterationStarted(record)
@@ -81,8 +81,8 @@ fn record<'a>(news: &RunEvent<'a>) -> Option<&'a Loop> {
     }
 }
 
-fn told(news: &RunEvent<'_>) -> (&'static str, Value) {
-    match *news {
+fn fields(event: &RunEvent<'_>) -> (&'static str, Value) {
+    match *event {
         RunEvent::Started(record) => ("start", begun(record)),
         RunEvent::Resumed(record) => ("resume", begun(record)),
         RunEvent::Noted(text) => ("note", json!({ "text": text })),
@@ -117,7 +117,7 @@ fn told(news: &RunEvent<'_>) -> (&'static str, Value) {
         RunEvent::Rebased { onto } => ("rebase", json!({ "onto": onto })),
         RunEvent::Unsaved { why } => ("state_unwritable", json!({ "why": why })),
         RunEvent::Stopping => ("stopping", Value::Null),
-        RunEvent::Finished { .. } => ("finish", finished(news)),
+        RunEvent::Finished { .. } => ("finish", finished(event)),
     }
 }
 
@@ -160,8 +160,8 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
     })
 }
 
-fn finished(news: &RunEvent<'_>) -> Value {
-    let RunEvent::Finished { record, since, handoff, saved } = *news else { return Value::Null };
+fn finished(event: &RunEvent<'_>) -> Value {
+    let RunEvent::Finished { record, since, handoff, saved } = *event else { return Value::Null };
     let ending = record.state.ending.as_ref();
     let over = record.outcome() == Some(Outcome::Completed);
     json!({

@@ -18,8 +18,8 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     let mut events = Events::default();
     let mut text = String::new();
     let since = Since::default();
-    let mut tell = |news: &RunEvent<'_>| {
-        text.push_str(&events.event(news, at(0).wall).to_string());
+    let mut tell = |event: &RunEvent<'_>| {
+        text.push_str(&events.event(event, at(0).wall).to_string());
         text.push('\n');
     };
     tell(&RunEvent::IterationStarted(&record));
@@ -80,8 +80,8 @@ fn the_table_in_the_module_names_every_event() {
         RunEvent::Finished { record: &record, since: &since, handoff: None, saved: true },
     ];
     let table = include_str!("events.rs");
-    for news in all {
-        let event = Events::default().event(&news, at(0).wall);
+    for event in all {
+        let event = Events::default().event(&event, at(0).wall);
         let name = event["event"].as_str().unwrap();
         assert!(table.contains(&format!("`{name}`")), "the table does not name {name}");
     }

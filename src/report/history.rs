@@ -17,16 +17,13 @@ pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {
     let mut text = String::new();
     for subject in loops {
         let started = subject.started_at.with_timezone(&offset).format("%Y-%m-%d %H:%M");
-        let standing = line::status_line(subject);
+        let status = line::status_line(subject);
         let time = took(subject.state.awake_ms);
-        let cost = subject.state.usage.spoken_cost(false).unwrap_or_default();
+        let cost = subject.state.usage.cost_text(false).unwrap_or_default();
         let cost = clip(&cost, 12);
         let task = clip(&run::task(subject), 50);
-        let _ = writeln!(
-            text,
-            "{}  {started}  {standing:<42}  {time:>9}  {cost:>8}  {task}",
-            subject.id
-        );
+        let _ =
+            writeln!(text, "{}  {started}  {status:<42}  {time:>9}  {cost:>8}  {task}", subject.id);
     }
     if more > 0 {
         let _ = writeln!(text, "({more} more: --limit {})", loops.len() + more);

@@ -60,12 +60,12 @@ pub fn boundary(subject: &Loop) -> String {
 
 /// The line after a stop at which the loop does not continue at once.
 pub fn held(subject: &Loop) -> String {
-    let standing = status_line(subject);
+    let status = status_line(subject);
     match subject.state.status {
         Status::Paused => {
-            format!("crew {}: {standing} · {} goes on", subject.id, of_loop(subject, "resume"))
+            format!("crew {}: {status} · {} goes on", subject.id, of_loop(subject, "resume"))
         }
-        _ => format!("crew {}: {standing}, waits for background work", subject.id),
+        _ => format!("crew {}: {status}, waits for background work", subject.id),
     }
 }
 
@@ -89,8 +89,8 @@ pub fn broken_off(subject: &Loop) -> String {
 
 /// The first line of a new session.
 pub fn interrupted(subject: &Loop) -> String {
-    let standing = status_line(subject);
-    format!("crew: loop {} was {standing} · {} goes on with it", subject.id, going_on(subject))
+    let status = status_line(subject);
+    format!("crew: loop {} was {status} · {} goes on with it", subject.id, going_on(subject))
 }
 
 /// "3/10", or "3" where there is no limit.
@@ -163,7 +163,7 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
         }
         _ => Some(subject.status_word().to_owned()),
     });
-    parts.extend(subject.state.usage.spoken_cost(subject.contract.limits.max_cost_micros > 0));
+    parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
     parts.join(" · ")
 }
 

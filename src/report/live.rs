@@ -35,8 +35,8 @@ enum Doing {
 
 impl Live {
     /// Takes an event. Returns whether it starts a new activity, whose time counts from zero.
-    pub fn on_event(&mut self, news: &RunEvent<'_>) -> bool {
-        match *news {
+    pub fn on_event(&mut self, event: &RunEvent<'_>) -> bool {
+        match *event {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
                 self.look(record);
                 "starting".clone_into(&mut self.iteration);
@@ -107,7 +107,7 @@ fn countdown(seconds: u64) -> String {
 }
 
 fn spent(record: &Loop) -> Option<String> {
-    record.state.usage.spoken_cost(record.contract.limits.max_cost_micros > 0)
+    record.state.usage.cost_text(record.contract.limits.max_cost_micros > 0)
 }
 
 #[cfg(test)]

@@ -158,8 +158,8 @@ pub fn list(loops: &[Loop]) -> String {
     loops.iter().fold(String::new(), |mut text, subject| {
         let started = subject.started_at.format("%Y-%m-%d %H:%M");
         let task = clip(&run::task(subject), 50);
-        let standing = line::status_line(subject);
-        let _ = writeln!(text, "{}  {started}  {standing:<36}  {task}", subject.id);
+        let status = line::status_line(subject);
+        let _ = writeln!(text, "{}  {started}  {status:<36}  {task}", subject.id);
         text
     })
 }

@@ -38,8 +38,8 @@ pub struct ProgressLine {
 
 /// The lines for an event at `at`, the user's local time. The agent's output and events that only
 /// the live line shows have no lines.
-pub fn lines(news: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
-    let said = match *news {
+pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
+    let said = match *event {
         RunEvent::Started(record) => vec![plain(started(record))],
         RunEvent::Resumed(record) => resumed(record),
         RunEvent::Noted(text) => vec![plain(format!("Note: {text}"))],

@@ -22,9 +22,9 @@ impl Told {
         Self { record, ms: 0, text: String::new() }
     }
 
-    fn on_event(&mut self, news: &RunEvent<'_>) {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
         let ten = DateTime::parse_from_rfc3339("2026-11-18T10:00:00+02:00").unwrap();
-        for line in lines(news, ten + TimeDelta::milliseconds(self.ms)) {
+        for line in lines(event, ten + TimeDelta::milliseconds(self.ms)) {
             self.text.push_str(&line.text);
             self.text.push('\n');
         }
@@ -260,7 +260,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
     let record = build(10);
     let mut told = Told::of(record.clone());
     let until = at(30).wall;
-    for news in [
+    for event in [
         RunEvent::Noted("nothing is checked"),
         RunEvent::OverBudget { tokens: 120_000, budget: 100_000 },
         RunEvent::Skipped { record: &record, why: "`make ready` exited\nwith status 1" },
@@ -286,7 +286,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
         RunEvent::Said("never a line of crew's"),
         RunEvent::CheckStarted("cargo test"),
     ] {
-        told.on_event(&news);
+        told.on_event(&event);
     }
     assert_snapshot!(told.text, @"
     [10:00:00] Note: nothing is checked

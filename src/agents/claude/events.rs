@@ -96,9 +96,9 @@ impl MessageEvent {
 
 impl ContentBlock {
     /// "Bash: cargo test".
-    pub(super) fn spoken(&self) -> String {
+    pub(super) fn line(&self) -> String {
         let name = self.name.text().unwrap_or("a tool");
-        let with = self.input.told().map(|with| format!(": {with}")).unwrap_or_default();
+        let with = self.input.argument().map(|with| format!(": {with}")).unwrap_or_default();
         shown(&format!("{name}{with}"))
     }
 }
@@ -126,13 +126,13 @@ pub(super) struct BackgroundTask {
 
 impl SystemEvent {
     /// "the service did not answer (overloaded, 529): retry 1 of 2".
-    pub(super) fn spoken_retry(&self) -> String {
+    pub(super) fn retry_line(&self) -> String {
         let error = self.error.text().unwrap_or("unknown");
         let status = self.error_status.0.map(|status| format!(", {status}")).unwrap_or_default();
         let (attempt, most) = (self.attempt.0.unwrap_or(0.0), self.max_retries.0.unwrap_or(0.0));
-        let told =
+        let retry =
             format!("the service did not answer ({error}{status}): retry {attempt} of {most}");
-        shown(&told)
+        shown(&retry)
     }
 }
 
@@ -212,9 +212,9 @@ impl ResultEvent {
         let kind = self.subtype.text().unwrap_or_default();
         let is_error = self.is_error.is_set() || kind.starts_with("error");
         let words = self.words.text().map(str::trim).filter(|words| !words.is_empty());
-        let told = words.unwrap_or(kind);
+        let reason = words.unwrap_or(kind);
         (is_error && kind != OUT_OF_TURNS)
-            .then(|| format!("the agent's closing event says error: {}", shown(told)))
+            .then(|| format!("the agent's closing event says error: {}", shown(reason)))
     }
 
     pub(super) fn turns(&self) -> u32 {

@@ -196,7 +196,7 @@ impl Claude {
                 (Some("tool_use"), _) => {
                     self.open.begin(Tool, block.id.text().unwrap_or_default());
                     self.words_are_last &= !is_own;
-                    seen.push(block.spoken());
+                    seen.push(block.line());
                 }
                 (Some("text"), Some(text)) if is_own && !text.trim().is_empty() => {
                     self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
@@ -251,7 +251,7 @@ impl Claude {
             }
             "api_retry" => {
                 // If the client ends while it retries, the service was what failed.
-                let retry = system.spoken_retry();
+                let retry = system.retry_line();
                 self.fails(system.error.text().unwrap_or("unknown"), &retry, true);
                 return Some(retry);
             }

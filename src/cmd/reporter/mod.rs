@@ -9,7 +9,7 @@ use self::screen::Screen;
 use super::print;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Outcome, Proof};
-use crate::parse::arguments::MannerArgs;
+use crate::parse::arguments::OutputArgs;
 use crate::report::events::Events;
 use crate::report::page;
 use crate::report::progress::{ProgressLine, Tone, lines};
@@ -18,26 +18,26 @@ use crate::world::{clock, env};
 /// Prints a run's events.
 #[derive(Debug)]
 pub struct Reporter {
-    manner: MannerArgs,
+    output: OutputArgs,
     events: Option<Events>,
     screen: Option<Screen>,
 }
 
 impl Reporter {
     /// The reporter that fits this process's output and the environment.
-    pub fn new(manner: MannerArgs) -> Self {
-        let is_live = !manner.json && !manner.quiet && has_a_screen();
+    pub fn new(output: OutputArgs) -> Self {
+        let is_live = !output.json && !output.quiet && has_a_screen();
         Self {
-            manner,
-            events: manner.json.then(Events::default),
+            output,
+            events: output.json.then(Events::default),
             screen: is_live.then(Screen::new),
         }
     }
 
     fn say(&self, line: &ProgressLine) {
-        match (self.manner, line.tone) {
-            (MannerArgs { quiet: true, .. }, Tone::Plain) => {}
-            (MannerArgs { quiet: true, .. } | MannerArgs { json: true, .. }, _) => {
+        match (self.output, line.tone) {
+            (OutputArgs { quiet: true, .. }, Tone::Plain) => {}
+            (OutputArgs { quiet: true, .. } | OutputArgs { json: true, .. }, _) => {
                 self.err(&line.text);
             }
             _ => self.out(&line.text),
@@ -59,14 +59,14 @@ impl Reporter {
         }
     }
 
-    fn ending(&mut self, news: &RunEvent<'_>) {
-        let RunEvent::Finished { record, since, handoff, .. } = *news else { return };
+    fn ending(&mut self, event: &RunEvent<'_>) {
+        let RunEvent::Finished { record, since, handoff, .. } = *event else { return };
         if let Some(screen) = &self.screen {
             screen.clear();
         }
-        if !self.manner.quiet {
+        if !self.output.quiet {
             let page = page::finish(record, since, handoff);
-            if self.manner.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
+            if self.output.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
         }
         if is_claimed(record) {
             let whose = match record.contract.promise {
@@ -79,31 +79,31 @@ impl Reporter {
 }
 
 impl EventSink for Reporter {
-    fn on_event(&mut self, news: &RunEvent<'_>) {
-        if let (RunEvent::Said(_), false) = (news, self.manner.verbose) {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        if let (RunEvent::Said(_), false) = (event, self.output.verbose) {
             return;
         }
         if let Some(events) = &mut self.events {
-            print::json(&events.event(news, clock::now().wall));
+            print::json(&events.event(event, clock::now().wall));
         }
-        if let (Some(screen), false) = (&mut self.screen, matches!(news, RunEvent::Said(_))) {
-            screen.on_event(news);
+        if let (Some(screen), false) = (&mut self.screen, matches!(event, RunEvent::Said(_))) {
+            screen.on_event(event);
         }
-        match news {
-            RunEvent::Said(_) if self.manner.json => {}
+        match event {
+            RunEvent::Said(_) if self.output.json => {}
             RunEvent::Said(text) => self.out(text),
-            RunEvent::Noted(text) if !self.manner.quiet => self.err(&format!("crew: {text}")),
+            RunEvent::Noted(text) if !self.output.quiet => self.err(&format!("crew: {text}")),
             RunEvent::Noted(_) => {}
             RunEvent::Finished { record, .. }
-                if self.manner.quiet && record.outcome() != Some(Outcome::Completed) =>
+                if self.output.quiet && record.outcome() != Some(Outcome::Completed) =>
             {
-                for line in lines(news, clock::local()) {
+                for line in lines(event, clock::local()) {
                     self.err(&line.text);
                 }
             }
-            _ => lines(news, clock::local()).iter().for_each(|line| self.say(line)),
+            _ => lines(event, clock::local()).iter().for_each(|line| self.say(line)),
         }
-        self.ending(news);
+        self.ending(event);
     }
 
     fn tick(&mut self) {

@@ -37,8 +37,8 @@ impl Screen {
     }
 
     /// Applies an event to the line.
-    pub fn on_event(&mut self, news: &RunEvent<'_>) {
-        if self.live.on_event(news) {
+    pub fn on_event(&mut self, event: &RunEvent<'_>) {
+        if self.live.on_event(event) {
             self.since = Stopwatch::start();
         }
         self.draw();

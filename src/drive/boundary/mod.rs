@@ -34,7 +34,7 @@ pub struct Open {
     /// The record as the boundary found it.
     pub before: Loop,
     /// The state of the view in the checkout, journalled with the record.
-    sight: ViewState,
+    view_state: ViewState,
     /// `None` for a boundary that is kept in memory only.
     lock: Option<Lock>,
 }
@@ -108,8 +108,8 @@ fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
         return Ok(None);
     }
     end::end_groups(home, &before);
-    let sight = view::look(&before);
-    Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+    let view_state = view::look(&before);
+    Ok(Some(Open { home: home.clone(), before, view_state, lock: Some(lock) }))
 }
 
 /// Opens a boundary of a loop whose last boundaries could not be recorded, and first records their
@@ -122,8 +122,8 @@ pub fn reopen(home: &Home, known: &Loop, memory: &Loop) -> Result<Option<Open>> 
     if !is_ours || matches!(before.state.status, Status::Paused | Status::Finished) {
         return Ok(None);
     }
-    let sight = view::look(&before);
-    Ok(Some(Open { home: home.clone(), before, sight, lock: Some(lock) }))
+    let view_state = view::look(&before);
+    Ok(Some(Open { home: home.clone(), before, view_state, lock: Some(lock) }))
 }
 
 /// Records everything that only memory has, merged with what others did to the record on disk
@@ -142,8 +142,8 @@ pub fn recover(home: &Home, known: &Loop, memory: &Loop) -> Result<Loop> {
 /// Opens a boundary that is kept in memory only: what its driver remembers overrides what is on
 /// disk.
 pub fn open_remembered(home: &Home, before: Loop) -> Open {
-    let sight = view::look(&before);
-    Open { home: home.clone(), before, sight, lock: None }
+    let view_state = view::look(&before);
+    Open { home: home.clone(), before, view_state, lock: None }
 }
 
 impl Open {
@@ -151,7 +151,7 @@ impl Open {
     /// obeyed. A cancel outranks a pause, whatever its source.
     pub fn order(&self) -> Option<ControlRequest> {
         match store::order(&self.home, &self.before.id) {
-            None | Some(ControlRequest::Pause) if self.sight == ViewState::Deactivated => {
+            None | Some(ControlRequest::Pause) if self.view_state == ViewState::Deactivated => {
                 let reason = Some(end::SWITCHED_OFF.to_owned());
                 Some(ControlRequest::Cancel { by: Actor::User, reason })
             }
@@ -173,7 +173,7 @@ impl Open {
             return Ok(None);
         }
         if view::look(&record) == ViewState::Deactivated {
-            self.sight = ViewState::Deactivated;
+            self.view_state = ViewState::Deactivated;
         }
         if let Some(order) = self.order() {
             facts.seen.order = Some(order);
@@ -215,7 +215,7 @@ impl Open {
     /// machine slept or crew was stopped. Returns what the user should also see.
     fn note(&self, held: &Held, record: &Loop, facts: &Facts) -> Result<Option<String>> {
         let now = facts.now;
-        let what = match self.sight {
+        let what = match self.view_state {
             ViewState::Altered => Some("state.json was altered; written again"),
             ViewState::Missing => Some("state.json was deleted; written again"),
             ViewState::AsWritten | ViewState::Deactivated => None,

@@ -39,43 +39,43 @@ pub fn resume(
     home: &Home,
     id: &LoopId,
     changes: &LimitChanges,
-    taker: NewOwner,
+    new_owner: NewOwner,
     adapt: impl FnOnce(&mut Loop) -> Result<()>,
 ) -> Result<Resumed> {
     let found = store::load(home, id)?;
-    refuse(home, &found, &taker.owner)?;
+    refuse(home, &found, &new_owner.owner)?;
     look_around(home, &found)?;
     end::complete(home, &found);
     let pointer = home.checkout_pointer(&found.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;
     let session_pointer =
-        taker.owner.session_id.as_deref().map(|session_id| home.session_pointer(session_id));
+        new_owner.owner.session_id.as_deref().map(|session_id| home.session_pointer(session_id));
     for occupied in std::iter::once(&pointer).chain(&session_pointer) {
         make_way(home, occupied, id)?;
     }
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    refuse(home, &record, &taker.owner)?;
+    refuse(home, &record, &new_owner.owner)?;
     record.contract.limits = changed(changes, &record, 0);
     if let Some(limit) = reached(&record) {
-        let command = match taker.owner.driver {
-            Driver::Session => spelling::command(clients::of(&taker.owner), "resume"),
+        let command = match new_owner.owner.driver {
+            Driver::Session => spelling::command(clients::of(&new_owner.owner), "resume"),
             Driver::Process => "crew resume".to_owned(),
         };
         bail!("{limit}\nhint: raise it in the same breath: {command} {id}{}", raise(&record));
     }
     adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
-    let is_another = former.is_none() || former != taker.owner.session_id;
+    let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(&record) } else { None };
     end::end_leftovers(home, &record);
     let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
-    let accepted = match taker.owner.driver {
+    let accepted = match new_owner.owner.driver {
         Driver::Session => environment::plan(&record).accepted(),
         Driver::Process => None,
     };
-    hand_over(&mut record, taker);
+    hand_over(&mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
     room::keep(home, id);
@@ -139,7 +139,7 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
 }
 
 /// Changes the record to its new owner's.
-fn hand_over(record: &mut Loop, taker: NewOwner) {
+fn hand_over(record: &mut Loop, new_owner: NewOwner) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
@@ -156,20 +156,20 @@ fn hand_over(record: &mut Loop, taker: NewOwner) {
     if outcome == Some(Outcome::Stalled) {
         state.iterations_without_progress = 0;
     }
-    record.environment = match taker.owner.driver {
-        Driver::Session => Some(environment_of(&taker.owner, &record.place)),
+    record.environment = match new_owner.owner.driver {
+        Driver::Session => Some(environment_of(&new_owner.owner, &record.place)),
         Driver::Process => None,
     };
     let state = &mut record.state;
-    state.owner = taker.owner;
-    state.session = taker.memory;
+    state.owner = new_owner.owner;
+    state.session = new_owner.memory;
     state.began = clock::now();
     let is_watched = record.watches_the_tree();
     record.state.tree = is_watched.then(|| fingerprint(record)).flatten().map(|it| it.hash);
 }
 
 /// Fails with the reason why a loop cannot be taken.
-fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
+fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
         let start = match record.driver() {
@@ -198,7 +198,7 @@ fn refuse(home: &Home, record: &Loop, taker: &Owner) -> Result<()> {
     // A command typed in this session runs only while the agent does not, so there is nothing to
     // take over. Another client may have the same session open, with its agent at work.
     if owner.session_id.is_some()
-        && (&owner.session_id, &owner.process) == (&taker.session_id, &taker.process)
+        && (&owner.session_id, &owner.process) == (&new_owner.session_id, &new_owner.process)
     {
         return Ok(());
     }

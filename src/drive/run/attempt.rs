@@ -80,7 +80,7 @@ impl Runner<'_> {
             self.tell(&RunEvent::OverBudget { tokens, budget });
         }
         let launch = agents::launch(run, &asked.text, &self.ledger.record.contract.checks)?;
-        self.mark_as_told();
+        self.mark_as_reported();
         Ok((asked.text, launch))
     }
 
@@ -166,11 +166,11 @@ impl Runner<'_> {
         };
         let usage = report.used(&process);
         let errors = tail_of(&plain(&ended.errors), TAIL_CHARS);
-        let told = agents::limit_told(&run.agent, &process, &errors, clock::local());
+        let told = agents::reported_limit(&run.agent, &process, &errors, clock::local());
         // A claim contradicts it: an agent that says that all is done was not kept from its work.
         let told = told.filter(|_| claim != Claim::Success);
         let mut agent =
-            AgentOutcome { errors, missed_ms: ended.missed_ms, ..report.agent_end(process) };
+            AgentOutcome { errors, missed_ms: ended.missed_ms, ..report.outcome(process) };
         agent.error = agent.error.or(told);
         IterationRun { agent, claim, usage }
     }

@@ -20,7 +20,7 @@ pub(super) struct Ledger<'a> {
     home: &'a Home,
     /// As it was last recorded, or the current one while nothing can be recorded.
     pub record: Loop,
-    listener: &'a RefCell<&'a mut dyn EventSink>,
+    sink: &'a RefCell<&'a mut dyn EventSink>,
     /// The record as it was last known on disk, while the one in memory is ahead of it.
     behind: Option<Box<Loop>>,
     /// Whether the failure to record was reported.
@@ -30,8 +30,8 @@ pub(super) struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    pub fn new(home: &'a Home, record: Loop, listener: &'a RefCell<&'a mut dyn EventSink>) -> Self {
-        Self { home, record, listener, behind: None, was_said: false, refused: None }
+    pub fn new(home: &'a Home, record: Loop, sink: &'a RefCell<&'a mut dyn EventSink>) -> Self {
+        Self { home, record, sink, behind: None, was_said: false, refused: None }
     }
 
     /// Whether the record on disk is behind the one in memory.
@@ -144,7 +144,7 @@ impl<'a> Ledger<'a> {
         if matches!(why.downcast_ref(), Some(StoreError::Newer { .. })) {
             self.refused = Some(why);
         } else if !std::mem::replace(&mut self.was_said, true) {
-            self.listener.borrow_mut().on_event(&RunEvent::Unsaved { why: &format!("{why:#}") });
+            self.sink.borrow_mut().on_event(&RunEvent::Unsaved { why: &format!("{why:#}") });
         }
     }
 

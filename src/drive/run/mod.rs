@@ -40,25 +40,25 @@ pub enum RunEnd {
 
 /// Drives a loop that this process owns until it is over or paused. A failure on the way does not
 /// lose it: what cannot be recorded is remembered.
-pub fn drive(home: &Home, record: Loop, signals: &Signals, listener: &mut dyn EventSink) -> RunEnd {
+pub fn drive(home: &Home, record: Loop, signals: &Signals, sink: &mut dyn EventSink) -> RunEnd {
     // Before orphans are adopted: the process that keeps the machine awake must not count as one.
     let is_wanted = record.contract.run.as_ref().is_some_and(|run| !run.may_sleep);
     let awake = is_wanted.then(awake::keep).flatten();
     if let Some(awake) = &awake {
         let by = awake.by;
         let told = format!("keeping this machine awake ({by}); --no-awake lets it sleep");
-        listener.on_event(&RunEvent::Noted(&told));
+        sink.on_event(&RunEvent::Noted(&told));
     }
     // Without this an agent's orphans outlive their iteration; it fails only on a system without
     // the call.
     let _ = descendants::adopt();
     let trusted = record.trusted.clone();
-    let listener = RefCell::new(&mut *listener as &mut dyn EventSink);
+    let sink = RefCell::new(&mut *sink as &mut dyn EventSink);
     let mut runner = Runner {
         home,
-        ledger: Ledger::new(home, record, &listener),
+        ledger: Ledger::new(home, record, &sink),
         signals,
-        listener: &listener,
+        sink: &sink,
         trusted,
         handoff: None,
         is_rested: true,
@@ -74,7 +74,7 @@ struct Runner<'a> {
     home: &'a Home,
     ledger: Ledger<'a>,
     signals: &'a Signals,
-    listener: &'a RefCell<&'a mut dyn EventSink>,
+    sink: &'a RefCell<&'a mut dyn EventSink>,
     /// As recorded when this process took the loop, because an agent can write the record too.
     trusted: Option<GitBaseline>,
     /// The former owner's page, for the first iteration here; `None` for a loop that begins.
@@ -120,13 +120,13 @@ impl Runner<'_> {
         self.ledger.record.contract.run.clone().unwrap_or_default()
     }
 
-    fn tell(&self, news: &RunEvent<'_>) {
-        self.listener.borrow_mut().on_event(news);
+    fn tell(&self, event: &RunEvent<'_>) {
+        self.sink.borrow_mut().on_event(event);
     }
 
     /// One tick of time. Returns whether a person asked for the end.
     fn tick(&self) -> bool {
-        self.listener.borrow_mut().tick();
+        self.sink.borrow_mut().tick();
         self.signals.times() > 0
     }
 

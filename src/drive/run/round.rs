@@ -66,8 +66,9 @@ impl Runner<'_> {
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
         let usage = attempt.usage.clone();
-        let gather =
-            |seen, stop: Stop<'_>| open.gather(seen, usage.clone(), stop, &|news| self.tell(news));
+        let gather = |seen, stop: Stop<'_>| {
+            open.gather(seen, usage.clone(), stop, &|event| self.tell(event))
+        };
         let facts = gather(seen(&attempt), &stop).or_else(|| {
             // A signal or an order ended a check: all that is known of the iteration is that it was
             // broken off.
@@ -159,7 +160,7 @@ impl Runner<'_> {
     }
 
     /// The user's queued messages are in the prompt of the iteration that begins.
-    pub(super) fn mark_as_told(&mut self) {
+    pub(super) fn mark_as_reported(&mut self) {
         let told = self.ledger.record.state.messages.len();
         if told != self.ledger.record.state.told {
             self.ledger.change("told the agent", |record| record.state.told = told);

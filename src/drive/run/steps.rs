@@ -61,7 +61,7 @@ impl Runner<'_> {
         let message = commit_message(&self.ledger.record);
         let drafts = if self.run().git.all { Ok(None) } else { self.drafts().map(Some) };
         let kept = drafts.and_then(|drafts| {
-            let stop = self.second_wish("commit");
+            let stop = self.second_request("commit");
             let kept = self.steps_until(&stop, |steps| steps.commit(&message, drafts.as_ref()));
             kept.unwrap_or_else(|| Err(unlisted(GitStep::Commit))).map(|kept| (kept, drafts))
         });
@@ -88,7 +88,7 @@ impl Runner<'_> {
         if !ignored.is_empty() {
             self.tell(&RunEvent::Noted(&format!(
                 "ignored when the loop began, and left out of crew's commits: {} (--commit=all takes it in)",
-                drafts::told(&ignored)
+                drafts::listed(&ignored)
             )));
         }
         for path in nested {
@@ -114,7 +114,7 @@ impl Runner<'_> {
             self.tell(&RunEvent::Noted(&format!(
                 "the agent changed what you had not committed, so it is in {commit} whole: {} (crew show --before \
                  FILE prints yours)",
-                drafts::told(&taken)
+                drafts::listed(&taken)
             )));
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
         }
@@ -141,7 +141,7 @@ impl Runner<'_> {
                 count if count == paths.len() => "crew show --before FILE prints yours",
                 _ => "crew show --before FILE prints yours, where a copy is kept",
             };
-            self.tell(&RunEvent::Noted(&format!("{what}: {} ({way_out})", drafts::told(paths))));
+            self.tell(&RunEvent::Noted(&format!("{what}: {} ({way_out})", drafts::listed(paths))));
         }
         self.missed.extend(gone);
         if !committed.is_empty() {
@@ -172,7 +172,7 @@ impl Runner<'_> {
 
     /// The first Ctrl-C lets a step finish, which is reported once; a second one or a cancel ends
     /// it.
-    fn second_wish(&self, step: &str) -> impl Fn() -> bool {
+    fn second_request(&self, step: &str) -> impl Fn() -> bool {
         let is_told = Cell::new(false);
         let cancels = Cancels::new(self.home, &self.ledger.record.id);
         move || {
@@ -188,7 +188,7 @@ impl Runner<'_> {
 
     fn push(&mut self) -> Option<GitFault> {
         let pushed = {
-            let stop = self.second_wish("push");
+            let stop = self.second_request("push");
             let sent = self.ledger.record.state.git.pushed.as_ref();
             let rebases = self.run().git.rebase.is_some();
             self.steps_until(&stop, |steps| steps.push(self.ledger.record.branch(), sent, rebases))
@@ -296,8 +296,9 @@ impl Runner<'_> {
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:
     /// a rebase then makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
-        let seen = || self.steps(|steps| steps.seen()).flatten().filter(|_| self.run().git.push);
-        let sent = self.ledger.record.state.git.pushed.clone().or_else(seen)?;
+        let last_sent =
+            || self.steps(|steps| steps.last_sent()).flatten().filter(|_| self.run().git.push);
+        let sent = self.ledger.record.state.git.pushed.clone().or_else(last_sent)?;
         let head = pin::stand(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)

@@ -205,9 +205,9 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
         },
     };
     hook.session_id.as_ref().context("the client names no session")?;
-    let taker = NewOwner::session(hook)?;
+    let new_owner = NewOwner::session(hook)?;
     let changes = typed.limits.by_key().collect();
-    Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, taker, has_a_task)?)))
+    Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, new_owner, has_a_task)?)))
 }
 
 /// A procedure is a recipe for the prompts of fresh processes: a session has no task from it.

@@ -68,12 +68,12 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         return not_ours();
     }
     let mut memory = open.before.state.session.clone();
-    let Some(stopped) = unheard(hook, stopped, &mut memory) else { return not_ours() };
+    let Some(stopped) = new_part(hook, stopped, &mut memory) else { return not_ours() };
     let words = stopped.last_message.as_deref();
     queued::look(home, &open.before, hook, &mut memory.queue)?;
     let (row, used_a_tool) = cap::row(&open.before, hook, &stopped);
-    let awaited = background::background_wait(&stopped.background, used_a_tool, &mut memory);
-    let work = awaited.as_ref().map(|awaited| awaited.work.clone());
+    let background = background::background_wait(&stopped.background, used_a_tool, &mut memory);
+    let work = background.as_ref().map(|background| background.work.clone());
     let decides = open.before.contract.limits.bound_usage();
     let reading = meter::read(&open.before, hook, words, decides);
     let seen = look(&open, hook, words, work);
@@ -93,7 +93,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     };
     let holds = matches!(foreseen, Decision::Hold(Hold::Background(_)));
     let counts = !matches!(foreseen, Decision::Hold(_));
-    let road = match foreseen {
+    let next_turn = match foreseen {
         Decision::Continue => NextTurn::choose(home, hook, row),
         Decision::Hold(Hold::Background(_)) if hook.may_wake() => {
             NextTurn::wake(home, hook).unwrap_or(NextTurn::Context)
@@ -108,16 +108,17 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     if counts {
         memory.worked_holds = 0;
     }
-    background::remember(&mut memory, awaited.as_ref().filter(|_| holds));
-    let hold_until = awaited
-        .map(|awaited| clock::now().wall + TimeDelta::from_std(awaited.within).unwrap_or_default());
-    let veto = matches!(road, NextTurn::None).then(|| cap::met(hook));
+    background::remember(&mut memory, background.as_ref().filter(|_| holds));
+    let hold_until = background.map(|background| {
+        clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
+    });
+    let veto = matches!(next_turn, NextTurn::None).then(|| cap::met(hook));
     let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
     let Recorded { boundary, held, lock } = recorded;
     let id = boundary.after.id.clone();
-    let stop = answer(home, hook, boundary, held, road)?;
+    let stop = answer(home, hook, boundary, held, next_turn)?;
     drop(lock);
     Ok((stop, queued::answer(home, hook, &id, &taken)))
 }
@@ -128,11 +129,11 @@ fn answer(
     hook: &Hook<'_>,
     boundary: Boundary,
     held: Held,
-    road: NextTurn,
+    next_turn: NextTurn,
 ) -> Result<StopResult> {
     let may_wake =
         matches!(boundary.decision, Decision::Continue | Decision::Hold(Hold::Background(_)));
-    let chosen = match road {
+    let chosen = match next_turn {
         NextTurn::Wake { file, pid } if may_wake => Some((file, pid)),
         _ => None,
     };
@@ -208,7 +209,7 @@ fn digest(hook: &Hook<'_>, stopped: &Stopped) -> String {
 /// The new part of a stop. Some clients' messages grow from stop to stop: the part that was already
 /// judged is not a claim. A message that has not grown comes from no model turn, and a hook that
 /// let it continue would loop without a pause.
-fn unheard<'a>(
+fn new_part<'a>(
     hook: &Hook<'_>,
     stopped: &'a Stopped,
     memory: &mut SessionMemory,

@@ -22,20 +22,20 @@ pub fn baseline(
     home: &Home,
     record: Loop,
     signals: &Signals,
-    listener: &mut dyn EventSink,
+    sink: &mut dyn EventSink,
 ) -> Result<Loop> {
     let is_known = |check: &Check| record.state.checks.contains_key(&check.run);
     if record.state.completed > 0 || record.contract.before_the_first().all(is_known) {
         return Ok(record);
     }
-    let listener = std::cell::RefCell::new(listener);
+    let sink = std::cell::RefCell::new(sink);
     let id = record.id.clone();
     let cancels = Cancels::new(home, &id);
     let stop = || {
-        listener.borrow_mut().tick();
+        sink.borrow_mut().tick();
         signals.times() > 0 || cancels.any()
     };
-    let tell = |news: &RunEvent<'_>| listener.borrow_mut().on_event(news);
+    let tell = |event: &RunEvent<'_>| sink.borrow_mut().on_event(event);
     let results = gather::each(home, &record, &stop, &tell);
     for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
         tell(&RunEvent::Noted(why));

@@ -41,7 +41,7 @@ pub fn establish(
     is_same: impl Fn(&Loop) -> bool,
 ) -> Result<Option<(Held, Loop, Vec<String>)>> {
     home.make().with_context(|| format!("cannot keep loops in {}", home.root().display()))?;
-    home.settle()?;
+    home.write_pin()?;
     let pointer = home.checkout_pointer(&beginning.place.checkout);
     let lock = disk::lock(&pointer.with_extension("lock"), LOCK_WAIT)?;
     let _lock = lock.context("another loop is being started in this working tree")?;

@@ -253,7 +253,7 @@ pub fn begin(
     home: &Home,
     prepared: Prepared,
     signals: &Signals,
-    listener: &mut dyn EventSink,
+    sink: &mut dyn EventSink,
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
     let Prepared { place, contract, mut notes, replace, .. } = prepared;
@@ -274,11 +274,11 @@ pub fn begin(
         notes.push(format!("{what}{way_out}"));
     }
     notes.extend(before_commits(home, &record, signals)?);
-    listener.on_event(&RunEvent::Started(&record));
+    sink.on_event(&RunEvent::Started(&record));
     for note in &notes {
-        listener.on_event(&RunEvent::Noted(note));
+        sink.on_event(&RunEvent::Noted(note));
     }
-    baseline(home, record, signals, listener)
+    baseline(home, record, signals, sink)
 }
 
 /// Lists the user's own files before the first commit, and returns notes about them. If they cannot

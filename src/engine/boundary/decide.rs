@@ -50,7 +50,7 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         })
         .or_else(|| too_many_failures(subject))
         .or_else(|| spent(judged))
-        .or_else(|| unkept(judged, facts))
+        .or_else(|| unmeasured(judged, facts))
         .or_else(|| stalled(judged))
         .or_else(|| background(facts))
         // 13. a pause that found an iteration at its end → hold before the next one.
@@ -185,7 +185,7 @@ fn at_its_limit(subject: &Loop, sound: Option<Proof>) -> Option<Ending> {
 }
 
 /// 10. a limit on cost or tokens and no report of use → `blocked`: it must not be passed unseen.
-fn unkept(judged: &Judged, facts: &Facts) -> Option<Decision> {
+fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
     let limited = judged.after.contract.limits.bound_usage();
     (limited && judged.counted && facts.usage.is_none()).then(|| {
         let silent = match judged.after.driver() {

@@ -114,7 +114,7 @@ pub fn named(limits: &Limits) -> String {
 pub fn cost_and_tokens(subject: &Loop) -> Option<String> {
     let limits = &subject.contract.limits;
     let usage = &subject.state.usage;
-    let cost = usage.spoken_cost(limits.max_cost_micros > 0)?;
+    let cost = usage.cost_text(limits.max_cost_micros > 0)?;
     let mut text = match Money::from_micros(limits.max_cost_micros) {
         Money(0) => cost,
         max => format!("{cost} of {max}"),
@@ -144,7 +144,7 @@ pub fn reached(subject: &Loop) -> Option<String> {
     let usage = &subject.state.usage;
     if is_spent(Key::MaxCost) {
         let max = Money::from_micros(limits.max_cost_micros);
-        let cost = usage.spoken_cost(true).unwrap_or_default();
+        let cost = usage.cost_text(true).unwrap_or_default();
         return Some(format!("the cost limit of {max} is reached: {cost}"));
     }
     if is_spent(Key::MaxTokens) {
@@ -228,7 +228,7 @@ fn is_spent(subject: &Loop, limit: Key) -> bool {
 
 /// Whether the loop was blocked because nothing reported its use, so that a limit on it could not
 /// be kept.
-fn is_unkept(subject: &Loop) -> bool {
+fn is_unmeasured(subject: &Loop) -> bool {
     let state = &subject.state;
     subject.contract.limits.bound_usage()
         && state.ending.as_ref().is_some_and(|ending| ending.outcome == Outcome::Blocked)
@@ -239,17 +239,17 @@ fn is_unkept(subject: &Loop) -> bool {
 /// it, for the command that resumes the loop.
 pub fn raise(subject: &Loop) -> String {
     let limits = &subject.contract.limits;
-    let is_unkept = is_unkept(subject);
+    let is_unmeasured = is_unmeasured(subject);
     let is_spent = |key| is_spent(subject, key);
     let iterations = if is_spent(Key::MaxIterations) { " -n +10" } else { "" };
     let time = if is_spent(Key::MaxDuration) { " --max-duration +2h" } else { "" };
     let cost = match () {
-        () if is_unkept && limits.max_cost_micros > 0 => " --max-cost 0",
+        () if is_unmeasured && limits.max_cost_micros > 0 => " --max-cost 0",
         () if is_spent(Key::MaxCost) => " --max-cost +5",
         () => "",
     };
     let tokens = match () {
-        () if is_unkept && limits.max_tokens > 0 => " --max-tokens 0",
+        () if is_unmeasured && limits.max_tokens > 0 => " --max-tokens 0",
         () if is_spent(Key::MaxTokens) => " --max-tokens +1M",
         () => "",
     };

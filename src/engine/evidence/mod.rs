@@ -54,7 +54,7 @@ impl Evidence {
 
     /// What it cost, where that is known: "$1.84".
     pub fn cost(&self) -> Option<String> {
-        self.usage.as_ref()?.spoken_cost(false)
+        self.usage.as_ref()?.cost_text(false)
     }
 }
 

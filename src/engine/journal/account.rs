@@ -76,7 +76,7 @@ impl Accounts {
     }
 
     /// The last [`ACCOUNTS_SHOWN`], oldest first.
-    pub fn told(&self) -> Vec<Account> {
+    pub fn last(&self) -> Vec<Account> {
         let earlier = self.0.iter().len().saturating_sub(ACCOUNTS_SHOWN);
         self.0.iter().skip(earlier).cloned().collect()
     }
@@ -95,8 +95,8 @@ fn checks(evidence: &Evidence) -> Vec<String> {
     // A refusal already names the reasons against it, and a failed gate is named as the failure.
     if !matches!(evidence.claim, ClaimResult::Refused(_)) {
         let failure = evidence.failure.as_deref().unwrap_or_default();
-        let told = |run: &str| failure.contains(&format!("`{run}`"));
-        parts.extend(evidence.failing().filter(|check| !told(&check.run)).map(|check| {
+        let is_named = |run: &str| failure.contains(&format!("`{run}`"));
+        parts.extend(evidence.failing().filter(|check| !is_named(&check.run)).map(|check| {
             format!("`{}` {}", one_line(&check.run, PART_CHARS), check.what_happened())
         }));
     }
@@ -158,12 +158,12 @@ mod tests {
         for entry in &journal {
             accounts.add(entry);
         }
-        let told: Vec<String> = accounts
-            .told()
+        let last: Vec<String> = accounts
+            .last()
             .into_iter()
             .map(|account| format!("{}: {}", account.iteration, account.words))
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @"
+        insta::assert_snapshot!(last.join("\n"), @"
         2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; files, commits or checks changed
         3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
         4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed

@@ -328,7 +328,7 @@ impl Loop {
 
     /// "$1.84 · 123k tokens"; `None` while no use is known.
     pub fn spent(&self) -> Option<String> {
-        self.state.usage.spoken(self.contract.limits.max_cost_micros > 0)
+        self.state.usage.text(self.contract.limits.max_cost_micros > 0)
     }
 
     /// Checks this record's own rules. The error says which one is broken.

@@ -193,7 +193,7 @@ impl Usage {
     /// "$1.84", with more words if the sum is incomplete. `limited` says that the cost has a limit;
     /// a model without a known price then counts at the highest rate. `None` while nothing was
     /// used.
-    pub fn spoken_cost(&self, limited: bool) -> Option<String> {
+    pub fn cost_text(&self, limited: bool) -> Option<String> {
         if self.tokens.total() == 0 {
             return None;
         }
@@ -212,8 +212,8 @@ impl Usage {
     }
 
     /// "$1.84 · 123k tokens".
-    pub fn spoken(&self, limited: bool) -> Option<String> {
-        let cost = self.spoken_cost(limited)?;
+    pub fn text(&self, limited: bool) -> Option<String> {
+        let cost = self.cost_text(limited)?;
         Some(format!("{cost} · {} tokens", tokens_text(self.tokens.total())))
     }
 }

@@ -60,7 +60,7 @@ fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
         (true, "$31.00 (no price is known of strange-1: taken for the dearest) · 2M tokens"),
     ];
     for (limited, expected) in table {
-        assert_eq!(usage.spoken(limited).as_deref(), Some(expected));
+        assert_eq!(usage.text(limited).as_deref(), Some(expected));
     }
 }
 
@@ -71,13 +71,13 @@ fn sums_stay_at_the_top_and_what_was_not_read_is_said() {
     assert_eq!((usage.tokens.total(), usage.cost), (u64::MAX, Money(u64::MAX)));
     let (mut usage, _) = counted(&[message("1", HAIKU, 1_840_000, 0)]);
     usage.add(&Usage { behind: true, ..Usage::default() });
-    assert_eq!(usage.spoken_cost(false).as_deref(), Some("at least $1.84"));
+    assert_eq!(usage.cost_text(false).as_deref(), Some("at least $1.84"));
     usage.add(&Usage::default());
-    assert_eq!(usage.spoken(false).as_deref(), Some("$1.84 · 1.8M tokens"));
+    assert_eq!(usage.text(false).as_deref(), Some("$1.84 · 1.8M tokens"));
     usage.add(&Usage { lost: true, ..Usage::default() });
     usage.add(&Usage::default());
     assert!(usage.is_lower_bound());
-    assert_eq!(Usage::default().spoken(false), None);
+    assert_eq!(Usage::default().text(false), None);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn commit_message(subject: &Loop) -> String {
     }
     if let Some(evidence) = evidence {
         lines.push(String::new());
-        lines.extend(seen(evidence));
+        lines.extend(findings(evidence));
     }
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
@@ -37,7 +37,7 @@ pub fn commit_message(subject: &Loop) -> String {
     format!("{}\n", clean(&text).trim_end())
 }
 
-fn seen(evidence: &Evidence) -> Vec<String> {
+fn findings(evidence: &Evidence) -> Vec<String> {
     let mut lines = Vec::new();
     for check in &evidence.checks {
         lines.push(format!("`{}` {}", clip(&check.run, LINE_CHARS), check.what_happened()));

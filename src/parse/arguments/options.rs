@@ -186,13 +186,13 @@ pub struct RunOptions {
     #[arg(long, help_heading = AROUND_IT)]
     pub detach: bool,
     #[command(flatten)]
-    pub manner: MannerArgs,
+    pub output: OutputArgs,
 }
 
 /// What a run sounds like.
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = AROUND_IT)]
-pub struct MannerArgs {
+pub struct OutputArgs {
     /// Events on standard output, people's lines on standard error
     #[arg(long)]
     pub json: bool,

@@ -122,7 +122,7 @@ fn every_option_of_the_terminal_has_its_field() {
     assert_eq!(times, [3600, 0, 30].map(|seconds| Some(Duration::from_secs(seconds))));
     assert_eq!(run.max_turns, Some(7));
     assert!(run.commit.is_some() && run.push && typed.dry_run && run.detach);
-    let MannerArgs { json, verbose, quiet } = run.manner;
+    let OutputArgs { json, verbose, quiet } = run.output;
     assert!(json && verbose && quiet);
     assert_eq!([run.rebase.as_deref(), typed.worktree.as_deref()], [Some("main"), Some("w")]);
     assert!(read(&["x", "--commit=all"]).options.commits_all());

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{StoryPage, contract, drivers, happened, remarks, told, who};
+use super::{StoryPage, chapter_line, contract, drivers, happened, remarks, who};
 use crate::engine::evidence::{Evidence, Verdict};
 use crate::engine::journal::story::What;
 use crate::engine::record::{Outcome, Role};
@@ -160,7 +160,7 @@ fn happenings(text: &mut String, known: &StoryPage<'_>) {
     }
     for chapter in known.story.chapters.iter() {
         if !matches!(chapter.what, What::Iteration(_)) {
-            row(text, &known.time(chapter.at), &told(chapter));
+            row(text, &known.time(chapter.at), &chapter_line(chapter));
         }
     }
     for remark in remarks(known.story) {

@@ -51,7 +51,7 @@ pub fn page(known: &StoryPage<'_>) -> String {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
     for chapter in story.chapters.iter().skip(skipped) {
-        let _ = writeln!(text, "  {}  {}", known.time(chapter.at), told(chapter));
+        let _ = writeln!(text, "  {}  {}", known.time(chapter.at), chapter_line(chapter));
     }
     for remark in remarks(story) {
         let _ = writeln!(text, "  ({remark})");
@@ -93,7 +93,7 @@ fn who(who: &Who) -> String {
 }
 
 /// One event in one line.
-fn told(chapter: &Chapter) -> String {
+fn chapter_line(chapter: &Chapter) -> String {
     let text = match &chapter.what {
         What::Started { by } => format!("started in {}", who(by)),
         What::Iteration(iteration) => iterated(iteration),
@@ -173,7 +173,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     let progress = ["made", "none: no file, commit or check changed", "unknown"];
     row(&mut text, "progress", evidence.progress.worded(progress));
     let usage = evidence.usage.as_ref();
-    optional(&mut text, "cost", usage.and_then(|usage| usage.spoken(false)));
+    optional(&mut text, "cost", usage.and_then(|usage| usage.text(false)));
     for words in &evidence.words {
         row(&mut text, "told", &clip(words, 300));
     }

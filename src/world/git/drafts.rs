@@ -118,7 +118,7 @@ pub fn is_kept(home: &Home, id: &LoopId, path: &Path) -> bool {
 }
 
 /// The names of these files, for a message.
-pub fn told(paths: &[PathBuf]) -> String {
+pub fn listed(paths: &[PathBuf]) -> String {
     named(&paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>())
 }
 

@@ -60,7 +60,7 @@ impl Home {
     }
 
     /// Fixes this home for every later hook. The first call decides.
-    pub fn settle(&self) -> io::Result<()> {
+    pub fn write_pin(&self) -> io::Result<()> {
         let Some(file) = &self.pin else { return Ok(()) };
         if disk::exists(file) {
             return Ok(());

@@ -47,9 +47,9 @@ pub fn accounts(path: &Path) -> io::Result<Vec<Account>> {
     while disk::exists(path) {
         let mut accounts = Accounts::new();
         let extent = newest(path, bytes, |entry| accounts.add(&entry))?;
-        let told = accounts.told();
-        if told.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {
-            return Ok(told);
+        let last = accounts.last();
+        if last.len() >= ACCOUNTS_SHOWN || !extent.cut || bytes >= ACCOUNTS_BYTES_MAX {
+            return Ok(last);
         }
         bytes *= 4;
     }
@@ -95,10 +95,10 @@ mod tests {
             let generation = u64::from(iteration);
             append(&path, &JournalEntry { schema: SCHEMA, at: at(0).wall, generation, event })
                 .unwrap();
-            let told: Vec<u32> =
+            let last: Vec<u32> =
                 accounts(&path).unwrap().iter().map(|account| account.iteration).collect();
             let first = iteration.saturating_sub(4).max(1);
-            assert_eq!(told, (first..=iteration).collect::<Vec<_>>());
+            assert_eq!(last, (first..=iteration).collect::<Vec<_>>());
         }
     }
 
