@@ -7,9 +7,9 @@
 //! is `hooks/hooks.json`. It calls `crew hook` for each event, with the payload on standard input,
 //! and the client waits for the answer. Where a client can wake the agent ([`Abilities::wakes`]),
 //! the file also starts asynchronous processes, for which it does not wait: `crew hook --companion`
-//! beside each stop, and `crew hook` itself for a failed service and an idle session. As the client
-//! takes no notice from an asynchronous process, `crew hook --companion` is there what it waits for
-//! after a failed service.
+//! beside each stop, and `crew hook` itself for a failed service and an idle session. What an
+//! asynchronous process prints is not shown, so after a failed service the client waits for
+//! `crew hook --companion` instead.
 
 mod abilities;
 pub mod claude;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{ARROWS, File, between, found, none, pattern, read, source, tree};
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, checkout};
 
 #[test]
 fn the_plugin_and_the_changelog_name_the_version_of_the_crate() {
@@ -124,6 +124,18 @@ fn pages_stay_short_enough_to_be_read() {
         let length = read(page).lines().count();
         assert!(length <= lines, "{page} has {length} lines, at most {lines} are read");
     }
+}
+
+#[test]
+fn every_path_of_the_recipes_exists() {
+    let page = read("CONTRIBUTING.md");
+    let (_, recipes) = page.split_once("## Where does it go?").unwrap();
+    let paths = found(r"`((?:[a-zA-Z_]+/)+[a-zA-Z_]*(?:\.[a-z]+)?)`", recipes);
+    assert!(paths.len() > 20, "the recipes name only {paths:?}");
+    let exists = |folder: &str, path: &str| checkout().join(folder).join(path).exists();
+    let is_absent = |path: &&str| !exists("src", path) && !exists("", path);
+    let absent: Vec<&str> = paths.into_iter().filter(is_absent).collect();
+    assert_eq!(absent, [""; 0], "CONTRIBUTING.md sends its readers there");
 }
 
 #[test]

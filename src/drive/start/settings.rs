@@ -94,8 +94,8 @@ pub fn environment() -> VariableTrust {
 }
 
 /// The settings of a loop that starts with `typed`, perhaps by a procedure from the files, and
-/// notes for its user. For a session `environment` is `OnlyNarrows`: the project can set variables for
-/// its client, so they must not make its settings trusted either.
+/// notes for its user. For a session `environment` is `OnlyNarrows`: the project can set variables
+/// for its client, so they must not make its settings trusted either.
 pub fn in_force(
     home: &Home,
     known: LoadedSettings,

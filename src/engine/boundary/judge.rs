@@ -124,8 +124,7 @@ fn incurable(facts: &Facts) -> Option<String> {
 
 /// What the checks prove if all of them passed; `None` if one did not pass or did not run.
 fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
-    let roles = [Role::Verify, Role::Gate, Role::Until];
-    let all_pass = roles.into_iter().all(|role| facts.all_pass(&subject.contract, role));
+    let all_pass = Role::ALL.into_iter().all(|role| facts.all_pass(&subject.contract, role));
     if !all_pass || tampered(subject, facts).is_some() {
         return None;
     }

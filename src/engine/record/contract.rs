@@ -77,6 +77,9 @@ pub enum Role {
 }
 
 impl Role {
+    /// All of them, in the order contracts list checks.
+    pub const ALL: [Self; 3] = [Self::Verify, Self::Gate, Self::Until];
+
     /// The word used in messages, options and files.
     pub fn label(self) -> &'static str {
         word(&self)

@@ -47,9 +47,6 @@ pub struct Settings {
     pub notes: Vec<String>,
 }
 
-/// Every role, in the order contracts list checks.
-pub const ROLES: [Role; 3] = [Role::Verify, Role::Gate, Role::Until];
-
 /// Merges the tiers. A procedure's value takes precedence over the loop's in the same tier.
 pub fn merge(layers: &Layers, environment: VariableTrust, procedure: Option<&str>) -> Settings {
     let built_in = Key::all().filter_map(|key| Some((key, Sourced::built_in(key.built_in()?))));
@@ -106,7 +103,7 @@ impl Layer {
         }
         Self {
             values: with(&lower.values, &self.values),
-            checks: by_kind(&ROLES, &self.checks, &lower.checks, |named| named.check.role),
+            checks: by_kind(&Role::ALL, &self.checks, &lower.checks, |named| named.check.role),
             protect: self.protect.iter().chain(kept).cloned().collect(),
             reactions: by_kind(&LoopMoment::ALL, &self.reactions, &lower.reactions, |it| it.on),
             agents: with(&lower.agents, &self.agents),

@@ -4,7 +4,6 @@
 use super::values::Written;
 use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Check, Role};
-use crate::engine::settings::merge::ROLES;
 use crate::engine::settings::{Layer, NamedCheck};
 
 pub(super) const CHECK: [&str; 5] = ["name", "run", "role", "timeout", "success_exit_code"];
@@ -48,7 +47,7 @@ impl Reader<'_> {
                 check.run = run.unwrap_or_default();
             }
             "role" => {
-                let role = |it: Written<'_>| it.choice(&ROLES, Role::label);
+                let role = |it: Written<'_>| it.choice(&Role::ALL, Role::label);
                 check.role = self.read("role", "\"verify\"", value, role).unwrap_or(Role::Verify);
             }
             "timeout" => {

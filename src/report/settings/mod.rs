@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use self::rows::{NONE, rows};
 use super::json::SCHEMA;
-use crate::engine::settings::merge::{ROLES, Settings};
+use crate::engine::record::Role;
+use crate::engine::settings::merge::Settings;
 use crate::engine::settings::trust::TrustRequest;
 use crate::engine::settings::{NamedCheck, Sourced, ValueOrigin};
 use crate::engine::text::Shown;
@@ -37,7 +38,7 @@ pub fn page(told: &Told<'_>) -> String {
         .into_iter()
         .map(|row| [row.key, row.shown, row.origin.to_string()])
         .collect();
-    for role in ROLES {
+    for role in Role::ALL {
         let checks = told.settings.layer.checks.iter().filter(|it| it.value.check.role == role);
         let before = rows.len();
         for sourced in checks {
