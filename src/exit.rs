@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::drive::session::refused::refusal_text;
+use crate::drive::error_text::error_text;
 use crate::engine::claim::promise::PromiseError;
 use crate::engine::record::Outcome;
 use crate::parse::arguments::UsageError;
@@ -56,5 +56,5 @@ impl Exit {
 
 /// The text of an error: the chain of causes on one line, and its hint on the next.
 pub fn message(error: &anyhow::Error) -> String {
-    format!("crew: {}", refusal_text(error))
+    format!("crew: {}", error_text(error))
 }

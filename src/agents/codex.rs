@@ -9,8 +9,8 @@ use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
 use super::lenient::{Lenient, NumberField, TextField, part};
-use super::open::OpenWork;
-use super::open::Work::Tool;
+use super::open_work::OpenWork;
+use super::open_work::Work::Tool;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::AgentClosing;

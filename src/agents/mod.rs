@@ -19,7 +19,7 @@ mod claude;
 mod codex;
 pub mod command;
 mod lenient;
-mod open;
+mod open_work;
 mod report;
 #[cfg(test)]
 mod tests;

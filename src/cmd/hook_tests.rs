@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::drive::session::within;
 use crate::engine::record::{Loop, Outcome};
-use crate::world::process::alone::alone;
+use crate::world::process::own_process::alone;
 use crate::world::store;
 
 const CODEX: &str = include_str!("../../tests/fixtures/clients/codex.jsonl");

@@ -1,11 +1,12 @@
 //! The drivers: from an event or a process's end to a judged and recorded boundary, and back to an
-//! answer. They decide nothing (the engine does), phrase nothing (`report` does) and print nothing
-//! (`cmd` does).
+//! answer. They decide nothing (the engine does), lay out no page (`report` does) and print nothing
+//! (`cmd` does). An error and its hint are worded where they arise.
 
 pub mod boundary;
 pub mod control;
 pub mod doctor;
 pub mod end;
+pub mod error_text;
 pub mod find;
 pub mod install;
 pub mod meter;

@@ -13,7 +13,7 @@ use crate::engine::record::{
 use crate::world::files::disk;
 use crate::world::process::identity;
 use crate::world::store::Home;
-use crate::world::{clock, env, environment, host};
+use crate::world::{clock, env, host, recorded_environment};
 
 /// Who takes the loop.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl NewOwner {
 /// The environment of a session that takes over a loop at `place`.
 pub fn environment_of(owner: &Owner, place: &Place) -> Environment {
     let abilities = clients::of(owner).abilities();
-    environment::of_session(place, abilities.settings, abilities.set_by)
+    recorded_environment::of_session(place, abilities.settings, abilities.set_by)
 }
 
 /// This process as an owner.

@@ -4,11 +4,11 @@
 pub mod client;
 pub mod clock;
 pub mod env;
-pub mod environment;
 pub mod fault;
 pub mod files;
 pub mod git;
 pub mod host;
 pub mod process;
+pub mod recorded_environment;
 pub mod store;
 pub mod terminal;

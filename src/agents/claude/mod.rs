@@ -11,8 +11,8 @@ use self::events::{
     ClaudeEvent, MessageEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent,
 };
 use self::spent::Spent;
-use super::open::OpenWork;
-use super::open::Work::{Hook, Task, Tool};
+use super::open_work::OpenWork;
+use super::open_work::Work::{Hook, Task, Tool};
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::{AgentClosing, ApiError};

@@ -15,11 +15,11 @@ use crate::engine::record::{Check, Loop};
 use crate::engine::text::{period, plain};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
-use crate::world::environment;
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::protected;
 use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::recorded_environment;
 use crate::world::store::Home;
 
 /// The status a shell exits with when it does not find a program.
@@ -146,7 +146,7 @@ fn run(
     if within.deadline.passed() {
         return Some(unknown(format!("was not run: {}", within.why), 0, ""));
     }
-    let plan = environment::plan(subject);
+    let plan = recorded_environment::plan(subject);
     if let Some(why) = plan.refusal(&of_loop(subject, "resume")) {
         return Some(unknown(why, 0, ""));
     }

@@ -24,7 +24,7 @@ use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::home::hash;
 use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
-use crate::world::{clock, environment};
+use crate::world::{clock, recorded_environment};
 
 /// A boundary whose lock is held.
 #[derive(Debug)]
@@ -227,7 +227,7 @@ impl Open {
             let what = format!("CREW_HOME is {} in the environment; not obeyed", theirs.display());
             held.note_once(record, "overridden", &what)?;
         }
-        for remark in environment::plan(record).remarks() {
+        for remark in recorded_environment::plan(record).remarks() {
             let mark = format!("environment-{}", &hash(remark.as_bytes())[..8]);
             held.note_once(record, &mark, &remark)?;
         }

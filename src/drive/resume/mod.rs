@@ -20,7 +20,7 @@ use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
-use crate::world::{clock, environment};
+use crate::world::{clock, recorded_environment};
 
 /// A resumed loop.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub fn resume(
     end::end_leftovers(home, &record);
     let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
     let accepted = match new_owner.owner.driver {
-        Driver::Session => environment::plan(&record).accepted(),
+        Driver::Session => recorded_environment::plan(&record).accepted(),
         Driver::Process => None,
     };
     hand_over(&mut record, new_owner);

@@ -7,7 +7,6 @@ pub mod companion;
 pub mod failure;
 pub mod notice;
 pub mod queued;
-pub mod refused;
 pub mod skew;
 pub mod stop;
 
@@ -19,11 +18,11 @@ use anyhow::{Context, Result, bail};
 use self::companion::idle_fallback;
 use self::failure::failure;
 use self::queued::Aside;
-use self::refused::refusal_text;
 use self::stop::{StopResult, is_ours, stop};
 use super::boundary::undelivered;
 use super::control::{self, Paused};
 use super::end::{self, EndAttempt, handoff};
+use super::error_text::error_text;
 use super::find::{self, Found};
 use super::owner::{NewOwner, end_mark, gone_why, owner_is_gone};
 use super::resume::{Resumed, resume};
@@ -118,7 +117,7 @@ pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         HookEvent::Idle => {
             Ok(idle_fallback(home, hook)?.map_or(EventResult::Silent, EventResult::Wake))
         }
-        HookEvent::Command { sure: false, .. } if had(home, hook)?.is_none() => {
+        HookEvent::Command { sure: false, .. } if owned_or_last(home, hook)?.is_none() => {
             Ok(EventResult::Silent)
         }
         HookEvent::Command { name, raw, .. } => Ok(command(home, hook, name, raw)),
@@ -143,7 +142,7 @@ pub fn note_fault(home: &Home, hook: &Hook<'_>, what: &str) {
 
 /// A slash command. Every error is reported to the user, who has just typed it.
 fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
-    let already = had(home, hook).and_then(|record| {
+    let already = owned_or_last(home, hook).and_then(|record| {
         let Some(record) = record else { return Ok(None) };
         let obeyed = queued::was_obeyed(home, &record, hook, name, raw)?;
         Ok(obeyed.map(|obeyed| EventResult::Already(obeyed, Box::new(record))))
@@ -161,7 +160,7 @@ fn command(home: &Home, hook: &Hook<'_>, name: &str, raw: &str) -> EventResult {
         "handoff" => hand_off(home, hook, raw),
         _ => Ok(EventResult::Silent),
     };
-    answer.unwrap_or_else(|error| EventResult::Refused(refusal_text(&error)))
+    answer.unwrap_or_else(|error| EventResult::Refused(error_text(&error)))
 }
 
 fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
@@ -264,7 +263,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 /// Obeys an order that was typed as a message. In a session that never had a loop it is the user's
 /// own text.
 fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
-    let Some(record) = had(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some(record) = owned_or_last(home, hook)? else { return Ok(EventResult::Silent) };
     let id = &record.id;
     match &order {
         Typed::Pause => drop(control::pause(home, id, Actor::User, false)?),
@@ -282,7 +281,7 @@ fn owned(home: &Home, session_id: &str) -> Result<Option<Loop>> {
 }
 
 /// The loop of a session, else the one it had last.
-fn had(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+fn owned_or_last(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     let Some(session_id) = &hook.session_id else { return Ok(None) };
     match owned(home, session_id)? {
         None => find::named_by(home, &home.last_pointer(session_id)),

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::refused::refusal_text;
 use crate::clients::spelling::split;
 use crate::clients::{Hook, Queued};
 use crate::drive::end::{self, handoff};
+use crate::drive::error_text::error_text;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Actor, Loop, LoopId, Obeyed, Queue};
 use crate::parse::handoff_words;
@@ -98,7 +98,7 @@ fn hand_off(home: &Home, id: &LoopId, raw: &str) -> Aside {
     let written = store::load(home, id)
         .map_err(anyhow::Error::from)
         .and_then(|record| handoff::write(home, &record, kind, words, Actor::User));
-    written.map_or_else(|error| Aside::Refused(refusal_text(&error)), Aside::HandedOff)
+    written.map_or_else(|error| Aside::Refused(error_text(&error)), Aside::HandedOff)
 }
 
 /// The reason given to `/crew:cancel-loop`.

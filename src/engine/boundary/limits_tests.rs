@@ -2,7 +2,8 @@ use super::*;
 use crate::engine::evidence::Evidence;
 use crate::engine::fixture::{a_loop, at};
 use crate::engine::record::Ending;
-use crate::engine::usage::Usage;
+use crate::engine::settings::Part;
+use crate::engine::usage::{Tokens, Usage};
 
 #[test]
 fn a_limit_is_named_when_it_is_reached_and_zero_is_none() {
@@ -112,6 +113,27 @@ fn a_limit_that_could_not_be_kept_is_lifted_by_the_command_that_goes_on() {
         subject.state.evidence = Some(Evidence { usage, ..Evidence::default() });
         subject.state.ending = Some(Ending { outcome, proof: None, why: String::new() });
         assert_eq!(raise(&subject), expected, "{max_cost_micros} {max_tokens} {outcome:?}");
+    }
+}
+
+#[test]
+fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
+    let numbered = Limits::of(|key| key as u64 + 1);
+    let by_key = numbered.by_key();
+    assert_eq!(Limits::of(|key| by_key[&key]), numbered);
+    for key in Key::all().filter(|key| key.row().part == Part::Bound) {
+        assert!(by_key.contains_key(&key), "{key:?}");
+        let limits = Limits::of(|it| u64::from(it == key));
+        let mut subject = a_loop();
+        subject.contract.limits = limits;
+        let added = changed(&[(key, LimitChange::By(1))].into(), &subject, 0).by_key();
+        assert_eq!(added[&key], 2, "{key:?}");
+        subject.state.completed = 1;
+        subject.state.awake_ms = 1000;
+        let tokens = Tokens { output: 1, ..Tokens::default() };
+        subject.state.usage = Usage { tokens, cost: Money::from_micros(1), ..Usage::default() };
+        let ends = matches!(key, Key::FailureThreshold | Key::Stall) || reached(&subject).is_some();
+        assert!(ends, "{key:?}");
     }
 }
 

@@ -5,11 +5,11 @@
 
 mod agents;
 mod checks;
-mod keys;
 mod procedures;
 mod reactions;
 #[cfg(test)]
 mod run_tests;
+mod tables;
 mod terms;
 #[cfg(test)]
 mod tests;
@@ -135,7 +135,7 @@ impl Reader<'_> {
     fn unknown(&mut self, at: &Range<usize>, key: &str, table: &str, known: &[&'static str]) {
         let key = shown(key);
         let place = if table.is_empty() { String::new() } else { format!(" in {table}") };
-        let home = keys::table_of(&key).filter(|home| *home != table);
+        let home = tables::table_of(&key).filter(|home| *home != table);
         let guess = match (nearest(&key, known), home) {
             (_, Some(home)) => format!(": it belongs under {home}"),
             (Some(meant), None) => format!(": did you mean `{meant}`?"),

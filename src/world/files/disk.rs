@@ -198,6 +198,9 @@ pub fn make_scratch_folder(parent: &Path, name: u64) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
+/// How long processes that still write in a scratch folder are waited for.
+const SCRATCH_WAIT: Duration = Duration::from_secs(2);
+
 /// Removes a scratch folder and its contents, and refuses any other folder. Processes that still
 /// write there get a moment to end.
 pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
@@ -206,7 +209,7 @@ pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
         return Err(cannot("remove", folder)(io::Error::other("it is no scratch folder")));
     }
     let remove = || (fs::remove_dir_all(folder).is_ok() || !exists(folder)).then_some(());
-    match Deadline::after(Duration::from_secs(2)).poll(Duration::from_millis(20), remove) {
+    match Deadline::after(SCRATCH_WAIT).poll(Duration::from_millis(20), remove) {
         Some(()) => Ok(()),
         None => fs::remove_dir_all(folder).map_err(cannot("remove", folder)),
     }

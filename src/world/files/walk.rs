@@ -58,6 +58,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks; `None` if a bound is exceeded.
+    #[expect(clippy::disallowed_methods, reason = "a walk lists folders, up to its own bounds")]
     pub fn walk(&self) -> Option<Walked> {
         let mut ignore = Ignore::read(self.rules);
         let mut walked = Walked::default();

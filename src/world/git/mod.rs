@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use self::command::{Command, OF_ANOTHER, whole};
 use super::files::disk;
 use super::store::home::hash;
-use super::{env, environment};
+use super::{env, recorded_environment};
 use crate::engine::record::Loop;
 use crate::engine::words::handoff::Since;
 use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
@@ -202,7 +202,7 @@ impl<'a> Git<'a> {
     fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
         let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
         let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
-        let plan = self.subject.map(environment::plan).unwrap_or_default();
+        let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
         let path = self.subject.and_then(|subject| subject.state.owner.search_path.clone());
         let mut variables = plan.variables();
         variables.retain(|(name, _)| !OF_ANOTHER.contains(name));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::world::files::disk;
-use crate::world::process::alone::alone;
+use crate::world::process::own_process::alone;
 use crate::world::process::{StopRequest, Stream, children, identity};
 
 /// What was observed of an agent.

@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::parse::process_table::ProcessRow;
-    use crate::world::process::alone::alone;
+    use crate::world::process::own_process::alone;
     use crate::world::process::{Capture, ExitCause, ProcessSpec, run};
 
     #[test]

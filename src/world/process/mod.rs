@@ -10,8 +10,6 @@ use std::process::Command;
 use std::time::Duration;
 
 pub mod agent;
-#[cfg(test)]
-pub mod alone;
 pub mod awake;
 pub mod children;
 pub mod descendants;
@@ -21,6 +19,8 @@ pub mod groups;
 pub mod identity;
 mod lines;
 mod output;
+#[cfg(test)]
+pub mod own_process;
 mod pipes;
 mod runner;
 pub mod signals;

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_is_heard_and_ends_nothing() {
-        crate::world::process::alone::alone(|| {
+        crate::world::process::own_process::alone(|| {
             let signals = Signals::listen().unwrap();
             signal_hook::low_level::raise(SIGINT).unwrap();
             assert_eq!((signals.times(), signals.exit_code()), (1, Some(130)));

@@ -7,7 +7,7 @@ use crate::world::files::disk::Refused;
 use crate::world::store::StoreError;
 
 /// The text of an error.
-pub fn refusal_text(error: &anyhow::Error) -> String {
+pub fn error_text(error: &anyhow::Error) -> String {
     let told = format!("{error:#}");
     match way_out(error).filter(|_| !told.contains("\nhint: ")) {
         Some(hint) => format!("{told}\nhint: {hint}"),
