@@ -223,7 +223,7 @@ fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed)
     let sandbox = Sandbox::new();
     let elsewhere = sandbox.root().join("elsewhere");
     let settings = json!({ "env": { "CREW_HOME": elsewhere } }).to_string();
-    let plant = format!("printf '%s' '{settings}' > .claude/settings.local.json; sleep 1");
+    let plant = format!("printf '%s' '{settings}' > .claude/settings.local.json; sleep 2");
     let api = Api::scripted(
         [Reply::bash(&plant).then(Reply::text("Planted."))].into_iter().chain(idle(20)),
     );
