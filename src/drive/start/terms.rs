@@ -27,11 +27,12 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         (Key::Require, arguments.require.map(Value::Proof)),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
-    for (commands, role) in [
-        (&verify(arguments, folder)?, Role::Verify),
-        (&arguments.gate, Role::Gate),
-        (&arguments.until, Role::Until),
-    ] {
+    for role in Role::ALL {
+        let commands = match role {
+            Role::Verify => verify(arguments, folder)?,
+            Role::Gate => arguments.gate.clone(),
+            Role::Until => arguments.until.clone(),
+        };
         let checks = commands.iter().map(|run| NamedCheck::from(Check::new(run.as_str(), role)));
         layer.checks.extend(checks.map(Sourced::typed));
     }

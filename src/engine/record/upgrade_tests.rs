@@ -197,7 +197,7 @@ fn the_words_in_a_record_are_these() {
         spelled([Completed, Exhausted, Aborted, Stalled, Blocked, Cancelled, Interrupted, Error]),
         spelled([Proof::Checked, Proof::Unbroken, Proof::Claimed]),
         spelled([Driver::Session, Driver::Process]),
-        spelled([Role::Verify, Role::Gate, Role::Until]),
+        spelled(Role::ALL),
         spelled([Verdict::Passed, Verdict::Failed, Verdict::TimedOut, Verdict::Unknown]),
         spelled([Progress::Made, Progress::None, Progress::Unknown]),
         spelled(standings),

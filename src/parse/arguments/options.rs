@@ -241,13 +241,22 @@ impl RunOptions {
 impl<T: Amount> LimitArgs<T> {
     /// What was typed, by its setting.
     pub fn by_key(&self) -> impl Iterator<Item = (Key, T)> {
+        // Taken apart, so that no option can be left out.
+        let Self {
+            max_iterations,
+            max_duration_s,
+            max_cost_micros,
+            max_tokens,
+            failure_threshold,
+            stall,
+        } = self;
         let all = [
-            (Key::MaxIterations, &self.max_iterations),
-            (Key::FailureThreshold, &self.failure_threshold),
-            (Key::Stall, &self.stall),
-            (Key::MaxDuration, &self.max_duration_s),
-            (Key::MaxCost, &self.max_cost_micros),
-            (Key::MaxTokens, &self.max_tokens),
+            (Key::MaxIterations, max_iterations),
+            (Key::FailureThreshold, failure_threshold),
+            (Key::Stall, stall),
+            (Key::MaxDuration, max_duration_s),
+            (Key::MaxCost, max_cost_micros),
+            (Key::MaxTokens, max_tokens),
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)))
     }
