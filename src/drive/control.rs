@@ -1,6 +1,6 @@
 //! What a person does to a running loop without ending it: pause, new limits, a message to the
 //! agent. Each is one change of the record under its lock; a boundary in flight decides again on
-//! the new record. `Cancels` looks for the orders that such a change left.
+//! the new record. `Cancels` looks for an order that breaks off the iteration.
 
 use std::cell::Cell;
 

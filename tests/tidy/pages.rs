@@ -130,10 +130,16 @@ fn pages_stay_short_enough_to_be_read() {
 fn every_path_of_the_recipes_exists() {
     let page = read("CONTRIBUTING.md");
     let (_, recipes) = page.split_once("## Where does it go?").unwrap();
-    let paths = found(r"`((?:[a-zA-Z_]+/)+[a-zA-Z_]*(?:\.[a-z]+)?)`", recipes);
+    let paths = found(r"`((?:[a-zA-Z_]+/)+[a-zA-Z_]*(?:\.[a-z]+)?|[a-z_]+\.rs)`", recipes);
     assert!(paths.len() > 20, "the recipes name only {paths:?}");
-    let exists = |folder: &str, path: &str| checkout().join(folder).join(path).exists();
-    let is_absent = |path: &&str| !exists("src", path) && !exists("", path);
+    let files = tree();
+    let is_there = |path: &str| {
+        let inside = format!("/{path}");
+        checkout().join("src").join(path).exists()
+            || checkout().join(path).exists()
+            || !path.contains('/') && files.iter().any(|file| file.path.ends_with(&inside))
+    };
+    let is_absent = |path: &&str| !is_there(path);
     let absent: Vec<&str> = paths.into_iter().filter(is_absent).collect();
     assert_eq!(absent, [""; 0], "CONTRIBUTING.md sends its readers there");
 }

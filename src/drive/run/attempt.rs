@@ -80,7 +80,7 @@ impl Runner<'_> {
             self.tell(&RunEvent::OverBudget { tokens, budget });
         }
         let launch = agents::launch(run, &asked.text, &self.ledger.record.contract.checks)?;
-        self.mark_as_reported();
+        self.mark_as_delivered();
         Ok((asked.text, launch))
     }
 

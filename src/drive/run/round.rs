@@ -160,7 +160,7 @@ impl Runner<'_> {
     }
 
     /// The user's queued messages are in the prompt of the iteration that begins.
-    pub(super) fn mark_as_reported(&mut self) {
+    pub(super) fn mark_as_delivered(&mut self) {
         let told = self.ledger.record.state.messages.len();
         if told != self.ledger.record.state.told {
             self.ledger.change("told the agent", |record| record.state.told = told);

@@ -296,9 +296,9 @@ impl Runner<'_> {
     /// What crew pushed last, or what was pushed before the loop, if it is an ancestor of the head:
     /// a rebase then makes another commit of it.
     fn sent_commit_below(&self) -> Option<Sent> {
-        let last_sent =
-            || self.steps(|steps| steps.last_sent()).flatten().filter(|_| self.run().git.push);
-        let sent = self.ledger.record.state.git.pushed.clone().or_else(last_sent)?;
+        let seen_at_remote =
+            || self.steps(|steps| steps.seen_at_remote()).flatten().filter(|_| self.run().git.push);
+        let sent = self.ledger.record.state.git.pushed.clone().or_else(seen_at_remote)?;
         let head = pin::stand(&self.ledger.record.place, GitStep::Rebase).ok()?.head?;
         let last = sent.rebased.as_ref().unwrap_or(&sent.commit);
         self.steps(|steps| steps.holds(last, &head))?.then_some(sent)

@@ -1,10 +1,9 @@
 //! Reads an agent at work, and ends it on a signal of the person at the keyboard, a cancel, or a
 //! pause that must take effect at once. It does not judge the agent.
 
-use crate::drive::control::Cancels;
-
 use super::Runner;
 use crate::agents::OutputReader;
+use crate::drive::control::Cancels;
 use crate::engine::events::RunEvent;
 use crate::engine::text::plain;
 use crate::world::process::{StopRequest, Stream, Watch};

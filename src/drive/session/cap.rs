@@ -66,7 +66,7 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 }
 
 /// The end of a loop that the client does not let continue.
-pub fn end_at_the_cap(hook: &Hook<'_>) -> Ending {
+pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
     let (outcome, why) = if hook.has_hard_cap() {
         (Outcome::Interrupted, "the client lets no hook go on any more")
     } else {

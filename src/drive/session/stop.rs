@@ -112,7 +112,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
     let hold_until = background.map(|background| {
         clock::now().wall + TimeDelta::from_std(background.within).unwrap_or_default()
     });
-    let veto = matches!(next_turn, NextTurn::None).then(|| cap::end_at_the_cap(hook));
+    let veto = matches!(next_turn, NextTurn::None).then(|| cap::ending_at_the_cap(hook));
     let taken = queued::take(hook, &mut memory.queue, open.before.iteration());
     let closing = DriverNotes { memory, veto, hold_until, lost: None };
     let Some(recorded) = open.record(facts, closing)? else { return not_ours() };
@@ -300,7 +300,7 @@ fn await_wake(
     if cap::allows(hook, boundary.after.state.session.without_tools - 1) {
         return Ok(StopResult::Continue(Box::new(boundary)));
     }
-    Ok(match end::end(home, id, cap::end_at_the_cap(hook), LOCK_WAIT)? {
+    Ok(match end::end(home, id, cap::ending_at_the_cap(hook), LOCK_WAIT)? {
         EndAttempt::Ended(ended) => StopResult::Finished(ended),
         EndAttempt::Over(_) | EndAttempt::LeftToTheBoundary => StopResult::NotOurs,
     })

@@ -1,6 +1,6 @@
 //! The settings of a working tree: reads every tier, reports what of the project's file is not
-//! trusted, and refuses a start that would rest on it. They are read once, at the start; the
-//! contract holds a copy.
+//! trusted, and refuses a start that would rest on it. They are read at the start (a resume
+//! reads what the contract lacks); the contract holds a copy.
 
 use std::path::{Path, PathBuf};
 

@@ -133,8 +133,8 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
         return Some(Proof::Claimed);
     }
     let once_failed = |run: &str| subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
-    let newly_passing = passing.any(|result| once_failed(&result.run));
-    Some(if newly_passing { Proof::Checked } else { Proof::Unbroken })
+    let has_failed_before = passing.any(|result| once_failed(&result.run));
+    Some(if has_failed_before { Proof::Checked } else { Proof::Unbroken })
 }
 
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an

@@ -123,16 +123,19 @@ fn every_limit_of_the_settings_is_kept_and_counted_and_can_be_reached() {
     assert_eq!(Limits::of(|key| by_key[&key]), numbered);
     for key in Key::all().filter(|key| key.row().part == Part::Bound) {
         assert!(by_key.contains_key(&key), "{key:?}");
-        let limits = Limits::of(|it| u64::from(it == key));
         let mut subject = a_loop();
-        subject.contract.limits = limits;
-        let added = changed(&[(key, LimitChange::By(1))].into(), &subject, 0).by_key();
-        assert_eq!(added[&key], 2, "{key:?}");
         subject.state.completed = 1;
+        subject.state.consecutive_failures = 1;
+        subject.state.iterations_without_progress = 1;
         subject.state.awake_ms = 1000;
         let tokens = Tokens { output: 1, ..Tokens::default() };
         subject.state.usage = Usage { tokens, cost: Money::from_micros(1), ..Usage::default() };
+        subject.contract.limits = Limits::of(|_| 0);
+        let from_what_is_used = changed(&[(key, LimitChange::By(1))].into(), &subject, 0);
+        assert_eq!(from_what_is_used.by_key()[&key], 2, "{key:?}");
+        subject.contract.limits = Limits::of(|it| u64::from(it == key));
         let ends = matches!(key, Key::FailureThreshold | Key::Stall) || reached(&subject).is_some();
+        // A row of failures and a stall are rules of their own.
         assert!(ends, "{key:?}");
     }
 }

@@ -29,16 +29,16 @@ pub struct JournalEntry {
 }
 
 /// A boundary's decision, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
     Continue,
     Wait,
     Hold,
     Finish,
-    /// A word of another version. Journals are read and shown; no line is written again from it.
-    #[serde(other)]
-    Unknown,
+    /// A word of another version, shown as it is.
+    #[serde(untagged)]
+    Other(String),
 }
 
 /// What a line reports.
@@ -271,11 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_keeps_its_word_and_an_unknown_word_is_read() {
+    fn a_decision_keeps_its_word_and_a_word_of_another_version_is_kept() {
         let words = [Choice::Continue, Choice::Wait, Choice::Hold, Choice::Finish]
             .map(|choice| serde_json::to_string(&choice).unwrap());
         assert_eq!(words, ["\"continue\"", "\"wait\"", "\"hold\"", "\"finish\""]);
-        assert_eq!(serde_json::from_str::<Choice>("\"yield\"").unwrap(), Choice::Unknown);
+        assert_eq!(
+            serde_json::from_str::<Choice>("\"yield\"").unwrap(),
+            Choice::Other("yield".to_owned())
+        );
     }
 
     #[test]

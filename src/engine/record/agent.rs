@@ -21,6 +21,7 @@ pub struct Agent {
     #[serde(default)]
     pub dialect: Dialect,
     /// The arguments that ask for each kind of permissions. A missing kind cannot be asked for.
+    #[serde(default)]
     pub permissions: BTreeMap<Permissions, Vec<String>>,
     /// The option that limits an iteration's turns, such as `--max-turns`; `None` if there is none.
     pub max_turns: Option<String>,

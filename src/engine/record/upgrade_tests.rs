@@ -239,12 +239,10 @@ fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() 
 }
 
 #[test]
-fn an_agent_has_a_command_and_permissions_and_else_what_is_usual() {
+fn an_agent_has_a_command_and_else_what_is_usual() {
     let read = |text| serde_json::from_str::<Agent>(text).map_err(|error| error.to_string());
-    let agent = read(r#"{"command":["m"],"permissions":{}}"#).unwrap();
+    let agent = read(r#"{"command":["m"]}"#).unwrap();
     assert_eq!(agent, Agent { command: vec!["m".to_owned()], ..Agent::default() });
     assert_eq!((agent.prompt, agent.dialect), (PromptVia::Stdin, Dialect::TEXT));
-    let absent = |text| read(text).unwrap_err();
-    assert!(absent(r#"{"permissions":{}}"#).starts_with("missing field `command`"));
-    assert!(absent(r#"{"command":["m"]}"#).starts_with("missing field `permissions`"));
+    assert!(read(r#"{"name":"m"}"#).unwrap_err().starts_with("missing field `command`"));
 }

@@ -18,7 +18,7 @@ use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::{Driver, Loop};
-use crate::engine::text::{clip, count, with_reason, word};
+use crate::engine::text::{clip, count, with_reason};
 use crate::engine::words::handoff::Since;
 
 /// The most chapters on a page for people; the newest are shown.
@@ -97,7 +97,7 @@ fn chapter_line(chapter: &Chapter) -> String {
     let text = match &chapter.what {
         What::Started { by } => format!("started in {}", who(by)),
         What::Iteration(iteration) => iterated(iteration),
-        What::Boundary { decision, why } => decided(*decision, why.as_deref()),
+        What::Boundary { decision, why } => decided(decision, why.as_deref()),
         What::Changed { what, by, .. } => match by {
             Some(by) => format!("{what}; driven by {} from here", who(by)),
             None => what.clone(),
@@ -131,15 +131,16 @@ fn happened(evidence: &Evidence) -> Vec<String> {
 /// The decision, unless the loop simply continued.
 fn after(iteration: &Iteration) -> Option<String> {
     let Iteration { decision, why, .. } = iteration;
-    (*decision != Choice::Continue).then(|| decided(*decision, why.as_deref()))
+    (*decision != Choice::Continue).then(|| decided(decision, why.as_deref()))
 }
 
-fn decided(decision: Choice, why: Option<&str>) -> String {
+fn decided(decision: &Choice, why: Option<&str>) -> String {
     let decided = match decision {
         Choice::Finish => "finished:",
         Choice::Hold => "held:",
         Choice::Wait => "waited:",
-        Choice::Continue | Choice::Unknown => word(&decision),
+        Choice::Continue => "continue",
+        Choice::Other(word) => word,
     };
     format!("{decided} {}", why.unwrap_or_default())
 }

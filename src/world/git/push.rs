@@ -74,7 +74,7 @@ impl Steps<'_> {
 
     /// What its remote was last seen to have of the branch that is checked out, if nothing of that
     /// is missing here.
-    pub fn last_sent(&self) -> Option<Sent> {
+    pub fn seen_at_remote(&self) -> Option<Sent> {
         let stand = self.stand(GitStep::Push).ok()?;
         let Way { remote, target: branch, .. } = way(self, &stand).ok()?;
         let commit =
