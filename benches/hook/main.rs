@@ -83,7 +83,7 @@ fn compile_noop(folder: &Path) -> PathBuf {
     let mut command = Command::new(compiler);
     command.args(["-O", "-C", "strip=symbols", "--edition", "2024", "-o"]).arg(&noop).arg(source);
     assert!(command.status().unwrap().success(), "{command:?}");
-    noop
+    site::copied(&noop, "noop")
 }
 
 /// Puts the figures between the page's marks.

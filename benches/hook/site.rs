@@ -5,17 +5,34 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
 use crate::call::{Call, Told};
 
-/// The crew under measurement.
 // The binary that cargo builds beside a benchmark has features that only test crates turn on.
-pub const CREW: &str = match option_env!("CREW_TEST_BIN") {
+const BUILT: &str = match option_env!("CREW_TEST_BIN") {
     Some(released) => released,
     None => env!("CARGO_BIN_EXE_crew"),
 };
+
+/// The crew under measurement: a copy, as an installation makes one. The pages of a file that was
+/// just linked lie in the cache in small pieces, which makes each start of it slower.
+pub fn crew() -> &'static Path {
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    COPY.get_or_init(|| copied(Path::new(BUILT), "crew"))
+}
+
+/// A copy of a program, in a folder of the build.
+pub fn copied(program: &Path, name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured");
+    std::fs::create_dir_all(&folder).unwrap();
+    let copy = folder.join(name);
+    let _ = std::fs::remove_file(&copy);
+    std::fs::copy(program, &copy).unwrap();
+    copy
+}
 
 /// A session that owns the site's loop.
 pub const OWNER: &str = "00000000-0000-4000-8000-000000000001";
@@ -82,7 +99,7 @@ impl Site {
 
     /// A verb of crew, as typed in a terminal.
     pub fn crew(&self, arguments: &[&str]) -> Call {
-        self.call(CREW, arguments)
+        self.call(crew(), arguments)
     }
 
     /// A hook, or its companion, with a payload.

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use crate::call::Call;
 use crate::figures::Row;
-use crate::site::{CREW, OWNER, STRANGER, Site};
+use crate::site::{OWNER, STRANGER, Site};
 use crate::speed::{ENDLESS, Transcripts};
 use crate::transcript;
 
@@ -90,7 +90,7 @@ pub fn instructions(folder: &Path, noop: &Path, transcripts: &Transcripts) -> Op
         ("companion, no loop of ours", companion),
         ("boundary, transcript of 100 kB", site.stop(OWNER, "small", &transcripts.small)),
         ("boundary, transcript of 1 GB", site.stop(OWNER, "large", &transcripts.large)),
-        ("`crew status`", site.call(CREW, &["status"])),
+        ("`crew status`", site.crew(&["status"])),
     ];
     let counts = calls.map(|(what, call)| (what, count(&call)));
     let mut text = String::from("| what | instructions | to the first |\n|---|---|---|\n");
