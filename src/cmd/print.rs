@@ -48,12 +48,13 @@ pub fn wipe() {
     write("\x1b[H\x1b[J");
 }
 
-/// Draws one line over the last one, which is on standard error with `rows` more above it. A long
-/// line is cut; an empty one removes the last.
-pub fn redraw(line: &str, rows: usize) {
-    let up = if rows > 0 { format!("\x1b[{rows}A") } else { String::new() };
-    let line = text::clean(line);
-    let _ = write!(stderr().lock(), "\r{up}\x1b[J\x1b[?7l{line}\x1b[?7h");
+/// Draws one line over the last one, on standard error. A long line is cut; an empty one removes
+/// the last. The cursor stays on the line's first character: a terminal that becomes narrower wraps
+/// the line into several, and keeps the cursor on the first of them. Written at once, so that no
+/// change of the window comes between its parts.
+pub fn redraw(line: &str) {
+    let line = format!("\r\x1b[J\x1b[?7l{}\x1b[?7h\r", text::clean(line));
+    let _ = stderr().lock().write_all(line.as_bytes());
 }
 
 fn write(text: &str) -> bool {

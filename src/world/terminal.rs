@@ -1,6 +1,6 @@
 //! The user's terminal: its size, and an answer typed there. Every wait for an answer is bounded.
 
-use std::io::{self, ErrorKind, IsTerminal, stderr, stdin, stdout};
+use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,12 +16,6 @@ const ANSWER_BYTES: usize = 1024;
 /// them.
 pub fn rows() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
-}
-
-/// The columns of the terminal on standard error; `None` if it is not a terminal or does not report
-/// them.
-pub fn columns() -> Option<u16> {
-    tcgetwinsize(stderr()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
 /// Whether a person can read the output and answer.

@@ -61,9 +61,7 @@ impl Reporter {
 
     fn ending(&mut self, event: &RunEvent<'_>) {
         let RunEvent::Finished { record, since, handoff, .. } = *event else { return };
-        if let Some(screen) = &self.screen {
-            screen.clear();
-        }
+        self.screen = None;
         if !self.output.quiet {
             let page = page::finish(record, since, handoff);
             if self.output.json { self.err(&page) } else { self.out(&format!("\n{page}")) }

@@ -2,21 +2,16 @@
 //! is written, and the line is drawn again below. It is drawn by hand, because a library for it
 //! loads the mathematics library into every hook.
 
-use std::cell::Cell;
-
 use crate::cmd::print;
 use crate::engine::events::RunEvent;
 use crate::engine::text::clean;
 use crate::report::live::Live;
 use crate::world::clock::{self, Stopwatch};
-use crate::world::terminal;
 
 /// The shortest time between two frames, in milliseconds.
 const BEAT_MS: u64 = 100;
 /// The frames of the spinner.
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// The width of a terminal that does not report its own.
-const COLUMNS: usize = 80;
 
 /// The line and its state.
 #[derive(Debug)]
@@ -25,15 +20,13 @@ pub struct Screen {
     /// Since the start of what it reports.
     since: Stopwatch,
     moved: Stopwatch,
-    /// The number of characters on the screen.
-    drawn: Cell<usize>,
 }
 
 impl Screen {
     /// An empty line on standard error. No colour: nothing needs it, and `NO_COLOR` is obeyed.
     pub fn new() -> Self {
         let (since, moved) = (Stopwatch::start(), Stopwatch::start());
-        Self { live: Live::default(), since, moved, drawn: Cell::new(0) }
+        Self { live: Live::default(), since, moved }
     }
 
     /// Applies an event to the line.
@@ -54,16 +47,9 @@ impl Screen {
 
     /// Prints above the line.
     pub fn above(&self, print: impl FnOnce()) {
-        self.clear();
+        print::redraw("");
         print();
         self.draw();
-    }
-
-    /// Removes the line.
-    pub fn clear(&self) {
-        if self.drawn.get() > 0 {
-            self.redraw("");
-        }
     }
 
     fn draw(&self) {
@@ -72,20 +58,13 @@ impl Screen {
         let beat = usize::try_from(self.since.elapsed_ms() / BEAT_MS).unwrap_or_default();
         let spinner = SPINNER[beat % SPINNER.len()];
         let said = clean(&self.live.line(clock::now().wall)).replace('\n', " ");
-        self.redraw(&format!("{spinner} {hours:02}:{minutes:02}:{:02} {said}", seconds % 60));
-    }
-
-    /// A terminal that became narrower has wrapped the last line into several; all of them are
-    /// removed.
-    fn redraw(&self, line: &str) {
-        let columns = terminal::columns().map_or(COLUMNS, usize::from);
-        print::redraw(line, self.drawn.get().saturating_sub(1) / columns);
-        self.drawn.set(line.chars().count().min(columns));
+        print::redraw(&format!("{spinner} {hours:02}:{minutes:02}:{:02} {said}", seconds % 60));
     }
 }
 
+/// Removes the line.
 impl Drop for Screen {
     fn drop(&mut self) {
-        self.clear();
+        print::redraw("");
     }
 }
