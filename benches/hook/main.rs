@@ -51,6 +51,7 @@ fn main() -> ExitCode {
 
 fn measure(folder: &Path) -> (Vec<Row>, String) {
     let noop = compile_noop(folder);
+    site::install(folder);
     let transcripts = Transcripts::write(folder);
     let mut rows = speed::idle(folder, &noop);
     rows.extend(speed::active(folder, &transcripts));
@@ -75,15 +76,15 @@ fn measure(folder: &Path) -> (Vec<Row>, String) {
     (rows, figures)
 }
 
-/// Builds the program that does only what every hook must do.
+/// Builds the program that does only what every hook must do, and returns a copy.
 fn compile_noop(folder: &Path) -> PathBuf {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/noop.rs");
-    let noop = folder.join("noop");
+    let built = folder.join("noop-built");
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(compiler);
-    command.args(["-O", "-C", "strip=symbols", "--edition", "2024", "-o"]).arg(&noop).arg(source);
+    command.args(["-O", "-C", "strip=symbols", "--edition", "2024", "-o"]).arg(&built).arg(source);
     assert!(command.status().unwrap().success(), "{command:?}");
-    site::copied(&noop, "noop")
+    site::copied(&built, &folder.join("noop"))
 }
 
 /// Puts the figures between the page's marks.

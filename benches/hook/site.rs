@@ -17,21 +17,19 @@ const BUILT: &str = match option_env!("CREW_TEST_BIN") {
     None => env!("CARGO_BIN_EXE_crew"),
 };
 
-/// The crew under measurement: a copy, as an installation makes one. The pages of a file that was
-/// just linked lie in the cache in small pieces, which makes each start of it slower.
-pub fn crew() -> &'static Path {
-    static COPY: OnceLock<PathBuf> = OnceLock::new();
-    COPY.get_or_init(|| copied(Path::new(BUILT), "crew"))
+/// The crew under measurement: a copy, as an installation makes one. A file that was just linked
+/// starts more slowly than its copy, probably because its pages lie in the cache in small pieces.
+static CREW: OnceLock<PathBuf> = OnceLock::new();
+
+/// Copies the crew that is measured into a folder. It must come before the first site.
+pub fn install(folder: &Path) {
+    CREW.set(copied(Path::new(BUILT), &folder.join("crew"))).unwrap();
 }
 
-/// A copy of a program, in a folder of the build.
-pub fn copied(program: &Path, name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured");
-    std::fs::create_dir_all(&folder).unwrap();
-    let copy = folder.join(name);
-    let _ = std::fs::remove_file(&copy);
-    std::fs::copy(program, &copy).unwrap();
-    copy
+/// A copy of a program.
+pub fn copied(program: &Path, copy: &Path) -> PathBuf {
+    std::fs::copy(program, copy).unwrap();
+    copy.to_owned()
 }
 
 /// A session that owns the site's loop.
@@ -99,7 +97,7 @@ impl Site {
 
     /// A verb of crew, as typed in a terminal.
     pub fn crew(&self, arguments: &[&str]) -> Call {
-        self.call(crew(), arguments)
+        self.call(CREW.get().unwrap(), arguments)
     }
 
     /// A hook, or its companion, with a payload.

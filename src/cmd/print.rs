@@ -49,11 +49,12 @@ pub fn wipe() {
 }
 
 /// Draws one line over the last one, on standard error. A long line is cut; an empty one removes
-/// the last. The cursor stays on the line's first character: a terminal that becomes narrower wraps
-/// the line into several, and keeps the cursor on the first of them. Written at once, so that no
-/// change of the window comes between its parts.
+/// the last. The cursor stays on the line's first character: if the terminal becomes narrower and
+/// wraps the line, the cursor is on its first row. All of it is written at once, so that no change
+/// of the window comes between its parts. The first row is cleared from its second column: tmux
+/// takes a clearing from the corner for one of the whole screen, and keeps a copy of it.
 pub fn redraw(line: &str) {
-    let line = format!("\r\x1b[J\x1b[?7l{}\x1b[?7h\r", text::clean(line));
+    let line = format!("\r \x1b[J\r\x1b[?7l{}\x1b[?7h\r", text::clean(line));
     let _ = stderr().lock().write_all(line.as_bytes());
 }
 

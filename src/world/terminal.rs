@@ -1,4 +1,4 @@
-//! The user's terminal: its size, and an answer typed there. Every wait for an answer is bounded.
+//! The user's terminal: its rows, and an answer typed there. Every wait for an answer is bounded.
 
 use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::time::Duration;

@@ -50,6 +50,11 @@ impl<'world> Terminal<'world> {
         self.ask(&["capture-pane", "-p"])
     }
 
+    /// The same, with everything that has scrolled out of it.
+    pub(crate) fn scrollback(&self) -> String {
+        self.ask(&["capture-pane", "-p", "-S", "-"])
+    }
+
     /// Waits until the screen shows `text`; the failure shows the screen instead.
     #[track_caller]
     pub(crate) fn wait_for_text(&self, text: &str) {

@@ -14,14 +14,15 @@ fn the_live_line_stays_one_line_when_the_window_becomes_narrower() {
         run.env("TERM", "xterm-256color").env_remove("CI");
         let terminal = Terminal::start(&world.sandbox, &run);
         terminal.wait_for_text("iteration 1/3");
+        // The line, and the end of it that 16 columns wrap.
+        let of_the_line = |row: &&str| row.contains(" 00:0") || row.trim_end() == "tion 1/3";
+        let rows = |text: &str| text.lines().filter(of_the_line).count();
         for columns in [24, 60, 16, 120] {
-            terminal.resize(columns, 20);
-            let is_one = |screen: &str| {
-                let of_the_line = |row: &&str| row.contains(" 00:0");
-                screen.lines().filter(of_the_line).count() == 1
-            };
-            terminal.wait_for_screen("one live line", is_one);
+            terminal.resize(columns, 12);
+            terminal.wait_for_screen("one live line", |screen| rows(screen) == 1);
         }
+        let all = terminal.scrollback();
+        assert_eq!(rows(&all), 1, "copies of the live line stayed behind:\n{all}");
         terminal.key("C-c");
         terminal.wait_for_screen("no live line", |screen| !screen.contains(" 00:0"));
         terminal.wait_for_text("interrupted");
