@@ -1,6 +1,7 @@
 //! What may be typed at a terminal: the verbs, their arguments and their help. It has no behaviour.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
@@ -8,7 +9,9 @@ use clap_complete::Shell;
 
 use crate::agents::catalogue;
 use crate::drive::install::InstallScope;
+use crate::engine::record::Outcome;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, SetArgs};
+use crate::parse::duration;
 
 const AFTER_RUN: &str = "\
 TEXT is taken as it is; the name of a file is that file, read anew each time, a template if it ends in .hbs; \
@@ -70,18 +73,11 @@ pub enum Verb {
     )]
     Status(StatusArgs),
     /// Show loops that are over, the newest first
-    #[command(after_help = "Examples:\n  crew history\n  crew history --all --limit 100 --json")]
-    History {
-        /// Of this machine, not only of this working tree
-        #[arg(long)]
-        all: bool,
-        /// The most that are shown; 0 is all
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: usize,
-        /// For programs; every object carries "schema"
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(
+        after_help = "Examples:\n  crew history\n  crew history --outcome stalled --since 2d\n  \
+                      crew history --all --limit 100 --json"
+    )]
+    History(HistoryArgs),
     /// Tell the whole story of a loop
     #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
                       crew show --log -f\n  crew show --before notes.txt\n  \
@@ -238,6 +234,33 @@ pub struct StatusArgs {
     /// One short line for a prompt or a status bar; nothing where no loop is live
     #[arg(long, conflicts_with_all = ["all", "json"])]
     pub line: bool,
+}
+
+/// `crew history`.
+#[derive(Debug, clap::Args)]
+pub struct HistoryArgs {
+    /// Of this machine, not only of this working tree
+    #[arg(long)]
+    pub all: bool,
+    /// Only loops that ended this way
+    #[arg(long, value_name = "OUTCOME", value_parser = outcomes())]
+    pub outcome: Option<Outcome>,
+    /// Only loops whose last iteration is at most this old: 90m, 2d
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    pub since: Option<Duration>,
+    /// The most that are shown; 0 is all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// For programs; every object carries "schema"
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn outcomes() -> impl TypedValueParser<Value = Outcome> {
+    PossibleValuesParser::new(Outcome::ALL.map(Outcome::label)).try_map(|word| {
+        let named = Outcome::ALL.into_iter().find(|outcome| outcome.label() == word);
+        named.ok_or("an outcome")
+    })
 }
 
 /// `crew show`.

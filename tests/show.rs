@@ -124,12 +124,34 @@ fn history_lists_what_ended_in_this_working_tree_the_newest_first() {
     let second = ended(&door);
     door.begin("Still at work");
     let list = door.sandbox.crew(&["history"]).success();
-    let ids: Vec<&str> = list.lines().map(|line| &line[..8]).collect();
+    let ids: Vec<&str> =
+        list.lines().take_while(|line| !line.is_empty()).map(|line| &line[..8]).collect();
     assert_eq!(ids.len(), 2, "{list}");
     assert!(ids.contains(&first.as_str()) && ids.contains(&second.as_str()), "{list}");
     assert!(list.contains("cancelled after 1 iteration"), "{list}");
+    assert!(list.contains("\n2 loops: 2 cancelled · 2 iterations in "), "{list}");
     let one = told(door.sandbox.crew(&["history", "--limit", "1", "--json"]));
     assert_eq!(one["loops"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&one["totals"]["outcomes"]["cancelled"], &one["totals"]["iterations"]),
+        (&2.into(), &2.into())
+    );
+    for (filter, found) in [
+        (["--outcome", "cancelled"], true),
+        (["--outcome", "stalled"], false),
+        (["--since", "1h"], true),
+        (["--since", "0"], false),
+    ] {
+        let list = door.sandbox.crew(&[&["history"], &filter[..]].concat()).success();
+        assert_eq!(list.contains(&first), found, "{filter:?} {list}");
+        assert_eq!(list == "no such loop has ended here\n", !found, "{filter:?} {list}");
+    }
+    let unknown = door.sandbox.crew(&["history", "--outcome", "stuck"]);
+    assert!(
+        unknown.stderr.contains("[possible values: completed, exhausted"),
+        "{}",
+        unknown.stderr
+    );
     let mut elsewhere = door.sandbox.command(crate::sandbox::crew());
     elsewhere.args(["history"]).current_dir(door.sandbox.root());
     let elsewhere = crate::child::Running::start(elsewhere, None).wait(DEADLINE);

@@ -1,29 +1,41 @@
-//! `crew history`: loops that are over, the newest first. It only reads.
+//! `crew history`: loops that are over, the newest first, and their totals. It only reads.
 
 use anyhow::Result;
 
 use super::{all, checkout, home, print};
-use crate::engine::record::Loop;
+use crate::cli::HistoryArgs;
+use crate::engine::record::totals::Totals;
 use crate::exit::Exit;
-use crate::report::{history as words, json};
+use crate::report::history as words;
 use crate::world::{clock, env, git};
 
 /// Lists what ended in this repository's working trees, or on this machine.
-pub fn history(everywhere: bool, limit: usize, as_json: bool) -> Result<Exit> {
+pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
     let mut here = git::worktree::roots(&env::current_folder()?);
     here.push(checkout()?);
     let mut loops = all(&home()?)?;
+    let now = clock::now().wall;
     loops.retain(|record| {
-        !record.is_live() && (everywhere || here.contains(&record.place.checkout))
+        let age = (now - record.last_at()).to_std().unwrap_or_default();
+        !record.is_live()
+            && (arguments.all || here.contains(&record.place.checkout))
+            && arguments.outcome.is_none_or(|outcome| record.outcome() == Some(outcome))
+            && arguments.since.is_none_or(|since| age <= since)
     });
-    let limit = if limit == 0 { usize::MAX } else { limit };
-    let more = loops.len().saturating_sub(limit);
+    let totals = Totals::of(&loops);
+    let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
     loops.truncate(limit);
-    if as_json {
-        let told: Vec<(Loop, bool)> = loops.into_iter().map(|record| (record, false)).collect();
-        print::json(&json::status(&told));
+    if arguments.json {
+        print::json(&words::json(loops, &totals));
+    } else if loops.is_empty() {
+        let is_any = arguments.outcome.is_none() && arguments.since.is_none();
+        print::out(if is_any {
+            "no loop has ended here\n"
+        } else {
+            "no such loop has ended here\n"
+        });
     } else {
-        print::out(&words::list(&loops, more, *clock::local().offset()));
+        print::out(&words::list(&loops, &totals, *clock::local().offset()));
     }
     Ok(Exit::SUCCESS)
 }

@@ -51,7 +51,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Run(arguments) => run::run(arguments),
         Verb::Drive(arguments) => drive::drive(arguments),
         Verb::Status(arguments) => status::status(arguments),
-        Verb::History { all, limit, json } => history::history(*all, *limit, *json),
+        Verb::History(arguments) => history::history(arguments),
         Verb::Show(arguments) => show::show(arguments),
         Verb::Watch { name } => watch::watch(name.as_deref()),
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),

@@ -9,7 +9,7 @@ const MAX_DURATION_BYTES: usize = 64;
 const MAX_DURATION: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// Reads a duration of one second to ten years, or 0. The error says what is expected instead.
-pub(super) fn parse(text: &str) -> Result<Duration, &'static str> {
+pub fn parse(text: &str) -> Result<Duration, &'static str> {
     let wanted = "a time with its unit, such as 90m, 12h or \"1h 30m\"";
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte == b'0') {

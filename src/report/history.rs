@@ -1,19 +1,27 @@
-//! Ended loops, one per line: how each ended, how long it took and what it cost.
+//! Ended loops, one per line: how each ended, how long it took and what it cost; then their totals.
 
 use std::fmt::Write as _;
 
 use chrono::FixedOffset;
+use serde_json::{Value, json};
 
 use super::words::took;
-use super::{line, run};
+use super::{json, line, run};
 use crate::engine::record::Loop;
-use crate::engine::text::clip;
+use crate::engine::record::totals::Totals;
+use crate::engine::text::{clip, count};
 
-/// The list; `more` loops are left out after it.
-pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {
-    if loops.is_empty() {
-        return "no loop has ended here\n".to_owned();
-    }
+/// The list for programs. `totals` covers every loop that matches, also those not listed.
+pub fn json(loops: Vec<Loop>, totals: &Totals) -> Value {
+    let told: Vec<(Loop, bool)> = loops.into_iter().map(|record| (record, false)).collect();
+    let mut value = json::status(&told);
+    value["totals"] = json!(totals);
+    value["totals"]["usage"] = json::usage(&totals.usage);
+    value
+}
+
+/// The list for people, and the totals of every loop that matches.
+pub fn list(loops: &[Loop], totals: &Totals, offset: FixedOffset) -> String {
     let mut text = String::new();
     for subject in loops {
         let started = subject.started_at.with_timezone(&offset).format("%Y-%m-%d %H:%M");
@@ -25,10 +33,39 @@ pub fn list(loops: &[Loop], more: usize, offset: FixedOffset) -> String {
         let _ =
             writeln!(text, "{}  {started}  {status:<42}  {time:>9}  {cost:>8}  {task}", subject.id);
     }
+    let more = totals.loops().saturating_sub(loops.len() as u64);
     if more > 0 {
-        let _ = writeln!(text, "({more} more: --limit {})", loops.len() + more);
+        let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
+    }
+    if totals.loops() > 1 {
+        let _ = writeln!(text, "\n{}", line_of(totals));
     }
     text
+}
+
+/// "5 loops: 2 completed, 3 stalled · 41 iterations in 6h2m0s (4.0s to 45m0s, mean 9m4s) · $12.40".
+fn line_of(totals: &Totals) -> String {
+    let ends =
+        totals.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.label()));
+    let ends: Vec<String> = ends.collect();
+    let iterations = count(totals.iterations, "iteration");
+    let mut line = format!(
+        "{}: {} · {iterations} in {}",
+        count(totals.loops(), "loop"),
+        ends.join(", "),
+        took(totals.awake_ms)
+    );
+    if let Some(times) = totals.iteration_ms {
+        let [min, max, mean] = [times.min, times.max, times.mean].map(took);
+        let _ = write!(line, " ({min} to {max}, mean {mean})");
+    }
+    if let Some(cost) = totals.usage.cost_text(false) {
+        let _ = write!(line, " · {cost}");
+    }
+    if totals.failure_streak > 1 {
+        let _ = write!(line, " · the last {} did not complete", totals.failure_streak);
+    }
+    line
 }
 
 #[cfg(test)]
@@ -55,11 +92,14 @@ mod tests {
         first.state.usage = Usage { tokens, cost: Money(1_840_000_000_000), ..Usage::default() };
         let second = ended(a_run(None), Outcome::Cancelled, None);
         let utc = chrono::Utc.fix();
-        assert_snapshot!(list(&[first, second], 2, utc), @"
+        let loops = [first, second];
+        let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
+        assert_snapshot!(list(&loops, &totals, utc), @"
         haaaaaaa  2026-11-18 11:06  completed, checked after 3 iterations           2m16s     $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled after 0 iterations                     0.0s            Build the todo API
         (2 more: --limit 4)
+
+        4 loops: 1 completed, 3 cancelled · 3 iterations in 2m16s · $1.84
         ");
-        assert_snapshot!(list(&[], 0, utc), @"no loop has ended here");
     }
 }

@@ -11,6 +11,7 @@ pub mod moment;
 pub mod outcome;
 pub mod owner;
 pub mod run;
+pub mod totals;
 pub mod upgrade;
 
 use std::collections::BTreeMap;
@@ -290,6 +291,11 @@ impl Loop {
     /// The spread of all its iteration times.
     pub fn spread(&self) -> Option<Spread> {
         times::spread(&self.earlier, &self.elapsed_ms)
+    }
+
+    /// When it last moved: its last iteration, or its start if none ended.
+    pub fn last_at(&self) -> DateTime<Utc> {
+        self.state.last_iteration_at.unwrap_or(self.started_at)
     }
 
     /// Whether an iteration is judged by its changes in the working tree: for the stall rule, and

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::text::word;
 
 /// Why a loop is over. Every outcome except `Completed` can be resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Completed,
@@ -24,6 +24,18 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them, the best first.
+    pub const ALL: [Self; 8] = [
+        Self::Completed,
+        Self::Exhausted,
+        Self::Aborted,
+        Self::Stalled,
+        Self::Blocked,
+        Self::Cancelled,
+        Self::Interrupted,
+        Self::Error,
+    ];
+
     /// The word used in messages, files and JSON.
     pub fn label(self) -> &'static str {
         word(&self)

@@ -26,12 +26,32 @@ pub struct Earlier {
 }
 
 impl Earlier {
+    /// Adds other times.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min_ms = if self.count == 0 { other.min_ms } else { self.min_ms.min(other.min_ms) };
+        self.max_ms = self.max_ms.max(other.max_ms);
+        self.count += other.count;
+        self.sum_ms = self.sum_ms.saturating_add(other.sum_ms);
+    }
+
     /// Adds one time.
     pub fn add(&mut self, ms: u64) {
         self.min_ms = if self.count == 0 { ms } else { self.min_ms.min(ms) };
         self.max_ms = self.max_ms.max(ms);
         self.count += 1;
         self.sum_ms = self.sum_ms.saturating_add(ms);
+    }
+
+    /// The spread of at least two durations; `None` for fewer.
+    pub fn spread(&self) -> Option<Spread> {
+        (self.count >= 2).then(|| Spread {
+            min: self.min_ms,
+            mean: self.sum_ms.saturating_add(self.count / 2) / self.count,
+            max: self.max_ms,
+        })
     }
 }
 
@@ -41,11 +61,7 @@ pub fn spread(earlier: &Earlier, newest: &[u64]) -> Option<Spread> {
     for ms in newest {
         all.add(*ms);
     }
-    (!newest.is_empty() && all.count >= 2).then(|| Spread {
-        min: all.min_ms,
-        mean: all.sum_ms.saturating_add(all.count / 2) / all.count,
-        max: all.max_ms,
-    })
+    all.spread().filter(|_| !newest.is_empty())
 }
 
 #[cfg(test)]
