@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta};
 use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
 use super::claim::promise::Promise;
+use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
@@ -91,6 +92,7 @@ pub fn facts(claim: Claim) -> Facts {
         seen: Seen { order: None, claim, agent: AgentOutcome::default(), jitter: 0 },
         now: at(60),
         checks: Vec::new(),
+        tests_before: TestMemories::new(),
         tree: Some("another tree".to_owned()),
         tree_checked: Some("another tree".to_owned()),
         protected: None,

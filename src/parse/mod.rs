@@ -22,4 +22,5 @@ pub mod reset;
 pub mod service_words;
 pub mod settings;
 pub mod spelling;
+pub mod test_output;
 pub mod typed;

@@ -111,6 +111,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     if evidence.newly_passing > 0 {
         parts.push(format!("{} mended", count(evidence.newly_passing, "check")));
     }
+    parts.extend(evidence.test_news());
     let failing = evidence.failing().next();
     let failing = failing.map(|it| format!("{} {}", clip(&it.run, 60), it.what_happened()));
     parts.extend(match (&evidence.claim, &failing) {

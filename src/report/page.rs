@@ -84,6 +84,10 @@ fn checks(text: &mut String, subject: &Loop) {
         let run = clip(&check.run, 60);
         row(text, check.role.label(), &format!("`{run}` {happened}"));
     }
+    let reports = subject.state.evidence.iter().flat_map(|last| &last.checks);
+    for report in reports.filter_map(|check| check.tests.as_ref()) {
+        optional(text, "tests", report.taken_away().or(report.still_failing()));
+    }
     if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
         tail(text, &tail_of(&failed.tail, 600));
     }

@@ -16,6 +16,7 @@ mod rules;
 mod soak;
 mod stall;
 mod tamper;
+mod tested;
 mod usage;
 mod wakes;
 

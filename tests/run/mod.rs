@@ -36,6 +36,7 @@ mod signals;
 mod state;
 #[cfg(target_os = "linux")]
 mod terminal;
+mod tested;
 mod waits;
 mod words;
 

@@ -10,17 +10,19 @@ use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::boundary::wants::wants;
 use crate::engine::events::RunEvent;
+use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Check, Loop};
 use crate::engine::text::{period, plain};
 use crate::engine::usage::Usage;
+use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::protected;
 use crate::world::process::groups::{self, Note};
-use crate::world::process::{self, Capture, ExitCause, ProcessSpec, Stop};
+use crate::world::process::{self, ExitCause, ProcessSpec, Stop};
 use crate::world::recorded_environment;
-use crate::world::store::Home;
+use crate::world::store::{Home, test_memory};
 
 /// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;
@@ -70,16 +72,26 @@ impl Open {
         let is_protected = looks.protected && subject.protected.is_some();
         let protected = is_protected.then(|| protected::look(subject));
         let tree_checked = tree.clone();
-        let checks = Vec::new();
-        let mut facts =
-            Facts { seen, now: clock::now(), checks, tree, tree_checked, protected, usage };
+        let (checks, tests_before) = (Vec::new(), test_memory::read(&self.home, &subject.id));
+        let mut facts = Facts {
+            seen,
+            now: clock::now(),
+            checks,
+            tests_before,
+            tree,
+            tree_checked,
+            protected,
+            usage,
+        };
         loop {
             let wanted = wants(subject, &facts);
             if wanted.is_empty() {
                 break;
             }
             for check in &wanted {
-                facts.checks.push(run_and_report(&self.home, subject, check, &within, stop, tell)?);
+                let (home, before) = (&self.home, &facts.tests_before);
+                let result = run_and_report(home, subject, check, before, &within, stop, tell)?;
+                facts.checks.push(result);
             }
             facts.now = clock::now();
         }
@@ -106,7 +118,8 @@ pub fn each(
         if is_known || done.iter().any(|result| result.run == check.run) {
             continue;
         }
-        match run_and_report(home, subject, check, &within, stop, tell) {
+        let before = TestMemories::new();
+        match run_and_report(home, subject, check, &before, &within, stop, tell) {
             Some(result) => done.push(result),
             None => break,
         }
@@ -118,12 +131,16 @@ fn run_and_report(
     home: &Home,
     subject: &Loop,
     check: &Check,
+    before: &TestMemories,
     within: &Within,
     stop: Stop<'_>,
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Option<CheckResult> {
     tell(&RunEvent::CheckStarted(&check.run));
-    let result = run(home, subject, check, within, stop)?;
+    let mut result = run(home, subject, check, within, stop)?;
+    if check.no_worse && result.verdict == Verdict::Failed && is_no_worse(before, &result) {
+        result.verdict = Verdict::Passed;
+    }
     tell(&RunEvent::CheckEnded(&result));
     Some(result)
 }
@@ -164,7 +181,8 @@ fn run(
     };
     let note = groups::note(home, &subject.id).ok();
     let note = note.as_ref().map(Note::file);
-    let ended = match process::run(&spec, Capture::ForReading, note, stop) {
+    let mut tests = TestOutput::new();
+    let ended = match process::run_by_lines(&spec, note, stop, &mut |line| tests.line(line)) {
         Ok(ended) => ended,
         Err(error) => return Some(unknown(format!("could not be started: {error}"), 0, "")),
     };
@@ -186,8 +204,14 @@ fn run(
     let is_missing = verdict == Verdict::Failed && exit == Some(NOT_FOUND);
     let incurable = if is_missing { missing::at_its_end(subject, check, &tail) } else { None };
     let (run, roles) = (check.run.clone(), Vec::new());
-    Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable })
+    let test_run = tests.report();
+    let tests = None;
+    Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable, test_run, tests })
 }
+
+#[cfg(test)]
+#[path = "gather_recordings_tests.rs"]
+mod recordings;
 
 #[cfg(test)]
 mod tests {

@@ -17,13 +17,14 @@ use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
+use crate::engine::evidence::test_report::TestMemories;
 use crate::engine::journal::{Choice, Event};
 use crate::engine::record::{Actor, Ending, Loop, LoopId, Outcome, SessionMemory, Status};
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Lock};
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::store::home::hash;
-use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, view};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, StoreError, test_memory, view};
 use crate::world::{clock, recorded_environment};
 
 /// A boundary whose lock is held.
@@ -184,6 +185,7 @@ impl Open {
         let note = self.note(&held, &record, &facts)?;
         undelivered::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
+        remember_tests(&self.home, &after.id, facts.tests_after());
         let boundary = Boundary { after, decision, note };
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
@@ -284,6 +286,14 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
 /// Whether an end needs a person as much as a lost repository does, or was asked for.
 fn is_no_better(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Blocked | Outcome::Cancelled | Outcome::Interrupted | Outcome::Error)
+}
+
+/// Keeps what the checks said about their tests. Without it the next run is compared with an older
+/// one, which is no reason to stop.
+pub fn remember_tests(home: &Home, id: &LoopId, memories: Option<TestMemories>) {
+    if let Some(memories) = memories {
+        let _ = test_memory::write(home, id, &memories);
+    }
 }
 
 /// The shortest sleep, or stop of crew itself, that is journalled.

@@ -3,10 +3,11 @@
 
 use anyhow::Result;
 
-use crate::drive::boundary::gather;
+use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
 use crate::engine::events::{EventSink, RunEvent};
+use crate::engine::evidence::test_report::{as_found, hollow};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Status};
@@ -37,8 +38,10 @@ pub fn baseline(
     };
     let tell = |event: &RunEvent<'_>| sink.borrow_mut().on_event(event);
     let results = gather::each(home, &record, &stop, &tell);
-    for why in results.iter().filter_map(|result| result.incurable.as_ref()) {
-        tell(&RunEvent::Noted(why));
+    for why in
+        results.iter().filter_map(|result| result.incurable.clone().or_else(|| doubt(result)))
+    {
+        tell(&RunEvent::Noted(&why));
     }
     let tree = record.watches_the_tree().then(|| fingerprint(&record)).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
@@ -47,6 +50,7 @@ pub fn baseline(
         return Ok(found);
     }
     remember(&mut found, &results);
+    remember_tests(home, &id, as_found(&results));
     // A pause that came meanwhile has already counted its time.
     if found.state.status == Status::Running {
         found.state.awake_ms += spent_ms(&found);
@@ -66,8 +70,24 @@ pub fn baseline(
     Ok(found)
 }
 
+/// What the user should know of a check that passed and has shown little by its own words.
+fn doubt(result: &CheckResult) -> Option<String> {
+    let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+    let why = match hollow(run, false) {
+        Some(why) => format!("`{}` {why}: a claim on it is refused", result.run),
+        None if run.has_failed() => {
+            format!("`{}` passes although its tests fail: it proves `unbroken` at most", result.run)
+        }
+        None if !run.ran() => format!("`{}` ran no test: so far it proves nothing", result.run),
+        None => return None,
+    };
+    Some(why)
+}
+
 fn remember(record: &mut Loop, results: &[CheckResult]) {
-    for result in results.iter().filter(|result| result.verdict != Verdict::Unknown) {
+    let counts =
+        |result: &&CheckResult| result.verdict != Verdict::Unknown && !result.ran_no_test();
+    for result in results.iter().filter(counts) {
         let mut memory = CheckMemory::of(result, 0, None);
         if memory.ever_failed {
             memory.tail = tail_of(&result.tail, TAIL_CHARS);

@@ -27,6 +27,8 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
         (Key::Require, arguments.require.map(Value::Proof)),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
+    let no_worse = arguments.no_worse.iter().map(Check::no_worse).map(NamedCheck::from);
+    layer.checks.extend(no_worse.map(Sourced::typed));
     for role in Role::ALL {
         let commands = match role {
             Role::Verify => verify(arguments, folder)?,

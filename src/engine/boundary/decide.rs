@@ -46,7 +46,12 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         .or_else(|| refused_for_good(judged))
         // 7. proved → finish `completed` with its proof.
         .or_else(|| {
-            judged.proved.map(|proof| finish(Outcome::Completed, Some(proof), proof.meaning()))
+            let proof = judged.proved?;
+            let why = match &judged.doubt {
+                Some(doubt) if proof == Proof::Unbroken => format!("the checks pass; {doubt}"),
+                _ => proof.meaning().to_owned(),
+            };
+            Some(finish(Outcome::Completed, Some(proof), why))
         })
         .or_else(|| too_many_failures(subject))
         .or_else(|| spent(judged))

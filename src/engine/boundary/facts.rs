@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
+use crate::engine::evidence::test_report::{TestMemories, hollow, remembered};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Actor, Contract, Moment, Role};
 use crate::engine::usage::Usage;
@@ -162,6 +163,8 @@ pub struct Facts {
     pub now: Moment,
     /// In the order they ran; empty if none was worth running.
     pub checks: Vec<CheckResult>,
+    /// What is remembered of the checks' tests.
+    pub tests_before: TestMemories,
     /// Hash of the working tree as the agent left it; `None` if it is unknown or was not looked at.
     pub tree: Option<String>,
     /// The same after the checks; files that checks write are not the agent's progress.
@@ -178,8 +181,25 @@ impl Facts {
         self.checks.iter().find(|result| result.run == run).map(|result| result.verdict)
     }
 
-    /// Whether every check of a role passed at this boundary; true if the contract has none.
+    /// Whether every check of a role passed at this boundary and was not hollow; true if the
+    /// contract has none.
     pub fn all_pass(&self, contract: &Contract, role: Role) -> bool {
-        contract.of_role(role).all(|check| self.verdict(&check.run) == Some(Verdict::Passed))
+        let passed = |run: &str| {
+            let result = self.checks.iter().find(|result| result.run == run);
+            result.is_some_and(|it| it.verdict == Verdict::Passed && self.hollow(it).is_none())
+        };
+        contract.of_role(role).all(|check| passed(&check.run))
+    }
+
+    /// Why a check that passed has shown nothing: "`cargo test x` ran 0 tests (57 filtered out)".
+    pub fn hollow(&self, result: &CheckResult) -> Option<String> {
+        let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
+        let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
+        hollow(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
+    }
+
+    /// What will be remembered of the tests; `None` if no check spoke of any.
+    pub fn tests_after(&self) -> Option<TestMemories> {
+        remembered(&self.tests_before, &self.checks)
     }
 }

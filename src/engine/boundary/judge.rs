@@ -7,6 +7,8 @@ use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
 use super::progress::progress;
 use super::protect::{changed, complaint};
 use crate::engine::claim::Claim;
+use crate::engine::evidence::test_report::TestReport;
+use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict};
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::text::{period, tail_of, with_reason};
@@ -26,6 +28,8 @@ pub struct Judged {
     /// Why an end was refused for the second time in a row, where no agent can change the reason.
     pub incurable: Option<String>,
     pub progress: Progress,
+    /// Why the proof of a completion here is no more than `unbroken`, although a check had failed.
+    pub doubt: Option<String>,
 }
 
 /// Judges one boundary.
@@ -86,7 +90,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.state.tree.clone_from(&facts.tree_checked);
         after.took(spent);
     }
-    Judged { after, counted, proved, sound, incurable: again, progress }
+    let doubt = doubt(facts);
+    Judged { after, counted, proved, sound, incurable: again, progress, doubt }
 }
 
 /// The messages left for the next prompt: all except those an agent received, if one was started.
@@ -102,7 +107,8 @@ fn left_for_next_prompt(state: &mut State, facts: &Facts) -> Vec<String> {
 fn remember_checks(after: &mut Loop, facts: &Facts) {
     // From here on the evidence holds the output of failed checks.
     after.state.checks.values_mut().for_each(|memory| memory.tail.clear());
-    for result in facts.checks.iter().filter(|result| result.verdict != Verdict::Unknown) {
+    let counts = |it: &&CheckResult| it.verdict != Verdict::Unknown && !it.ran_no_test();
+    for result in facts.checks.iter().filter(counts) {
         let before = after.state.checks.get(&result.run);
         let memory = CheckMemory::of(result, after.state.completed, before);
         after.state.checks.insert(result.run.clone(), memory);
@@ -118,7 +124,9 @@ fn asks_for_the_end(subject: &Loop, facts: &Facts) -> bool {
 
 /// The reasons for a refusal that no agent can change.
 fn incurable(facts: &Facts) -> Option<String> {
-    let why: Vec<&str> = facts.checks.iter().filter_map(|it| it.incurable.as_deref()).collect();
+    let why =
+        facts.checks.iter().filter_map(|it| it.incurable.clone().or_else(|| facts.hollow(it)));
+    let why: Vec<String> = why.collect();
     (!why.is_empty()).then(|| why.join("; "))
 }
 
@@ -128,13 +136,24 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     if !all_pass || tampered(subject, facts).is_some() {
         return None;
     }
-    let mut passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed).peekable();
+    let is_shown = |it: &&CheckResult| it.verdict == Verdict::Passed && !it.ran_no_test();
+    let mut passing = facts.checks.iter().filter(is_shown).peekable();
     if passing.peek().is_none() {
         return Some(Proof::Claimed);
     }
     let once_failed = |run: &str| subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
     let has_failed_before = passing.any(|result| once_failed(&result.run));
-    Some(if has_failed_before { Proof::Checked } else { Proof::Unbroken })
+    Some(if has_failed_before && doubt(facts).is_none() { Proof::Checked } else { Proof::Unbroken })
+}
+
+/// Why the checks that passed prove no more than `unbroken`: the exit status and the words of one
+/// of them disagree.
+fn doubt(facts: &Facts) -> Option<String> {
+    let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
+    let reports_failures =
+        |it: &&CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
+    let check = passing.into_iter().find(reports_failures)?;
+    Some(format!("`{}` reports failing tests", check.run))
 }
 
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
@@ -220,7 +239,9 @@ fn evidence(
             _ => tail_of(&result.tail, TAIL_CHARS),
         };
         let roles = before.contract.roles_of(&result.run);
-        CheckResult { roles, tail, incurable: None, ..result.clone() }
+        let memory = facts.tests_before.get(&result.run);
+        let tests = result.test_run.as_ref().map(|run| TestReport::of(memory, run));
+        CheckResult { roles, tail, incurable: None, test_run: None, tests, ..result.clone() }
     };
     let checks: Vec<CheckResult> = facts.checks.iter().map(recorded).collect();
     let failed_before = |run: &str| {
@@ -270,6 +291,7 @@ fn claim_result(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) 
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
                 .map(|check| format!("`{}` {}", check.run, check.what_happened()))
+                .chain(facts.checks.iter().filter_map(|check| facts.hollow(check)))
                 .chain(tampered)
                 .collect();
             ClaimResult::Refused(against.join("; "))
@@ -283,3 +305,6 @@ fn claim_result(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) 
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "judge_of_tests_tests.rs"]
+mod tests_of_tests;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::test_report::TestReport;
+use super::test_run::TestRun;
 use crate::engine::record::contract::Role;
 
 /// What a check did at this boundary.
@@ -50,9 +52,21 @@ pub struct CheckResult {
     /// the evidence.
     #[serde(skip)]
     pub incurable: Option<String>,
+    /// What its output said about tests; `None` if it spoke of none. Not in the evidence.
+    #[serde(skip)]
+    pub test_run: Option<TestRun>,
+    /// The same beside earlier runs; only in the evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestReport>,
 }
 
 impl CheckResult {
+    /// Whether it passed and, by its own words, ran no test: it has neither passed nor failed then.
+    pub fn ran_no_test(&self) -> bool {
+        let ran_none = |run: &TestRun| !run.ran() && !run.has_failed();
+        self.verdict == Verdict::Passed && self.test_run.as_ref().is_some_and(ran_none)
+    }
+
     /// "failed (exit 1)", "timed out after 600 s": the result, for people and for the agent.
     pub fn what_happened(&self) -> String {
         self.verdict.what_happened(self.exit, self.elapsed_ms)

@@ -3,10 +3,13 @@
 
 pub mod check;
 pub mod size;
+pub mod test_report;
+pub mod test_run;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::check::{CheckResult, Verdict};
+use self::test_report::TestReport;
 use super::usage::Usage;
 
 /// How much of a check's or an agent's error output is kept, in characters.
@@ -50,6 +53,11 @@ impl Evidence {
     /// The checks that did not pass, in the order they ran.
     pub fn failing(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| check.verdict != Verdict::Passed)
+    }
+
+    /// What happened to the tests: "3 tests fixed".
+    pub fn test_news(&self) -> impl Iterator<Item = String> {
+        self.checks.iter().filter_map(|check| check.tests.as_ref()).flat_map(TestReport::news)
     }
 
     /// What it cost, where that is known: "$1.84".

@@ -3,6 +3,7 @@
 //! about itself.
 
 use super::{Event, JournalEntry, Settled};
+use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::text::{one_line, with_reason};
 
@@ -92,6 +93,9 @@ fn checks(evidence: &Evidence) -> Vec<String> {
     if evidence.newly_passing > 0 {
         parts.push(format!("{} of them failed before", evidence.newly_passing));
     }
+    parts.extend(evidence.test_news());
+    let reports = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
+    parts.extend(reports.filter_map(TestReport::still_failing));
     // A refusal already names the reasons against it, and a failed gate is named as the failure.
     if !matches!(evidence.claim, ClaimResult::Refused(_)) {
         let failure = evidence.failure.as_deref().unwrap_or_default();

@@ -96,15 +96,29 @@ pub struct Check {
     pub timeout_s: u64,
     /// The exit status that passes.
     pub success_exit_code: i32,
+    /// Whether it also passes when it fails in nothing that passed as the loop found it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_worse: bool,
 }
 
 /// Seconds a check may take unless its contract says otherwise.
 pub const CHECK_TIMEOUT_S: u64 = 600;
 
 impl Check {
+    /// A `verify` that also passes when nothing got worse.
+    pub fn no_worse(run: impl Into<String>) -> Self {
+        Self { no_worse: true, ..Self::new(run, Role::Verify) }
+    }
+
     /// A check with the built-in timeout that passes on exit status 0.
     pub fn new(run: impl Into<String>, role: Role) -> Self {
-        Self { run: run.into(), role, timeout_s: CHECK_TIMEOUT_S, success_exit_code: 0 }
+        Self {
+            run: run.into(),
+            role,
+            timeout_s: CHECK_TIMEOUT_S,
+            success_exit_code: 0,
+            no_worse: false,
+        }
     }
 }
 

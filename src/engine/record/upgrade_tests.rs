@@ -37,7 +37,9 @@ fn contract() -> Value {
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked",
-        "checks": [{ "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2 }],
+        "checks": [{
+            "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
+        }],
         "limits": {
             "max_iterations": 2, "failure_threshold": 2, "stall": 3, "max_duration_s": 4,
             "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
@@ -95,7 +97,7 @@ fn state() -> Value {
             "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
             "checks": [{
                 "run": "c", "roles": ["verify", "gate", "until"], "verdict": "failed", "exit": 1,
-                "elapsed_ms": 2, "tail": "t",
+                "elapsed_ms": 2, "tail": "t", "tests": tests(),
             }],
             "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
             "usage": usage(), "words": ["w"], "cut": true,
@@ -135,6 +137,15 @@ fn every_field() -> Value {
     })
 }
 
+fn tests() -> Value {
+    let names = json!({ "count": 1, "first": ["n"] });
+    json!({
+        "passed": 1, "failed": 2, "skipped": 3, "filtered": 4, "errors": 5, "failing": names,
+        "same_failures": 6, "fixed": names, "broken": names, "gone": names, "newly_skipped": names,
+        "total_before": 7,
+    })
+}
+
 /// A name changed here breaks every existing record: keep the old name on disk with
 /// `serde(rename)`, or read both.
 #[test]
@@ -143,8 +154,9 @@ fn the_names_in_a_record_are_these() {
     record.place.branches = "in no record";
     assert_eq!(record.check(), Ok(()));
     assert_eq!(serde_json::to_value(&record).unwrap(), every_field());
-    let known =
-        format!("{record:?}").replace("old_marks: None", "").replace("incurable: None }", "}");
+    let known = format!("{record:?}")
+        .replace("old_marks: None", "")
+        .replace("incurable: None, test_run: None,", "");
     for unset in ["None", "[]", "{}", "\"\"", "false", ": 0,", ": 0 "] {
         assert!(!known.contains(unset), "a field is {unset}: set it in every_field(): {known}");
     }

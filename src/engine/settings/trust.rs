@@ -92,9 +92,10 @@ fn of_key(table: &str, terms: &Layer, key: Key, own: &[&Value]) -> Option<TrustR
 }
 
 fn command(named: &NamedCheck) -> String {
-    let Check { role, run, timeout_s, success_exit_code } = &named.check;
+    let Check { role, run, timeout_s, success_exit_code, no_worse } = &named.check;
     let role = role.label();
-    format!("{role} (within {timeout_s}s, passes with {success_exit_code}): {run}")
+    let or_no_worse = if *no_worse { " or no worse" } else { "" };
+    format!("{role} (within {timeout_s}s, passes with {success_exit_code}{or_no_worse}): {run}")
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ fn findings(evidence: &Evidence) -> Vec<String> {
     if evidence.newly_passing > 0 {
         lines.push(format!("checks mended: {}", evidence.newly_passing));
     }
+    lines.extend(evidence.test_news());
     let unchecked = evidence.checks.iter().all(|check| check.verdict == Verdict::Unknown);
     if unchecked && evidence.progress == Progress::Made {
         lines.push("nothing was checked".to_owned());

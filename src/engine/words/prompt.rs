@@ -25,6 +25,8 @@ const TASK_UNITS_WHOLE: usize = 5_000;
 const ERRORS_CHARS: usize = 1000;
 /// A command longer than this many characters is shown cut.
 const COMMAND_CHARS_MAX: usize = 160;
+/// How many characters of a line about tests are shown.
+const TESTS_CHARS: usize = 600;
 /// How many failing checks are shown with their output.
 const FAILING_SHOWN: usize = 8;
 
@@ -157,6 +159,9 @@ pub fn seen(last: &Evidence, room: usize, reader: PromptReader) -> String {
     if passed > 0 {
         let _ = writeln!(text, "- {passed} of {} checks passed.", last.checks.len());
     }
+    for news in last.test_news().take(FAILING_SHOWN) {
+        let _ = writeln!(text, "- {}.", clip(&news, TESTS_CHARS));
+    }
     let room = room.saturating_sub(units(&text));
     text.push_str(&failing(last, room));
     text
@@ -196,7 +201,12 @@ fn failing(last: &Evidence, room: usize) -> String {
     for check in &shown {
         let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();
         let run = clip(&check.run, COMMAND_CHARS_MAX);
-        heads.push(format!("- `{run}` ({}) {}.\n", roles.join(", "), check.what_happened()));
+        let mut head = format!("- `{run}` ({}) {}.\n", roles.join(", "), check.what_happened());
+        let tests = check.tests.iter().flat_map(|tests| [tests.still_failing(), tests.stuck()]);
+        for line in tests.flatten() {
+            let _ = writeln!(head, "  {}.", clip(&line, TESTS_CHARS));
+        }
+        heads.push(head);
     }
     let spent: usize = heads.iter().map(|head| units(head) + 40).sum();
     // A character takes at most two units, and each line is indented by four.

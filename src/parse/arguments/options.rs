@@ -64,7 +64,10 @@ pub struct LoopArgs {
     /// Must pass before a claim is believed; may be repeated (auto = the test command found here)
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
-    /// The same, and runs after every iteration
+    /// As --verify, and also passes when no test fails that passed at the start; may be repeated
+    #[arg(long, value_name = "CMD")]
+    pub no_worse: Vec<String>,
+    /// As --verify, and runs after every iteration
     #[arg(long, value_name = "CMD")]
     pub gate: Vec<String>,
     /// Ends the loop when it passes; no claim needed

@@ -6,7 +6,8 @@ use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Check, Role};
 use crate::engine::settings::{Layer, NamedCheck};
 
-pub(super) const CHECK: [&str; 5] = ["name", "run", "role", "timeout", "success_exit_code"];
+pub(super) const CHECK: [&str; 6] =
+    ["name", "run", "role", "timeout", "success_exit_code", "no_worse"];
 
 impl Reader<'_> {
     pub(super) fn checks(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
@@ -59,6 +60,15 @@ impl Reader<'_> {
                 match code.filter(|code| (0..=255).contains(code)) {
                     Some(code) => check.success_exit_code = code,
                     None => self.refuse(name, "an exit status from 0 to 255", value, "0"),
+                }
+            }
+            name @ "no_worse" => {
+                let switch = value.get_ref().as_bool();
+                check.no_worse = switch.unwrap_or_default();
+                if switch.is_none() {
+                    self.refuse(name, "true or false", value, "true");
+                } else if check.no_worse && check.role != Role::Verify {
+                    self.fault(&key.span(), "only a `verify` can be no_worse");
                 }
             }
             name => self.unknown(&key.span(), name, "[[check]]", &CHECK),

@@ -28,6 +28,7 @@ pub mod spawn;
 pub mod table;
 
 pub use self::feed::Watch;
+use self::lines::{LineCutter, LinePiece, text_of};
 use self::output::{BoundedOutput, OutputBounds};
 pub use self::pipes::Stream;
 pub use self::runner::StopRequest;
@@ -41,6 +42,9 @@ const LOOK: Duration = Duration::from_millis(20);
 const SHORT_GRACE: Duration = Duration::from_millis(1500);
 /// How long processes that a child left behind in another group may keep its output open.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// The longest line that is passed on; the rest of a longer one is dropped.
+const LINE_BYTES: usize = 64 << 10;
 
 /// What to start.
 #[derive(Debug)]
@@ -68,6 +72,9 @@ impl<'a> ProcessSpec<'a> {
 
 /// Asked again and again while something runs: whether it is to end early.
 pub type Stop<'a> = &'a dyn Fn() -> bool;
+
+/// Receives the lines of a child's output.
+pub type EachLine<'a> = &'a mut dyn FnMut(&str);
 
 /// Which part of a child's output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +127,19 @@ pub fn run(
     note: Option<&File>,
     stop: impl Fn() -> bool,
 ) -> io::Result<FinishedProcess> {
-    finish(in_a_session(spec.program, note)?, spec, capture, note, stop)
+    finish(in_a_session(spec.program, note)?, spec, capture, note, stop, None)
+}
+
+/// Runs a child to its end, as `run` does for reading, and passes on every line of its output, also
+/// those that are not kept: without the break, cut at [`LINE_BYTES`].
+pub fn run_by_lines(
+    spec: &ProcessSpec<'_>,
+    note: Option<&File>,
+    stop: impl Fn() -> bool,
+    each: EachLine<'_>,
+) -> io::Result<FinishedProcess> {
+    let command = in_a_session(spec.program, note)?;
+    finish(command, spec, Capture::ForReading, note, stop, Some(each))
 }
 
 /// Runs a child the way the client runs a hook: without this process's environment.
@@ -128,7 +147,7 @@ pub fn run_apart(spec: &ProcessSpec<'_>, stop: impl Fn() -> bool) -> io::Result<
     let mut command = Command::new(spec.program);
     command.env_clear();
     spawn::lead_a_session(&mut command, None);
-    finish(command, spec, Capture::ForReading, None, stop)
+    finish(command, spec, Capture::ForReading, None, stop, None)
 }
 
 /// A child in a separate session, without the variables of a client's session around crew.
@@ -147,12 +166,14 @@ fn finish(
     capture: Capture,
     note: Option<&File>,
     stop: impl Fn() -> bool,
+    each: Option<EachLine<'_>>,
 ) -> io::Result<FinishedProcess> {
     let (streams, bounds) = match capture {
         Capture::ForReading => (Streams::Joined, OutputBounds { head: 16 << 10, tail: 48 << 10 }),
         Capture::ForParsing => (Streams::OutAlone, OutputBounds { head: 32 << 20, tail: 0 }),
     };
-    let mut collector = Collector { output: BoundedOutput::new(bounds), stop };
+    let lines = each.map(|each| (LineCutter::new(LINE_BYTES), each));
+    let mut collector = Collector { output: BoundedOutput::new(bounds), lines, stop };
     let watch = Stopwatch::start();
     let mut running = Running::start(command, spec, streams, note, &mut collector)?;
     running.look = LOOK;
@@ -161,19 +182,32 @@ fn finish(
     running.finish_group();
     let elapsed_ms = watch.elapsed_ms();
     running.drain(LINGER);
+    if let Some((cutter, each)) = collector.lines
+        && let Some(line) = cutter.end()
+    {
+        each(&text_of(&line, LINE_BYTES));
+    }
     let (output, cut) = collector.output.take();
     Ok(FinishedProcess { cause: cause?, elapsed_ms, output, cut })
 }
 
 /// Collects the output of a child that runs until it ends or `stop` returns true.
-struct Collector<F> {
+struct Collector<'a, F> {
     output: BoundedOutput,
+    lines: Option<(LineCutter, EachLine<'a>)>,
     stop: F,
 }
 
-impl<F: Fn() -> bool> Supervisor for Collector<F> {
+impl<F: Fn() -> bool> Supervisor for Collector<'_, F> {
     fn take(&mut self, _: Stream, bytes: &[u8]) {
         self.output.add(bytes);
+        if let Some((cutter, each)) = &mut self.lines {
+            cutter.feed(bytes, |piece| {
+                if let LinePiece::Line(line) = piece {
+                    each(&text_of(line, LINE_BYTES));
+                }
+            });
+        }
     }
 
     fn stop(&mut self) -> Option<StopRequest> {

@@ -6,6 +6,7 @@ pub mod home;
 pub mod journal;
 pub mod logs;
 pub mod settings;
+pub mod test_memory;
 pub mod trust;
 pub mod view;
 pub mod wakes;

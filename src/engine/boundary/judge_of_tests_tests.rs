@@ -1,0 +1,116 @@
+//! What a check says about its own tests, and what that takes away from a claim.
+
+use super::*;
+use crate::engine::boundary::decide::{Decision, apply, decide};
+use crate::engine::evidence::test_report::TestMemory;
+use crate::engine::evidence::test_run::TestStatus;
+use crate::engine::fixture::{a_loop_with, facts, result};
+
+fn tests(passed: u32, failed: u32, skipped: u32, filtered: u32) -> TestRun {
+    TestRun { passed, failed, skipped, filtered, ..TestRun::default() }
+}
+
+/// What comes of a claim whose check passes with these tests, in a loop whose check had failed
+/// before, and had run tests then or not.
+fn claimed(before: &Loop, run: TestRun, ever_ran: bool) -> (Loop, String) {
+    let mut facts = facts(Claim::Success);
+    facts.checks = vec![result("test", Verdict::Passed)];
+    facts.checks[0].test_run = Some(run);
+    if ever_ran {
+        let memory = TestMemory::after(None, &tests(1, 0, 0, 0));
+        facts.tests_before.insert("test".to_owned(), memory);
+    }
+    let judged = judge(before, &facts);
+    let decision = decide(&judged, &facts);
+    let after = apply(judged, &decision);
+    let words = match (&decision, after.state.evidence.as_ref().map(|last| &last.claim)) {
+        (Decision::Finish(ending), _) => {
+            let proof = ending.proof.map_or("", Proof::label);
+            format!("{} {proof} ({})", ending.outcome.label(), ending.why)
+        }
+        (_, Some(ClaimResult::Refused(why))) => format!("refused: {why}"),
+        other => format!("{other:?}"),
+    };
+    (after, words)
+}
+
+fn failed_before() -> Loop {
+    let mut subject = a_loop_with(&[("test", Role::Verify)]);
+    let memory = CheckMemory::of(&result("test", Verdict::Failed), 0, None);
+    subject.state.checks.insert("test".to_owned(), memory);
+    subject
+}
+
+#[test]
+fn what_a_check_says_about_its_tests_can_only_take_belief_away() {
+    let ends: Vec<String> = [
+        (tests(3, 0, 0, 0), true),
+        (tests(0, 0, 0, 57), true),
+        (tests(0, 0, 4, 0), false),
+        (tests(0, 0, 0, 0), true),
+        (tests(0, 0, 0, 0), false),
+        (tests(3, 1, 0, 0), true),
+        (TestRun { errors: 1, ..tests(3, 0, 0, 0) }, true),
+        (TestRun { uncounted: 1, ..TestRun::default() }, true),
+    ]
+    .into_iter()
+    .map(|(run, ever_ran)| claimed(&failed_before(), run, ever_ran).1)
+    .collect();
+    insta::assert_snapshot!(ends.join("\n"), @"
+    completed checked (a check that had failed now passes)
+    refused: `test` ran 0 tests (57 filtered out)
+    refused: `test` ran 0 tests (4 skipped)
+    refused: `test` ran 0 tests (it ran some before)
+    completed claimed (nothing was checked: this is the agent's word)
+    completed unbroken (the checks pass; `test` reports failing tests)
+    completed unbroken (the checks pass; `test` reports failing tests)
+    completed checked (a check that had failed now passes)
+    ");
+}
+
+#[test]
+fn a_hollow_check_that_no_agent_can_fill_blocks_at_the_second_refusal() {
+    let (once, _) = claimed(&failed_before(), tests(0, 0, 0, 57), true);
+    assert!(once.is_live());
+    let (_, twice) = claimed(&once, tests(0, 0, 0, 57), true);
+    insta::assert_snapshot!(twice, @"blocked  (refused twice for what only a person can change: `test` ran 0 tests (57 filtered out))");
+}
+
+#[test]
+fn a_check_without_tests_has_neither_passed_nor_failed_until_it_runs_one() {
+    let subject = a_loop_with(&[("test", Role::Gate)]);
+    let mut empty = facts(Claim::None);
+    empty.checks = vec![result("test", Verdict::Passed)];
+    empty.checks[0].test_run = Some(tests(0, 0, 0, 0));
+    let judged = judge(&subject, &empty);
+    assert_eq!((judged.after.state.checks.len(), judged.after.state.consecutive_failures), (0, 0));
+    empty.checks[0].test_run = Some(tests(1, 0, 0, 0));
+    assert_eq!(judge(&judged.after, &empty).after.state.checks["test"].last, Verdict::Passed);
+}
+
+#[test]
+fn a_hollow_until_does_not_end_the_loop() {
+    let subject = a_loop_with(&[("test", Role::Until)]);
+    let mut facts = facts(Claim::None);
+    facts.checks = vec![result("test", Verdict::Passed)];
+    facts.checks[0].test_run = Some(tests(0, 0, 2, 0));
+    assert_eq!(decide(&judge(&subject, &facts), &facts), Decision::Continue);
+    facts.checks[0].test_run = Some(tests(1, 0, 2, 0));
+    assert!(matches!(decide(&judge(&subject, &facts), &facts), Decision::Finish(_)));
+}
+
+#[test]
+fn the_evidence_keeps_what_became_of_the_tests() {
+    let subject = a_loop_with(&[("test", Role::Gate)]);
+    let mut facts = facts(Claim::None);
+    facts.checks = vec![result("test", Verdict::Failed)];
+    let mut run = tests(1, 1, 0, 0);
+    run.name("adds", TestStatus::Failed);
+    run.name("counts", TestStatus::Passed);
+    facts.checks[0].test_run = Some(run);
+    let evidence = judge(&subject, &facts).after.state.evidence.unwrap();
+    let report = evidence.checks[0].tests.clone().unwrap();
+    assert_eq!((report.failed, report.failing.first), (1, vec!["adds".to_owned()]));
+    assert_eq!(evidence.checks[0].test_run, None);
+    assert_eq!(facts.tests_after().unwrap()["test"].same_failures, 1);
+}

@@ -1,0 +1,286 @@
+//! What a check's tests came to, beside its run before and beside the first one: what is failing,
+//! what was fixed, broken, left out or taken away. A report never decides whether a check passed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::CheckResult;
+use super::test_run::{TestRun, TestStatus};
+use crate::engine::text::{count, named};
+
+/// The most tests of one kind that a report keeps by name.
+const NAMES_KEPT: usize = 20;
+/// After how many runs with the same failures the agent is told.
+const STUCK_RUNS: u32 = 3;
+/// The most that a line names.
+const NAMES_SHOWN: usize = 3;
+
+/// Tests of one kind: how many, and the first of them by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names {
+    pub count: u32,
+    pub first: Vec<String>,
+}
+
+impl Names {
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut found = Self::default();
+        for name in names {
+            found.count += 1;
+            if found.first.len() < NAMES_KEPT {
+                found.first.push(name.to_owned());
+            }
+        }
+        found
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// "a, b, c and 11 more", of what is known by name.
+    pub fn named(&self, most: usize) -> String {
+        let names = named(&self.first[..self.first.len().min(most)], most);
+        match self.count as usize - self.first.len().min(most) {
+            0 => names,
+            more => format!("{names} and {more} more"),
+        }
+    }
+}
+
+/// The tests of one check at one boundary, bounded so that the record stays small.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TestReport {
+    pub passed: u32,
+    pub failed: u32,
+    pub skipped: u32,
+    /// Left out by a filter.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub filtered: u32,
+    /// Suites, files or fixtures that could not be compiled, loaded or set up.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub errors: u32,
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub failing: Names,
+    /// How many runs in a row the same tests have failed; 0 if none failed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub same_failures: u32,
+    /// Failed in the run before and passes now.
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub fixed: Names,
+    /// Fails now and passed in the run before.
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub broken: Names,
+    /// Ran at the start of the loop and is no longer there.
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub gone: Names,
+    /// Ran at the start of the loop and is skipped now.
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub newly_skipped: Names,
+    /// How many ran or were skipped at the start, if that is another number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_before: Option<u32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What is remembered of a check's tests: whole, because a test that is gone has to be named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestMemory {
+    /// The first run that spoke of tests.
+    pub first: TestRun,
+    pub last: TestRun,
+    /// How many runs in a row had the failures of the last one.
+    pub same_failures: u32,
+    /// Whether a test ever ran.
+    pub ever_ran: bool,
+    /// Whether the first run came before the first iteration.
+    pub as_found: bool,
+}
+
+impl TestMemory {
+    /// The memory after one more run.
+    pub fn after(before: Option<&Self>, run: &TestRun) -> Self {
+        Self {
+            first: before.map_or_else(|| run.clone(), |before| before.first.clone()),
+            last: run.clone(),
+            same_failures: same_failures(before, run),
+            ever_ran: run.ran() || before.is_some_and(|before| before.ever_ran),
+            as_found: before.is_some_and(|before| before.as_found),
+        }
+    }
+
+    /// The memory of a run before the first iteration.
+    pub fn as_found(run: &TestRun) -> Self {
+        Self { as_found: true, ..Self::after(None, run) }
+    }
+}
+
+fn same_failures(before: Option<&TestMemory>, run: &TestRun) -> u32 {
+    let failing =
+        |run: &TestRun| run.named(TestStatus::Failed).map(str::to_owned).collect::<Vec<_>>();
+    let now = failing(run);
+    match before {
+        _ if now.is_empty() => 0,
+        Some(before) if failing(&before.last) == now => before.same_failures.saturating_add(1),
+        _ => 1,
+    }
+}
+
+impl TestReport {
+    /// Reports a run beside those remembered.
+    pub fn of(before: Option<&TestMemory>, run: &TestRun) -> Self {
+        let mut report = Self {
+            passed: run.passed,
+            failed: run.failed,
+            skipped: run.skipped,
+            filtered: run.filtered,
+            errors: run.errors,
+            failing: Names::of(run.named(TestStatus::Failed)),
+            same_failures: same_failures(before, run),
+            ..Self::default()
+        };
+        let Some(TestMemory { first, last, .. }) = before else { return report };
+        report.fixed = Names::of(last.named(TestStatus::Failed).filter(|name| passes(run, name)));
+        report.broken = Names::of(run.named(TestStatus::Failed).filter(|name| passes(last, name)));
+        if first.filtered == run.filtered && run.errors == 0 && first.errors == 0 {
+            if run.names_all() && first.names_all() {
+                let known = first.tests.keys().map(String::as_str);
+                report.gone = Names::of(known.filter(|name| !run.tests.contains_key(*name)));
+            }
+            report.total_before = Some(first.total()).filter(|total| *total != run.total());
+        }
+        let is_known =
+            |name: &&str| first.tests.get(*name).is_some_and(|it| *it != TestStatus::Skipped);
+        report.newly_skipped = Names::of(run.named(TestStatus::Skipped).filter(is_known));
+        report
+    }
+
+    /// "3 tests fixed", "1 newly broken (a)", "212 tests passed": the news of a run, in few words.
+    pub fn news(&self) -> Vec<String> {
+        let mut news = Vec::new();
+        if !self.fixed.is_empty() {
+            news.push(format!("{} fixed", count(self.fixed.count, "test")));
+        }
+        if !self.broken.is_empty() {
+            let broken = self.broken.named(NAMES_SHOWN);
+            news.push(format!("{} newly broken ({broken})", count(self.broken.count, "test")));
+        }
+        news.extend(self.taken_away());
+        news
+    }
+
+    /// "4 of 212 tests failing: a, b, c and 1 more"; `None` if none is.
+    pub fn still_failing(&self) -> Option<String> {
+        let failing = &self.failing;
+        (!failing.is_empty()).then(|| {
+            let total = count(self.total(), "test");
+            format!("{} of {total} failing: {}", failing.count, failing.named(NAMES_KEPT))
+        })
+    }
+
+    /// A word to an agent whose last runs all failed in the same tests.
+    pub fn stuck(&self) -> Option<String> {
+        (self.same_failures >= STUCK_RUNS).then(|| {
+            format!(
+                "The same tests failed in each of the last {} runs: what was tried did not help; look for \
+                 another cause",
+                self.same_failures
+            )
+        })
+    }
+
+    /// What happened to the tests themselves since the loop began; `None` if nothing did:
+    /// "tests 212 → 198 (14 gone: a, b, c and 11 more), 3 newly skipped: x".
+    pub fn taken_away(&self) -> Option<String> {
+        let fewer = self.total_before.filter(|before| *before > self.total());
+        if fewer.is_none() && self.gone.is_empty() && self.newly_skipped.is_empty() {
+            return None;
+        }
+        let mut text = match self.total_before {
+            Some(before) => format!("tests {before} → {}", self.total()),
+            None => format!("tests {}", self.total()),
+        };
+        if !self.gone.is_empty() {
+            let _ = write!(text, " ({} gone: {})", self.gone.count, self.gone.named(NAMES_SHOWN));
+        }
+        if !self.newly_skipped.is_empty() {
+            let skipped = self.newly_skipped.named(NAMES_SHOWN);
+            let _ = write!(text, ", {} newly skipped: {skipped}", self.newly_skipped.count);
+        }
+        Some(text)
+    }
+
+    fn total(&self) -> u32 {
+        self.passed + self.failed + self.skipped
+    }
+}
+
+/// Whether a test passed in a run: by its name, or because the run names only what fails.
+fn passes(run: &TestRun, name: &str) -> bool {
+    match run.tests.get(name) {
+        Some(status) => *status == TestStatus::Passed,
+        None => !run.names_all() && run.ran() && run.errors == 0 && run.filtered == 0,
+    }
+}
+
+/// Why a check that passed has shown nothing: by its own words it ran no test, although it ran some
+/// before, or left all of them out; `None` if it did run one, or there never was a test.
+pub fn hollow(run: &TestRun, ever_ran: bool) -> Option<String> {
+    let what = match (run.filtered, run.skipped) {
+        _ if run.ran() || run.has_failed() => return None,
+        (0, 0) if !ever_ran => return None,
+        (0, 0) => "it ran some before".to_owned(),
+        (0, skipped) => format!("{skipped} skipped"),
+        (filtered, _) => format!("{filtered} filtered out"),
+    };
+    Some(format!("ran 0 tests ({what})"))
+}
+
+/// Whether a check that failed fails in nothing that passed before the first iteration. A test that
+/// is new, a suite that cannot be loaded and a failure without a name count as worse.
+pub fn is_no_worse(before: &TestMemories, now: &CheckResult) -> bool {
+    let found = before.get(&now.run).filter(|memory| memory.as_found).map(|memory| &memory.first);
+    let (Some(found), Some(run)) = (found, &now.test_run) else { return false };
+    let failed_before = |name: &str| found.tests.get(name) == Some(&TestStatus::Failed);
+    let names_failures =
+        |run: &TestRun| run.named(TestStatus::Failed).count() >= run.failed as usize;
+    run.ran()
+        && run.errors == 0
+        && names_failures(found)
+        && names_failures(run)
+        && run.named(TestStatus::Failed).all(failed_before)
+}
+
+/// What is remembered of the tests of a loop's checks, by command.
+pub type TestMemories = BTreeMap<String, TestMemory>;
+
+/// The memories of checks that ran before the first iteration; `None` if none spoke of tests.
+pub fn as_found(checks: &[CheckResult]) -> Option<TestMemories> {
+    let runs = checks.iter().filter_map(|check| Some((check, check.test_run.as_ref()?)));
+    let memories: TestMemories =
+        runs.map(|(check, run)| (check.run.clone(), TestMemory::as_found(run))).collect();
+    (!memories.is_empty()).then_some(memories)
+}
+
+/// The memories after these checks; `None` if none of them spoke of tests.
+pub fn remembered(before: &TestMemories, checks: &[CheckResult]) -> Option<TestMemories> {
+    let mut after = before.clone();
+    let mut is_new = false;
+    for (check, run) in checks.iter().filter_map(|check| Some((check, check.test_run.as_ref()?))) {
+        after.insert(check.run.clone(), TestMemory::after(before.get(&check.run), run));
+        is_new = true;
+    }
+    is_new.then_some(after)
+}
+
+#[cfg(test)]
+#[path = "test_report_tests.rs"]
+mod tests;

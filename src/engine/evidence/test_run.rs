@@ -1,0 +1,96 @@
+//! What the output of a check says about its tests: how many of which end, and each test that was
+//! named. It can only lower what an exit status means, never raise it (DESIGN §12).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::text::start;
+
+/// The most tests that are kept by name.
+pub const TESTS_NAMED: usize = 20_000;
+/// The longest name of a test, in characters.
+pub const NAME_CHARS: usize = 300;
+
+/// The end of one test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TestStatus {
+    Passed,
+    Failed,
+    /// Not run, or run and ignored: marked as skipped, planned, or expected to fail.
+    Skipped,
+}
+
+/// One run of tests: the totals of all its suites, and what was named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestRun {
+    pub passed: u32,
+    pub failed: u32,
+    pub skipped: u32,
+    /// Left out by a filter.
+    pub filtered: u32,
+    /// Suites, files or fixtures that could not be compiled, loaded or set up.
+    pub errors: u32,
+    /// Suites that passed without a word on how many tests they ran.
+    pub uncounted: u32,
+    /// The tests the runner named, by the name it gave them.
+    pub tests: BTreeMap<String, TestStatus>,
+}
+
+impl TestRun {
+    /// Whether any test ran to an end.
+    pub fn ran(&self) -> bool {
+        self.passed + self.failed + self.uncounted > 0
+    }
+
+    /// Whether a test failed, or a suite could not be loaded.
+    pub fn has_failed(&self) -> bool {
+        self.failed + self.errors > 0
+    }
+
+    /// How many ran or were skipped.
+    pub fn total(&self) -> u32 {
+        self.passed + self.failed + self.skipped
+    }
+
+    /// Whether it named every test that passed, and not only what failed.
+    pub fn names_all(&self) -> bool {
+        let is_bounded = self.tests.len() == TESTS_NAMED;
+        !is_bounded
+            && self.uncounted == 0
+            && self.named(TestStatus::Passed).count() >= self.passed as usize
+    }
+
+    /// Adds a test that was named and is in the totals. A name that failed once has failed. Of very
+    /// many, those that come late are left out.
+    pub fn name(&mut self, name: &str, status: TestStatus) {
+        let name = start(name.trim(), NAME_CHARS);
+        let is_new = !self.tests.contains_key(name);
+        if name.is_empty() || is_new && self.tests.len() == TESTS_NAMED {
+            return;
+        }
+        let known = self.tests.entry(name.to_owned()).or_insert(status);
+        if status == TestStatus::Failed {
+            *known = status;
+        }
+    }
+
+    /// Adds another run's totals and names.
+    pub fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+        self.filtered += other.filtered;
+        self.errors += other.errors;
+        self.uncounted += other.uncounted;
+        for (name, status) in other.tests {
+            self.name(&name, status);
+        }
+    }
+
+    /// The tests with this end, by name.
+    pub fn named(&self, status: TestStatus) -> impl Iterator<Item = &str> {
+        self.tests.iter().filter(move |(_, it)| **it == status).map(|(name, _)| &**name)
+    }
+}

@@ -1,0 +1,90 @@
+//! `cargo test`, plain and quiet: one "test result:" line a suite. A test is named with its suite,
+//! the program that holds it, because two suites may have a test of the same name.
+
+use super::Runner;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+#[derive(Default)]
+pub(super) struct Cargo {
+    run: TestRun,
+    is_known: bool,
+    suite: String,
+    /// What may be the list of failures that ends a suite.
+    list: Option<Vec<String>>,
+}
+
+impl Runner for Cargo {
+    fn line(&mut self, line: &str) {
+        if let Some(totals) = line.strip_prefix("test result: ") {
+            self.totals(totals);
+        } else if let Some(test) = line.strip_prefix("test ") {
+            self.test(test);
+        } else if line == "failures:" {
+            self.list = Some(Vec::new());
+        } else if let (Some(list), Some(name)) = (&mut self.list, line.strip_prefix("    ")) {
+            list.push(name.to_owned());
+        } else if let Some(program) = line.trim_start().strip_prefix("Running ") {
+            program_of(program).unwrap_or_default().clone_into(&mut self.suite);
+        } else if let Some(package) = line.trim_start().strip_prefix("Doc-tests ") {
+            package.clone_into(&mut self.suite);
+        } else if line.starts_with("error: could not compile") {
+            self.run.errors += 1;
+            self.is_known = true;
+        } else if !line.is_empty() {
+            self.list = None;
+        }
+    }
+
+    fn report(self: Box<Self>) -> Option<TestRun> {
+        self.is_known.then_some(self.run)
+    }
+}
+
+impl Cargo {
+    /// "ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s"
+    fn totals(&mut self, totals: &str) {
+        let Some((_, counts)) = totals.split_once(". ") else { return };
+        for part in counts.split("; ") {
+            let Some((number, word)) = part.split_once(' ') else { continue };
+            let Ok(number) = number.parse::<u32>() else { continue };
+            match word {
+                "passed" | "measured" => self.run.passed += number,
+                "failed" => self.run.failed += number,
+                "ignored" => self.run.skipped += number,
+                "filtered out" => self.run.filtered += number,
+                _ => {}
+            }
+        }
+        self.is_known = true;
+        for name in self.list.take().unwrap_or_default() {
+            self.name(&name, TestStatus::Failed);
+        }
+    }
+
+    /// `tests::adds ... ok`
+    fn test(&mut self, test: &str) {
+        let Some((name, end)) = test.rsplit_once(" ... ") else { return };
+        let status = match end.split([' ', ',', '<']).next() {
+            Some("ok") => TestStatus::Passed,
+            Some("FAILED") => TestStatus::Failed,
+            Some("ignored") => TestStatus::Skipped,
+            _ => return,
+        };
+        self.name(name, status);
+    }
+
+    fn name(&mut self, name: &str, status: TestStatus) {
+        let name = name.strip_suffix(" - should panic").unwrap_or(name);
+        // The lines of a documentation test move with every change above it.
+        let name = name.rsplit_once(" (line ").map_or(name, |(name, _)| name);
+        let suite = if self.suite.is_empty() { "" } else { "::" };
+        self.run.name(&format!("{}{suite}{name}", self.suite), status);
+    }
+}
+
+/// The program of "unittests src/lib.rs (target/debug/deps/shop-0123456789abcdef)".
+fn program_of(running: &str) -> Option<&str> {
+    let path = running.strip_suffix(')')?.rsplit_once('(')?.1;
+    let file = path.rsplit(['/', '\\']).next()?;
+    Some(file.rsplit_once('-').map_or(file, |(name, _)| name))
+}

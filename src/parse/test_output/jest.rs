@@ -1,0 +1,53 @@
+//! Jest: "Tests: 1 failed, 3 passed, 4 total". Failed tests are named once each, with `--verbose`
+//! all of them.
+
+use super::{Runner, counts};
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+#[derive(Default)]
+pub(super) struct Jest {
+    run: TestRun,
+    is_known: bool,
+    file: String,
+}
+
+impl Runner for Jest {
+    fn line(&mut self, line: &str) {
+        let text = line.trim_start();
+        if let Some(totals) = line.strip_prefix("Tests: ") {
+            self.totals(totals);
+        } else if line.starts_with("No tests found, exiting with code ") {
+            self.is_known = true;
+        } else if let Some(file) = text.strip_prefix("FAIL ").or(text.strip_prefix("PASS ")) {
+            file.split(" (").next().unwrap_or(file).trim().clone_into(&mut self.file);
+        } else if text == "● Test suite failed to run" {
+            self.run.errors += 1;
+        } else if let Some(name) = line.strip_prefix("  ● ") {
+            let is_a_test = !self.file.is_empty() && !name.starts_with("Console");
+            if is_a_test {
+                self.run.name(&format!("{} › {name}", self.file), TestStatus::Failed);
+            }
+        }
+    }
+
+    fn report(self: Box<Self>) -> Option<TestRun> {
+        self.is_known.then_some(self.run)
+    }
+}
+
+impl Jest {
+    fn totals(&mut self, totals: &str) {
+        if !totals.trim_end().ends_with(" total") {
+            return;
+        }
+        self.is_known = true;
+        for (number, word) in counts(totals) {
+            match word {
+                "passed" => self.run.passed += number,
+                "failed" => self.run.failed += number,
+                "skipped" | "todo" => self.run.skipped += number,
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A report in the XML of `JUnit`, printed whole: one element a test.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+/// The largest report that is read, in bytes.
+const REPORT_BYTES: usize = 16 << 20;
+
+/// Collects the lines of reports.
+#[derive(Default)]
+pub(super) struct JUnit {
+    xml: String,
+    is_open: bool,
+}
+
+/// The test whose element is open.
+struct Case {
+    name: String,
+    status: TestStatus,
+    is_error: bool,
+}
+
+impl JUnit {
+    /// Takes a line, if a report has begun; whether it was part of one.
+    pub(super) fn line(&mut self, line: &str) -> bool {
+        let begins = |mark: &str| line.trim_start().starts_with(mark);
+        if !self.is_open && !begins("<?xml") && !begins("<testsuite") {
+            return false;
+        }
+        self.is_open = !line.ends_with("</testsuites>") && !line.ends_with("</testsuite>");
+        if self.xml.len() + line.len() < REPORT_BYTES {
+            self.xml.push_str(line);
+            self.xml.push('\n');
+        }
+        true
+    }
+
+    /// What the reports said; `None` if there was none. A report that is cut counts up to the cut.
+    pub(super) fn report(self) -> Option<TestRun> {
+        let mut run = TestRun::default();
+        let mut reader = Reader::from_str(&self.xml);
+        let mut open: Option<Case> = None;
+        let mut is_known = false;
+        loop {
+            match reader.read_event() {
+                Ok(Event::Start(tag)) => match tag.name().as_ref() {
+                    b"testcase" => open = Some(Case::of(&tag)),
+                    name => open.iter_mut().for_each(|case| case.mark(name)),
+                },
+                Ok(Event::Empty(tag)) => match tag.name().as_ref() {
+                    b"testcase" => Case::of(&tag).count(&mut run),
+                    name => open.iter_mut().for_each(|case| case.mark(name)),
+                },
+                Ok(Event::End(tag)) => match tag.name().as_ref() {
+                    b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
+                    b"testsuites" | b"testsuite" => is_known = true,
+                    _ => {}
+                },
+                Ok(Event::Eof) | Err(_) => break,
+                Ok(_) => {}
+            }
+        }
+        (is_known || run.ran()).then_some(run)
+    }
+}
+
+impl Case {
+    fn of(tag: &BytesStart<'_>) -> Self {
+        let attribute = |name: &str| {
+            let found = tag.try_get_attribute(name).ok()??;
+            Some(found.unescape_value().ok()?.into_owned())
+        };
+        let (class, name) = (attribute("classname"), attribute("name").unwrap_or_default());
+        let class = class.filter(|class| !class.is_empty());
+        let name = class.map_or(name.clone(), |class| format!("{class}.{name}"));
+        Self { name, status: TestStatus::Passed, is_error: false }
+    }
+
+    /// By an element within it.
+    fn mark(&mut self, element: &[u8]) {
+        match element {
+            b"failure" => self.status = TestStatus::Failed,
+            b"error" => self.is_error = true,
+            b"skipped" => self.status = TestStatus::Skipped,
+            _ => {}
+        }
+    }
+
+    fn count(self, run: &mut TestRun) {
+        match self.status {
+            _ if self.is_error => run.errors += 1,
+            TestStatus::Passed => run.passed += 1,
+            TestStatus::Failed => run.failed += 1,
+            TestStatus::Skipped => run.skipped += 1,
+        }
+        let status = if self.is_error { TestStatus::Failed } else { self.status };
+        run.name(&self.name, status);
+    }
+}

@@ -1,0 +1,87 @@
+//! Reads what test runners print, line by line, so that a log of any length fits. Each runner has a
+//! file; what none of them knows is not a test.
+
+mod cargo;
+mod go;
+mod jest;
+mod junit;
+mod nextest;
+mod pytest;
+mod tap;
+#[cfg(test)]
+mod tests;
+mod unittest;
+mod vitest;
+
+use crate::engine::evidence::test_run::TestRun;
+use crate::engine::text::plain;
+
+/// A reader of one runner's output.
+trait Runner {
+    /// Takes a line without its break and without terminal codes.
+    fn line(&mut self, line: &str);
+    /// What it reported; `None` if no line was its own.
+    fn report(self: Box<Self>) -> Option<TestRun>;
+}
+
+/// Reads the output of a check.
+pub struct TestOutput {
+    runners: [Box<dyn Runner>; 8],
+    junit: junit::JUnit,
+}
+
+impl TestOutput {
+    /// The readers of all runners, before the first line.
+    pub fn new() -> Self {
+        Self {
+            runners: [
+                Box::<cargo::Cargo>::default(),
+                Box::<nextest::Nextest>::default(),
+                Box::<pytest::Pytest>::default(),
+                Box::<unittest::Unittest>::default(),
+                Box::<jest::Jest>::default(),
+                Box::<vitest::Vitest>::default(),
+                Box::<tap::Tap>::default(),
+                Box::<go::Go>::default(),
+            ],
+            junit: junit::JUnit::default(),
+        }
+    }
+
+    /// Takes the next line, without its break.
+    pub fn line(&mut self, line: &str) {
+        if line.contains('\x1b') {
+            return plain(line).lines().for_each(|line| self.plain_line(line));
+        }
+        self.plain_line(line);
+    }
+
+    fn plain_line(&mut self, line: &str) {
+        let line = line.trim_end();
+        if !self.junit.line(line) {
+            self.runners.iter_mut().for_each(|runner| runner.line(line));
+        }
+    }
+
+    /// What all runners reported together; `None` where no tests were spoken of. A report in XML
+    /// counts only alone: it repeats what a runner says in words.
+    pub fn report(self) -> Option<TestRun> {
+        let reports: Vec<TestRun> = self.runners.into_iter().filter_map(Runner::report).collect();
+        let mut all = TestRun::default();
+        if reports.is_empty() {
+            return self.junit.report();
+        }
+        for report in reports {
+            all.add(report);
+        }
+        Some(all)
+    }
+}
+
+/// "3 passed, 1 failed": each number with its word, and what follows the word.
+fn counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    text.split(", ").filter_map(|part| {
+        let (number, word) = part.trim().split_once(' ')?;
+        Some((number.parse().ok()?, word.trim()))
+    })
+}

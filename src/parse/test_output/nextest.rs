@@ -1,0 +1,61 @@
+//! `cargo nextest run`: a line a test, and a summary. What a filter leaves out is "skipped" there,
+//! like what is ignored.
+
+use super::{Runner, counts};
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+#[derive(Default)]
+pub(super) struct Nextest {
+    run: TestRun,
+    is_known: bool,
+}
+
+impl Runner for Nextest {
+    fn line(&mut self, line: &str) {
+        let line = line.trim_start();
+        if let Some(summary) = line.strip_prefix("Summary [") {
+            self.summary(summary);
+        } else if let Some((word, rest)) = line.split_once(" [") {
+            self.test(word, rest);
+        }
+    }
+
+    fn report(self: Box<Self>) -> Option<TestRun> {
+        self.is_known.then_some(self.run)
+    }
+}
+
+impl Nextest {
+    /// "   0.007s] 5 tests run: 4 passed (1 slow), 1 failed, 1 skipped"
+    fn summary(&mut self, summary: &str) {
+        let Some((_, totals)) = summary.split_once(" run: ") else { return };
+        for (number, word) in counts(totals) {
+            match word.split(' ').next() {
+                Some("passed") => self.run.passed += number,
+                Some("failed" | "exec" | "timed") => self.run.failed += number,
+                Some("skipped") => self.run.skipped += number,
+                _ => {}
+            }
+        }
+        self.is_known = true;
+    }
+
+    /// `PASS [   0.005s] (1/3) shop tests::adds`
+    fn test(&mut self, word: &str, rest: &str) {
+        let status = match word {
+            "PASS" | "LEAK" | "SLOW" => TestStatus::Passed,
+            "FAIL" | "TIMEOUT" | "ABORT" | "XFAIL" => TestStatus::Failed,
+            word if word.starts_with("SIG") => TestStatus::Failed,
+            word if word.starts_with("FLAKY") => TestStatus::Passed,
+            _ => return,
+        };
+        let Some((time, name)) = rest.split_once("] ") else { return };
+        let is_time = time.trim().strip_suffix('s').is_some_and(|it| it.parse::<f64>().is_ok());
+        if !is_time || word == "SLOW" {
+            return;
+        }
+        let name = name.trim_start();
+        let number = name.strip_prefix('(').and_then(|name| name.split_once(") "));
+        self.run.name(number.map_or(name, |(_, name)| name.trim_start()), status);
+    }
+}

@@ -1,0 +1,115 @@
+//! pytest: its last line has the totals; the short summary names what failed, `-v` every test.
+
+use super::{Runner, counts};
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+#[derive(Default)]
+pub(super) struct Pytest {
+    run: TestRun,
+    is_known: bool,
+}
+
+impl Runner for Pytest {
+    fn line(&mut self, line: &str) {
+        if let Some(failed) = line.strip_prefix("FAILED ").or(line.strip_prefix("ERROR ")) {
+            let name = name_of(failed);
+            if name.contains(".py") {
+                self.run.name(name, TestStatus::Failed);
+            }
+        } else if let Some((name, status)) = verbose(line) {
+            self.run.name(name, status);
+        } else if line.ends_with('=') || line.contains(" in ") {
+            self.totals(line.trim_matches('=').trim());
+        }
+    }
+
+    fn report(self: Box<Self>) -> Option<TestRun> {
+        self.is_known.then_some(self.run)
+    }
+}
+
+impl Pytest {
+    /// "1 failed, 3 passed, 2 deselected in 0.03s (0:01:02)"
+    fn totals(&mut self, line: &str) {
+        let Some((totals, time)) = line.rsplit_once(" in ") else { return };
+        let is_time = time.split('s').next().is_some_and(|it| it.parse::<f64>().is_ok());
+        let is_totals = totals == "no tests ran"
+            || totals.split(", ").all(|part| counts(part).any(|(_, word)| is_a_word(word)));
+        if !is_time || !is_totals {
+            return;
+        }
+        self.is_known = true;
+        for (number, word) in counts(totals) {
+            match word {
+                "passed" | "xpassed" => self.run.passed += number,
+                "failed" => self.run.failed += number,
+                "skipped" | "xfailed" => self.run.skipped += number,
+                "deselected" => self.run.filtered += number,
+                "error" | "errors" => self.run.errors += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_a_word(word: &str) -> bool {
+    const WORDS: [&str; 13] = [
+        "passed",
+        "xpassed",
+        "failed",
+        "skipped",
+        "xfailed",
+        "deselected",
+        "error",
+        "errors",
+        "warning",
+        "warnings",
+        "rerun",
+        "subtests passed",
+        "subtests failed",
+    ];
+    WORDS.contains(&word)
+}
+
+/// The name before " - message"; the values in its brackets may hold the same.
+fn name_of(text: &str) -> &str {
+    let mut depth = 0_u32;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 && text[at..].starts_with(" - ") => return &text[..at],
+            _ => {}
+        }
+    }
+    text.split_once(" - ").filter(|_| depth > 0).map_or(text, |(name, _)| name)
+}
+
+/// `test_a.py::test_b[1] PASSED     [ 33%]`, and from its workers
+/// `[gw0] [ 33%] PASSED test_a.py::test_b`.
+fn verbose(line: &str) -> Option<(&str, TestStatus)> {
+    if !line.contains(".py::") {
+        return None;
+    }
+    if let Some(rest) = line.strip_prefix("[gw") {
+        let (_, rest) = rest.split_once("%] ")?;
+        let (word, name) = rest.split_once(' ')?;
+        return Some((name, status_of(word)?));
+    }
+    let words = ["PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS"];
+    let (at, word) = words.iter().find_map(|word| {
+        let at = line.find(&format!(" {word}"))?;
+        let after = line[at + 1 + word.len()..].chars().next();
+        after.is_none_or(|it| it == ' ').then_some((at, *word))
+    })?;
+    Some((&line[..at], status_of(word)?))
+}
+
+fn status_of(word: &str) -> Option<TestStatus> {
+    Some(match word {
+        "PASSED" | "XPASS" => TestStatus::Passed,
+        "FAILED" | "ERROR" => TestStatus::Failed,
+        "SKIPPED" | "XFAIL" => TestStatus::Skipped,
+        _ => return None,
+    })
+}

@@ -1,0 +1,161 @@
+//! The Test Anything Protocol and those who print it: `node --test` (also its reporter "spec"),
+//! prove. Where totals are printed they count, else the lines of the outermost tests.
+
+use super::Runner;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+#[derive(Default)]
+pub(super) struct Tap {
+    /// Counted line by line.
+    counted: TestRun,
+    /// As printed by node.
+    node: Option<TestRun>,
+    prove: Option<Prove>,
+    is_known: bool,
+    /// The file whose tests prove reports.
+    file: String,
+}
+
+/// prove's summary.
+#[derive(Default)]
+struct Prove {
+    tests: u32,
+    failed: u32,
+    errors: u32,
+}
+
+impl Runner for Tap {
+    fn line(&mut self, line: &str) {
+        if line.starts_with("TAP version ") || is_plan(line) {
+            self.is_known = true;
+        } else if let Some(test) = line.strip_prefix("ok ") {
+            self.test(test, TestStatus::Passed);
+        } else if let Some(test) = line.strip_prefix("not ok ") {
+            self.test(test, TestStatus::Failed);
+        } else if let Some(total) = line.strip_prefix("# ").or(line.strip_prefix("ℹ ")) {
+            self.node_total(total);
+        } else if let Some((file, rest)) = line.split_once(" (Wstat: ") {
+            self.prove_file(file, rest);
+        } else if let Some(totals) = line.strip_prefix("Files=") {
+            let tests = totals.split(", Tests=").nth(1).and_then(|rest| rest.split(',').next());
+            if let Some(tests) = tests.and_then(|it| it.parse::<u32>().ok()) {
+                self.prove.get_or_insert_default().tests += tests;
+            }
+        } else if let Some(numbers) = line.strip_prefix("  Failed tests:  ") {
+            self.prove_failures(numbers);
+        } else if let Some(numbers) = line.strip_prefix("  Failed test:  ") {
+            self.prove_failures(numbers);
+        } else if let Some(name) = line.trim_start().strip_prefix("✖ ") {
+            self.spec(name, TestStatus::Failed);
+        } else if let Some(name) = line.trim_start().strip_prefix("✔ ") {
+            self.spec(name, TestStatus::Passed);
+        } else if let Some(name) = line.trim_start().strip_prefix("﹣ ") {
+            self.spec(name, TestStatus::Skipped);
+        }
+    }
+
+    fn report(self: Box<Self>) -> Option<TestRun> {
+        let Self { counted: mut run, node, prove, is_known, .. } = *self;
+        if let Some(prove) = prove {
+            let skipped = run.skipped;
+            let passed = prove.tests.saturating_sub(prove.failed + skipped);
+            run = TestRun { passed, failed: prove.failed, errors: prove.errors, skipped, ..run };
+            return Some(run);
+        }
+        match node {
+            Some(totals) => Some(TestRun { tests: run.tests, ..totals }),
+            None if is_known && (run.ran() || run.skipped > 0) => Some(run),
+            None => None,
+        }
+    }
+}
+
+impl Tap {
+    /// "2 - is empty # SKIP later"
+    fn test(&mut self, test: &str, status: TestStatus) {
+        let (number, name) = test.split_once(' ').unwrap_or((test, ""));
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return;
+        }
+        let (name, directive) = match name.rsplit_once("# ") {
+            Some((name, directive)) => (name.trim_end(), directive.to_ascii_uppercase()),
+            None => (name, String::new()),
+        };
+        let is_spared = directive.starts_with("SKIP") || directive.starts_with("TODO");
+        let status = if is_spared { TestStatus::Skipped } else { status };
+        match status {
+            TestStatus::Passed => self.counted.passed += 1,
+            TestStatus::Failed => self.counted.failed += 1,
+            TestStatus::Skipped => self.counted.skipped += 1,
+        }
+        let name = name.trim_start_matches("- ");
+        if name.is_empty() {
+            self.counted.name(&format!("test {number}"), status);
+        } else {
+            self.counted.name(name, status);
+        }
+    }
+
+    /// "pass 3", one of node's totals.
+    fn node_total(&mut self, total: &str) {
+        let Some((word, number)) = total.split_once(' ') else { return };
+        let Ok(number) = number.parse::<u32>() else { return };
+        let node = match word {
+            "tests" => {
+                self.node.get_or_insert_default();
+                return;
+            }
+            _ => self.node.as_mut(),
+        };
+        let Some(node) = node else { return };
+        match word {
+            "pass" => node.passed += number,
+            "fail" | "cancelled" => node.failed += number,
+            "skipped" | "todo" => node.skipped += number,
+            _ => {}
+        }
+    }
+
+    /// "is wrong (3.640153ms)" of node's reporter "spec".
+    fn spec(&mut self, name: &str, status: TestStatus) {
+        let name = name.split(" # ").next().unwrap_or(name);
+        if let Some((name, time)) = name.rsplit_once(" (")
+            && time.ends_with("ms)")
+        {
+            self.counted.name(name, status);
+        }
+    }
+
+    /// "t/b.t (Wstat: 512 (exited 2) Tests: 3 Failed: 2)"
+    fn prove_file(&mut self, file: &str, rest: &str) {
+        file.trim_end().clone_into(&mut self.file);
+        let number = |word: &str| {
+            let rest = rest.split(word).nth(1)?;
+            rest.split([' ', ')']).next()?.parse::<u32>().ok()
+        };
+        let prove = self.prove.get_or_insert_default();
+        prove.failed += number("Failed: ").unwrap_or(0);
+        prove.errors += u32::from(number("Tests: ") == Some(0));
+    }
+
+    /// "2-3, 7"
+    fn prove_failures(&mut self, numbers: &str) {
+        for range in numbers.split(", ") {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
+                continue;
+            };
+            for number in first..=last.min(first.saturating_add(10_000)) {
+                self.counted.name(&format!("{} test {number}", self.file), TestStatus::Failed);
+            }
+        }
+    }
+}
+
+/// "1..4", also with a reason behind it.
+fn is_plan(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix("1..") else { return false };
+    rest.split(' ')
+        .next()
+        .is_some_and(|it| !it.is_empty() && it.bytes().all(|b| b.is_ascii_digit()))
+}

@@ -1,0 +1,63 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::evidence::test_run::{NAME_CHARS, TESTS_NAMED, TestStatus};
+
+fn read(text: &str) -> Option<TestRun> {
+    let mut output = TestOutput::new();
+    text.lines().for_each(|line| output.line(line));
+    output.report()
+}
+
+fn counted(run: &TestRun) -> [u32; 5] {
+    [run.passed, run.failed, run.skipped, run.filtered, run.errors]
+}
+
+#[test]
+fn several_runners_in_one_output_are_added_up() {
+    let cargo = "test tax::adds ... ok\ntest tax::rounds ... FAILED\n\
+        test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    let pytest = "FAILED test_tax.py::test_rounds - assert 1 == 2\n1 failed, 2 passed in 0.03s\n";
+    let both = read(&format!("{cargo}{pytest}")).unwrap();
+    assert_eq!(counted(&both), [3, 2, 0, 0, 0]);
+    let failed: Vec<&str> = both.named(TestStatus::Failed).collect();
+    assert_eq!(failed, ["tax::rounds", "test_tax.py::test_rounds"]);
+}
+
+#[test]
+fn a_report_in_xml_beside_a_runners_words_is_the_same_tests_and_counts_once() {
+    let xml = "<testsuites><testsuite><testcase name=\"a\"/></testsuite></testsuites>\n";
+    assert_eq!(counted(&read(xml).unwrap()), [1, 0, 0, 0, 0]);
+    assert_eq!(counted(&read(&format!("{xml}1 passed in 0.01s\n")).unwrap()), [1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn words_that_are_no_runners_are_no_tests() {
+    for text in
+        ["", "all tests passed\n", "5 passed\n", "ok\n", "Tests: none\n", "FAILED to connect\n"]
+    {
+        assert_eq!(read(text), None, "{text}");
+    }
+}
+
+#[test]
+fn of_very_many_tests_the_totals_are_right_and_a_bounded_number_is_named() {
+    let mut output = TestOutput::new();
+    for number in 0..TESTS_NAMED + 10 {
+        output.line(&format!("test case_{number} ... ok"));
+    }
+    output.line(&format!("test {} ... FAILED", "long".repeat(1000)));
+    output.line("test result: FAILED. 20010 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s");
+    let run = output.report().unwrap();
+    assert_eq!((run.passed, run.failed, run.tests.len()), (20_010, 1, TESTS_NAMED));
+    assert!(run.tests.keys().all(|name| name.chars().count() <= NAME_CHARS));
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_too_strange(text in "(test |ok |not ok |FAILED |1\\.\\.|Tests: |# |\\{\"Action\":|<testcase|\\PC|\n|\t| ){0,60}") {
+        let run = read(&text).unwrap_or_default();
+        let lines = u32::try_from(text.lines().count()).unwrap();
+        prop_assert!(u32::try_from(run.tests.len()).unwrap() <= lines);
+    }
+}

@@ -1,0 +1,103 @@
+//! Python's unittest: "Ran 5 tests in 0.001s", then one line with what did not pass.
+
+use std::collections::BTreeSet;
+
+use super::Runner;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+
+#[derive(Default)]
+pub(super) struct Unittest {
+    run: TestRun,
+    is_known: bool,
+    /// The number of a "Ran" line whose second line is still to come.
+    ran: Option<u32>,
+    failed: BTreeSet<String>,
+    /// The name before a test's own words, which have the line's end.
+    begun: Option<String>,
+}
+
+impl Runner for Unittest {
+    fn line(&mut self, line: &str) {
+        if let Some(ran) = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test")) {
+            self.ran = ran.0.parse().ok().filter(|_| ran.1.contains(" in "));
+        } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
+            self.ran = None;
+            self.totals(ran, line);
+        } else if let Some((word, rest)) = line.split_once(": ")
+            && matches!(word, "FAIL" | "ERROR" | "UNEXPECTED SUCCESS")
+        {
+            self.failure(rest);
+        } else {
+            self.verbose(line);
+        }
+    }
+
+    fn report(self: Box<Self>) -> Option<TestRun> {
+        self.is_known.then_some(self.run)
+    }
+}
+
+impl Unittest {
+    /// "FAILED (failures=1, errors=1, skipped=1)", "OK", "NO TESTS RAN"
+    fn totals(&mut self, ran: u32, line: &str) {
+        if !["OK", "FAILED", "NO TESTS RAN"].iter().any(|word| line.starts_with(word)) {
+            return;
+        }
+        self.is_known = true;
+        let counts = line.split_once(" (").map_or("", |(_, counts)| counts.trim_end_matches(')'));
+        let mut skipped = 0;
+        for (word, number) in counts.split(", ").filter_map(|part| part.split_once('=')) {
+            let number: u32 = number.parse().unwrap_or(0);
+            if matches!(word, "skipped" | "expected failures") {
+                skipped += number;
+            }
+        }
+        let failed = u32::try_from(std::mem::take(&mut self.failed).len()).unwrap_or(u32::MAX);
+        let not_loaded = self.run.errors.min(ran);
+        self.run.failed += failed;
+        self.run.skipped += skipped;
+        self.run.passed += ran.saturating_sub(failed + skipped + not_loaded);
+    }
+
+    /// `test_c (test_a.Shop.test_c)`, with the values of a subtest behind; of a module that could
+    /// not be loaded, or a class that could not be set up, `test_a (unittest.loader._FailedTest…)`.
+    fn failure(&mut self, rest: &str) {
+        match name_of(rest) {
+            Some(name) if is_a_test(rest) => {
+                self.failed.insert(name.clone());
+                self.run.name(&name, TestStatus::Failed);
+            }
+            Some(_) => self.run.errors += 1,
+            None => {}
+        }
+    }
+
+    /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
+    fn verbose(&mut self, line: &str) {
+        let begun = self.begun.take();
+        let Some((head, end)) = line.rsplit_once(" ... ") else {
+            self.begun = name_of(line).filter(|_| line.ends_with(')') && line.starts_with("test"));
+            return;
+        };
+        let status = match end.split(' ').next() {
+            Some("ok") => TestStatus::Passed,
+            Some("skipped" | "expected") => TestStatus::Skipped,
+            _ => return,
+        };
+        if let Some(name) = name_of(head).or(begun) {
+            self.run.name(&name, status);
+        }
+    }
+}
+
+fn is_a_test(rest: &str) -> bool {
+    !rest.contains("_FailedTest") && !rest.starts_with("setUp") && !rest.starts_with("tearDown")
+}
+
+/// The full name in `test_c (test_a.Shop.test_c)`, or of older Pythons `test_c (test_a.Shop)`.
+fn name_of(text: &str) -> Option<String> {
+    let (test, rest) = text.split_once(" (")?;
+    let (place, _) = rest.split_once(')')?;
+    let is_whole = place.rsplit('.').next() == Some(test);
+    Some(if is_whole { place.to_owned() } else { format!("{place}.{test}") })
+}

@@ -1,0 +1,69 @@
+//! What a run learns from the tests of its checks: the start says what a check is worth, and with
+//! `--no-worse` what failed before may fail.
+
+use super::{CLAIM, WORK, World};
+
+const RESULT: &str = "0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+
+/// What `cargo test` prints for tests that pass and fail.
+fn printed(passed: &[&str], failed: &[&str]) -> String {
+    let line = |end: &'static str| move |name: &&str| format!("test {name} ... {end}\n");
+    let tests: String =
+        passed.iter().map(line("ok")).chain(failed.iter().map(line("FAILED"))).collect();
+    format!("{tests}test result: x. {} passed; {} failed; {RESULT}\n", passed.len(), failed.len())
+}
+
+#[test]
+fn the_start_says_what_a_check_is_worth_by_its_own_words() {
+    for (out, check, expected) in [
+        (printed(&[], &[]), "cat out", "`cat out` ran no test: so far it proves nothing"),
+        (
+            printed(&[], &[]).replace("0 filtered", "57 filtered"),
+            "cat out",
+            "`cat out` ran 0 tests (57 filtered out): a claim on it is refused",
+        ),
+        (
+            printed(&["adds"], &["rounds"]),
+            "cat out",
+            "`cat out` passes although its tests fail: it proves `unbroken` at most",
+        ),
+    ] {
+        let world = World::new(&[CLAIM]);
+        world.sandbox.write("out", &out);
+        let ran = world.crew(&["run", "Do it", "-n", "1", "--verify", check]);
+        assert!(ran.stderr.contains(expected), "{ran:#?}");
+    }
+}
+
+#[test]
+fn with_no_worse_what_failed_before_may_fail_and_nothing_else() {
+    let check = "cat out; ! grep -q FAILED out";
+    let before = printed(&["adds", "counts"], &["rounds"]);
+    for (after, outcome, proof) in [
+        (printed(&["adds", "counts"], &["rounds"]), "completed", "unbroken"),
+        (printed(&["adds", "counts", "rounds"], &[]), "completed", "checked"),
+        (printed(&["counts"], &["adds", "rounds"]), "exhausted", "null"),
+        (printed(&["adds", "counts"], &["rounds", "new"]), "exhausted", "null"),
+        ("error: could not compile `shop`\nFAILED\n".to_owned(), "exhausted", "null"),
+    ] {
+        let world = World::new(&[&format!("printf '{after}' > out; {CLAIM}")]);
+        world.sandbox.write("out", &before);
+        world.crew(&["run", "Do it", "-n", "1", "--no-worse", check]);
+        let told = world.the_loop();
+        assert_eq!(told["outcome"], outcome, "{after} {told:#}");
+        assert_eq!(told["proof"].to_string().trim_matches('"'), proof, "{after}");
+    }
+}
+
+#[test]
+fn a_commit_and_the_next_prompt_say_what_became_of_the_tests() {
+    let check = "cat out; ! grep -q FAILED out";
+    let done = printed(&["adds", "rounds"], &[]);
+    let world = World::new(&[WORK, &format!("printf '{done}' > out")]);
+    world.sandbox.write("out", &printed(&["adds"], &["rounds"]));
+    let limits = ["-n", "2", "--failure-threshold", "0"];
+    world.crew(&[&["run", "Do it", "--gate", check, "--commit=all"], &limits[..]].concat());
+    let log = world.sandbox.git(&["log", "-1", "--format=%B"]);
+    assert!(log.contains("- 1 test fixed"), "{log}");
+    assert!(world.prompt(2).contains("1 of 2 tests failing: rounds"), "{}", world.prompt(2));
+}
