@@ -6,6 +6,7 @@ use chrono::{DateTime, FixedOffset};
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{self, Claim};
+use crate::engine::evidence::said::said;
 use crate::engine::usage::Usage;
 
 /// The result of reading an iteration's output.
@@ -73,6 +74,7 @@ impl Report {
             closing: self.closing.clone(),
             denied: self.denied.clone(),
             cut: self.cut,
+            said: self.last_words.as_deref().or(self.final_message.as_deref()).and_then(said),
             ..AgentOutcome::default()
         }
     }

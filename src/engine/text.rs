@@ -56,6 +56,17 @@ pub fn end_bytes(text: &str, bytes: usize) -> &str {
     &text[from.find(|from| text.is_char_boundary(*from)).unwrap_or(text.len())..]
 }
 
+/// At most `limit` characters of a text, cut between two words if it has any; an ellipsis follows.
+pub fn clip_at_word(text: &str, limit: usize) -> String {
+    let kept = start(text, limit);
+    if kept.len() == text.len() {
+        return text.to_owned();
+    }
+    let is_between = text[kept.len()..].starts_with(char::is_whitespace);
+    let end = if is_between { None } else { kept.rfind(char::is_whitespace) };
+    format!("{}…", kept[..end.unwrap_or(kept.len())].trim_end())
+}
+
 /// At most `limit` characters of the first line of `text`, with an ellipsis if it was cut.
 pub fn clip(text: &str, limit: usize) -> String {
     let line = start(text.lines().next().unwrap_or_default(), limit);

@@ -21,6 +21,7 @@ use crate::drive::owner::is;
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
+use crate::engine::evidence::said::said;
 use crate::engine::record::{Heard, Loop, SessionMemory, Status, StopMark};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
@@ -242,10 +243,11 @@ fn look(open: &Open, hook: &Hook<'_>, words: Option<&str>, background: Option<St
     let contract = &open.before.contract;
     let read =
         |words: String| claim::read_message(&words, &contract.task, contract.promise.as_ref());
+    let said = words.as_deref().and_then(said);
     Seen {
         order: open.order(),
         claim: words.map_or(Claim::None, read),
-        agent: AgentOutcome { background, ..AgentOutcome::default() },
+        agent: AgentOutcome { background, said, ..AgentOutcome::default() },
         jitter: 0,
     }
 }

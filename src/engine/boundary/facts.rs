@@ -78,6 +78,8 @@ pub struct AgentOutcome {
     pub background: Option<String>,
     /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
     pub cut: bool,
+    /// Its last words, in one line; nothing is judged by them.
+    pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.
     pub errors: String,
     /// Milliseconds of the iteration in which crew itself was stopped and could not watch. They

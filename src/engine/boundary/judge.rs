@@ -262,6 +262,7 @@ fn evidence(
         progress,
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
+        said: facts.seen.agent.said.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,
     }

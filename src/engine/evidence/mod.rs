@@ -2,6 +2,7 @@
 //! agent.
 
 pub mod check;
+pub mod said;
 pub mod size;
 pub mod test_report;
 pub mod test_run;
@@ -41,6 +42,9 @@ pub struct Evidence {
     /// What the iteration used; `None` where nothing reports it.
     #[serde(default)]
     pub usage: Option<Usage>,
+    /// The agent's last words, in one line; nothing is judged by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
     /// The user's messages to the agent for the next prompt.
     #[serde(default)]
     pub words: Vec<String>,

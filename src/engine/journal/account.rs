@@ -52,6 +52,9 @@ impl Account {
         if parts.is_empty() {
             parts.push("no claim, no check".to_owned());
         }
+        if let Some(said) = &evidence.said {
+            parts.push(format!("its last words, unchecked: \"{said}\""));
+        }
         Self { iteration: evidence.iteration, words: one_line(&parts.join("; "), ACCOUNT_CHARS) }
     }
 }

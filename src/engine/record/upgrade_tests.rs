@@ -100,7 +100,7 @@ fn state() -> Value {
                 "elapsed_ms": 2, "tail": "t", "tests": tests(),
             }],
             "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
-            "usage": usage(), "words": ["w"], "cut": true,
+            "usage": usage(), "said": "s", "words": ["w"], "cut": true,
         },
         "usage": usage(), "words": ["w"], "told": 1,
         "git": {

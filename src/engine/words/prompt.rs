@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
 use crate::engine::record::{Loop, Role};
-use crate::engine::text::{clip, count, distinct, period, start as beginning, tail_of, units};
+use crate::engine::text::{clip, clip_at_word, count, distinct, period, tail_of, units};
 
 /// The most UTF-16 units a prompt may have.
 pub const PROMPT_UNITS_MAX: usize = 8_900;
@@ -119,8 +119,8 @@ fn task(subject: &Loop, most: usize) -> String {
     if units(task) <= most {
         return format!("{task}\n");
     }
-    let beginning = beginning(task, TASK_UNITS_MAX);
-    format!("{beginning}…\n(The whole task is in {}.)\n", subject.place.task_file().display())
+    let beginning = clip_at_word(task, TASK_UNITS_MAX);
+    format!("{beginning}\n(The whole task is in {}.)\n", subject.place.task_file().display())
 }
 
 /// What crew saw at a boundary, in at most `room` UTF-16 units: a list under its own heading.
