@@ -23,4 +23,5 @@ pub mod service_words;
 pub mod settings;
 pub mod spelling;
 pub mod test_output;
+pub mod tree_changes;
 pub mod typed;

@@ -2,20 +2,11 @@
 //! walk over the files does. The walk also skips what `.gitignore` files name.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use super::disk;
-use super::walk::Walk;
-use crate::engine::boundary::protect::{Cover, IgnoreRules};
+use super::{disk, walk};
 use crate::engine::record::Loop;
-use crate::world::clock::Deadline;
 use crate::world::git;
 use crate::world::store::home::hash;
-
-/// The most folder entries that a walk visits.
-const ENTRIES_MAX: usize = 100_000;
-/// The longest a walk may take.
-const WITHIN: Duration = Duration::from_secs(2);
 
 /// The warning where neither git nor a walk can compute a state.
 pub const NO_STALL_RULE: &str =
@@ -37,11 +28,7 @@ pub fn fingerprint(subject: &Loop) -> Option<Fingerprint> {
 
 fn walked(subject: &Loop) -> Option<Fingerprint> {
     let top = &subject.place.checkout;
-    let (cover, rules) = (Cover::of(&["**"]), IgnoreRules::default());
-    let walk = Walk::over(top, &cover, &rules, ENTRIES_MAX, Deadline::after(WITHIN));
-    let walk = Walk { reads_rules: true, ..walk };
-    let mut files = walk.walk()?.files;
-    files.sort();
+    let files = walk::files(top)?;
     let mut text = String::new();
     for file in &files {
         let (size, time) = disk::stamp(&top.join(file)).unwrap_or_default();

@@ -4,13 +4,14 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one door to folders as wholes")]
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::disk;
+use crate::world::clock::Deadline;
 
 /// Where `path` really is, if that is outside the checkout and the checkout led there, because the
 /// path, or the file that named it, belongs to the checkout. Such a text would be sent or kept only
@@ -79,6 +80,54 @@ pub fn link_or_copy(program: &Path, link: &Path) -> io::Result<()> {
 fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     fs::copy(program, copy)?;
     fs::set_permissions(copy, fs::Permissions::from_mode(0o755))
+}
+
+/// How a file came to its second place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shared {
+    Linked,
+    Copied,
+    /// A file of that name was already there.
+    Known,
+}
+
+/// The largest part of a file that is copied between two looks at the clock, in bytes.
+const COPIED_AT_ONCE: u64 = 16 << 20;
+
+/// Gives a file that never changes a second name, or copies it where the disk cannot, until the
+/// deadline.
+pub fn share(file: &Path, to: &Path, deadline: Deadline) -> io::Result<Shared> {
+    match fs::hard_link(file, to) {
+        Ok(()) => Ok(Shared::Linked),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Shared::Known),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
+        Err(_) => {
+            let (mut from, mut copy) = (fs::File::open(file)?, disk::create_private(to)?);
+            while io::copy(&mut (&mut from).take(COPIED_AT_ONCE), &mut copy)? > 0 {
+                if deadline.passed() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            Ok(Shared::Copied)
+        }
+    }
+}
+
+/// Copies a file with the time of its last change.
+pub fn copy_with_time(file: &Path, to: &Path) -> io::Result<()> {
+    let written = fs::metadata(file)?.modified()?;
+    fs::copy(file, to)?;
+    fs::OpenOptions::new().write(true).open(to)?.set_modified(written)
+}
+
+/// The bytes that only this file holds: none for a file with a second name.
+pub fn own_bytes(file: &Path) -> u64 {
+    fs::symlink_metadata(file).map_or(0, |it| if it.nlink() > 1 { 0 } else { it.len() })
+}
+
+/// Whether a file can be opened; a link can always be read.
+pub fn is_readable(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| !it.is_file() || fs::File::open(path).is_ok())
 }
 
 /// Puts `new` in the place of `current`. What was at `current` is then at `new`. On Linux and macOS

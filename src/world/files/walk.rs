@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::disk;
 use crate::engine::boundary::protect::{Cover, IgnoreRules};
@@ -14,6 +15,21 @@ use crate::world::clock::Deadline;
 
 /// The most bytes of all ignore rules of a working tree together.
 pub const RULES_BYTES: u64 = 256 << 10;
+
+/// The most folder entries that a walk over a whole tree visits.
+const ENTRIES_MAX: usize = 100_000;
+/// The longest such a walk may take.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// Every file of a tree that its own `.gitignore` files do not name, sorted; `None` if there are
+/// too many.
+pub fn files(top: &Path) -> Option<Vec<PathBuf>> {
+    let (cover, rules) = (Cover::of(&["**"]), IgnoreRules::default());
+    let walk = Walk::over(top, &cover, &rules, ENTRIES_MAX, Deadline::after(WITHIN));
+    let mut files = Walk { reads_rules: true, ..walk }.walk()?.files;
+    files.sort();
+    Some(files)
+}
 
 /// What is walked, and with which bounds.
 #[derive(Debug)]
@@ -172,7 +188,7 @@ mod tests {
             reads_rules: false,
             enters_repositories: true,
             entries_max: 100,
-            deadline: Deadline::after(std::time::Duration::from_secs(60)),
+            deadline: Deadline::after(Duration::from_secs(60)),
         };
         adapt(&mut walk);
         let mut files = walk.walk()?.files;
@@ -200,7 +216,7 @@ mod tests {
         assert!(found(&["**"], |walk| walk.entries_max = 13).is_some());
         assert_eq!(found(&["**"], |walk| walk.entries_max = 12), None);
         assert_eq!(found(&["z"], |walk| walk.entries_max = 5).unwrap(), "z");
-        let passed = Deadline::after(std::time::Duration::ZERO);
+        let passed = Deadline::after(Duration::ZERO);
         assert_eq!(found(&["**"], |walk| walk.deadline = passed), None);
         let folder = yard();
         let large = folder.path().join("large");

@@ -63,9 +63,10 @@ impl Command<'_> {
             named.push((format!("GIT_CONFIG_KEY_{index}"), name));
             named.push((format!("GIT_CONFIG_VALUE_{index}"), value));
         }
-        let mut variables = self.variables.to_vec();
+        // A look leaves the index as it is, unless its variables say otherwise.
+        let mut variables = vec![("GIT_OPTIONAL_LOCKS", "0".to_owned())];
+        variables.extend(self.variables.iter().cloned());
         variables.extend([
-            ("GIT_OPTIONAL_LOCKS", "0".to_owned()),
             ("GIT_TERMINAL_PROMPT", "0".to_owned()),
             ("LC_ALL", "C".to_owned()),
             ("GIT_CONFIG_COUNT", (theirs + self.settings.len()).to_string()),
@@ -104,7 +105,7 @@ impl Command<'_> {
 }
 
 /// The output, if the command exited with 0 and all of its output was kept.
-pub fn whole(ended: &FinishedProcess) -> Option<String> {
+pub fn whole(ended: FinishedProcess) -> Option<Vec<u8>> {
     let whole = ended.cause == ExitCause::Exit(0) && !ended.cut;
-    whole.then(|| ended.text())
+    whole.then_some(ended.output)
 }

@@ -6,9 +6,11 @@ mod changes;
 mod command;
 pub mod commit;
 pub mod drafts;
+mod head;
 pub mod pin;
 mod push;
 mod rebase;
+pub mod snapshots;
 mod staged;
 pub mod steps;
 #[cfg(test)]
@@ -200,6 +202,11 @@ impl<'a> Git<'a> {
 
     /// Runs git with these settings emptied.
     fn run_with(self, arguments: &[&str], emptied: &[&str]) -> Option<String> {
+        self.printed(arguments, emptied).map(|output| String::from_utf8_lossy(&output).into_owned())
+    }
+
+    /// The same, byte for byte.
+    fn printed(self, arguments: &[&str], emptied: &[&str]) -> Option<Vec<u8>> {
         let value = |name: &str| if name.ends_with(".required") { "false" } else { "" };
         let settings = emptied.iter().map(|name| ((*name).to_owned(), value(name).to_owned()));
         let plan = self.subject.map(recorded_environment::plan).unwrap_or_default();
@@ -214,7 +221,7 @@ impl<'a> Git<'a> {
             climbs: self.climbs,
             ..Command::default()
         };
-        whole(&command.run(self.folder, arguments, || false).ok()?)
+        whole(command.run(self.folder, arguments, || false).ok()?)
     }
 }
 

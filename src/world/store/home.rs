@@ -120,6 +120,17 @@ impl Home {
         self.root.join("trust").join(&digest[..32])
     }
 
+    /// The folder of all private git dirs.
+    pub fn trees(&self) -> PathBuf {
+        self.root.join("trees")
+    }
+
+    /// The private git dir of a working tree, named like its pointer.
+    pub fn tree(&self, checkout: &Path) -> PathBuf {
+        let digest = hash(checkout.as_os_str().as_encoded_bytes());
+        self.trees().join(&digest[..32])
+    }
+
     /// The folder of a session's companions.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)

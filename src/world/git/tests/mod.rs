@@ -5,6 +5,7 @@
 mod commit;
 mod push;
 mod rebase;
+mod snapshots;
 mod worktree;
 
 use std::path::{Path, PathBuf};

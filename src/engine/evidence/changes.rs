@@ -1,0 +1,198 @@
+//! What an iteration, or a whole loop, changed in the working tree: paths, lines and commits, from
+//! two snapshots. It reads no repository and judges nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::text::count;
+
+/// The most files that are kept by name.
+pub const FILES_KEPT: usize = 100;
+
+/// How a file changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    Created,
+    Modified,
+    Deleted,
+    /// The path before.
+    Renamed {
+        from: String,
+    },
+}
+
+/// One changed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// From the root of the working tree; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    pub kind: ChangeKind,
+    /// Lines added and removed; `None` for a file that is not text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<(u64, u64)>,
+    /// Whether it had uncommitted changes when the loop began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub yours: bool,
+}
+
+/// What happened to the commit and the branch of the working tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeadMove {
+    /// Commits that are new on the branch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub commits: u64,
+    /// Commits that are no longer on it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gone: u64,
+    /// The branch, or the commit of a detached head, that is checked out instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switched_to: Option<String>,
+    /// Whether the files of the new commit differ from those of the old one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub holds_work: bool,
+}
+
+/// All that changed between two snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// The first [`FILES_KEPT`] of them.
+    pub files: Vec<ChangedFile>,
+    pub created: u64,
+    pub modified: u64,
+    pub deleted: u64,
+    pub renamed: u64,
+    /// Lines added in all files.
+    pub added: u64,
+    /// Lines removed in all files.
+    pub removed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadMove>,
+    /// Whether the files differ in white space alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub white_space: bool,
+    /// Files and repositories that differ and that snapshots leave out, by path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Changes {
+    /// The sum of these files.
+    pub fn of(files: impl IntoIterator<Item = ChangedFile>) -> Self {
+        let mut sum = Self::default();
+        for file in files {
+            *match file.kind {
+                ChangeKind::Created => &mut sum.created,
+                ChangeKind::Modified => &mut sum.modified,
+                ChangeKind::Deleted => &mut sum.deleted,
+                ChangeKind::Renamed { .. } => &mut sum.renamed,
+            } += 1;
+            let (added, removed) = file.lines.unwrap_or_default();
+            sum.added += added;
+            sum.removed += removed;
+            if sum.files.len() < FILES_KEPT {
+                sum.files.push(file);
+            }
+        }
+        sum
+    }
+
+    /// How many files changed in any way.
+    pub fn total(&self) -> u64 {
+        self.created + self.modified + self.deleted + self.renamed
+    }
+
+    /// Marks the files that had uncommitted changes when the loop began.
+    pub fn mark_yours(&mut self, is_yours: impl Fn(&str) -> bool) {
+        for file in &mut self.files {
+            let before = match &file.kind {
+                ChangeKind::Renamed { from } => from,
+                _ => &file.path,
+            };
+            file.yours = is_yours(before);
+        }
+    }
+
+    /// "2 files changed, 1 new, +40 −3, 1 commit"; `None` if nothing changed.
+    pub fn words(&self) -> Option<String> {
+        let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
+        let first =
+            (self.modified > 0).then(|| format!("{} changed", count(self.modified, "file")));
+        let new = match (self.created, self.modified) {
+            (0, _) => None,
+            (created, 0) => Some(count(created, "new file")),
+            (created, _) => Some(format!("{created} new")),
+        };
+        let lines =
+            (self.added + self.removed > 0).then(|| format!("+{} −{}", self.added, self.removed));
+        let files =
+            [first, new, some(self.renamed, "renamed"), some(self.deleted, "deleted"), lines];
+        let head = self.head.iter().flat_map(HeadMove::words);
+        let words: Vec<String> = files.into_iter().flatten().chain(head).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+impl HeadMove {
+    /// "1 commit", "switched to main", "HEAD moved back by 2 commits".
+    fn words(&self) -> Vec<String> {
+        let switched = self.switched_to.iter().map(|branch| format!("switched to {branch}"));
+        let moved = match (self.gone, self.commits) {
+            _ if self.switched_to.is_some() && self.gone > 0 => None,
+            (0, 0) => None,
+            (0, commits) => Some(count(commits, "commit")),
+            (gone, 0) => Some(format!("HEAD moved back by {}", count(gone, "commit"))),
+            (gone, commits) => Some(format!("{} rewritten as {commits}", count(gone, "commit"))),
+        };
+        switched.chain(moved).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(kind: ChangeKind, lines: Option<(u64, u64)>) -> ChangedFile {
+        ChangedFile { path: "a".to_owned(), kind, lines, yours: false }
+    }
+
+    #[test]
+    fn changes_are_summed_up_in_one_line() {
+        use ChangeKind::{Created, Deleted, Modified};
+        let renamed = ChangeKind::Renamed { from: "b".to_owned() };
+        let head = |commits, gone, to: Option<&str>| {
+            let switched_to = to.map(str::to_owned);
+            Some(HeadMove { commits, gone, switched_to, holds_work: true })
+        };
+        let table = [
+            (vec![], None, None),
+            (
+                vec![(Modified, Some((38, 3))), (Modified, None), (Created, Some((2, 0)))],
+                head(1, 0, None),
+                Some("2 files changed, 1 new, +40 −3, 1 commit"),
+            ),
+            (vec![(Created, Some((0, 0)))], None, Some("1 new file")),
+            (vec![(renamed, None), (Deleted, None)], None, Some("1 renamed, 1 deleted")),
+            (vec![], head(0, 2, None), Some("HEAD moved back by 2 commits")),
+            (vec![], head(1, 1, None), Some("1 commit rewritten as 1")),
+            (vec![], head(3, 0, Some("feat")), Some("switched to feat, 3 commits")),
+            (vec![], head(3, 1, Some("feat")), Some("switched to feat")),
+        ];
+        for (files, head, expected) in table {
+            let files = files.into_iter().map(|(kind, lines)| file(kind, lines));
+            let changes = Changes { head, ..Changes::of(files) };
+            assert_eq!(changes.words().as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn all_files_are_counted_and_a_hundred_are_named() {
+        let files = std::iter::repeat_n(file(ChangeKind::Created, Some((1, 0))), 130);
+        let changes = Changes::of(files);
+        assert_eq!((changes.created, changes.added, changes.files.len()), (130, 130, FILES_KEPT));
+    }
+}

@@ -1,0 +1,114 @@
+//! Brings a snapshot back into the working tree, or into another folder. What is there now is kept
+//! as a snapshot first. The repository of the user is not touched: HEAD, index and branches stay.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{FILE_BYTES, LeftOut, Snapshots};
+use crate::engine::record::LoopId;
+use crate::parse::git_changes::{IndexEntry, entries};
+use crate::world::files::{disk, tree};
+
+/// The most names a loop may have for returns.
+const RETURNS_MAX: u32 = 100_000;
+
+/// What a return to a snapshot did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Files written.
+    pub written: usize,
+    /// Files removed.
+    pub removed: usize,
+    /// The name of the snapshot of what was there before.
+    pub kept_as: String,
+    /// What snapshots leave out, and stayed as it was.
+    pub left: Vec<LeftOut>,
+}
+
+impl Snapshots {
+    /// Makes the working tree what it was in a snapshot.
+    pub fn restore(&self, id: &LoopId, target: &str) -> Result<Restored, String> {
+        let _lock = self.hold()?;
+        let present = self.taken()?;
+        let is_free = |name: &String| self.named(id, name).is_none();
+        let kept_as = (1..RETURNS_MAX).map(|number| format!("back-{number}")).find(is_free);
+        let kept_as = kept_as.ok_or("there are too many returns")?;
+        self.name(id, &kept_as, &present.commit)?;
+        let raw = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"];
+        let raw = [&raw[..], &[&present.commit, target]].concat();
+        let changed = entries(&self.printed(&raw, &[])?);
+        let left: BTreeSet<&Path> = present.left_out.iter().map(|it| &*it.path).collect();
+        let is_kept = |entry: &IndexEntry| {
+            let path = path_of(entry);
+            let file = self.checkout.join(path);
+            // A repository in the tree has its own history, and a large file is in no snapshot.
+            entry.what.starts_with(b"160000")
+                || path.ancestors().any(|path| left.contains(path))
+                || disk::stamp(&file).is_some_and(|(size, _)| size > FILE_BYTES)
+        };
+        let is_gone = |entry: &IndexEntry| entry.what.starts_with(b"000000");
+        let changed: Vec<&IndexEntry> = changed.iter().filter(|entry| !is_kept(entry)).collect();
+        let (gone, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
+            changed.into_iter().partition(|entry| is_gone(entry));
+        for entry in &gone {
+            self.remove(path_of(entry))?;
+        }
+        self.write_out(&self.checkout, target, Some(&there))?;
+        self.taken()?;
+        let (written, removed) = (there.len(), gone.len());
+        Ok(Restored { written, removed, kept_as, left: present.left_out })
+    }
+
+    /// Removes a file of the tree, and the folders that it leaves empty. A link in its path means
+    /// that the file is elsewhere and not the tree's.
+    fn remove(&self, path: &Path) -> Result<(), String> {
+        let folders: Vec<PathBuf> =
+            path.ancestors().skip(1).map(|it| self.checkout.join(it)).collect();
+        if folders.iter().any(|folder| !tree::is_folder(folder)) {
+            return Ok(());
+        }
+        disk::remove(&self.checkout.join(path)).map_err(|error| error.to_string())?;
+        for folder in folders.iter().filter(|folder| **folder != self.checkout) {
+            tree::remove_if_empty(folder);
+        }
+        Ok(())
+    }
+
+    /// Writes a snapshot into an empty folder.
+    pub fn export(&self, commit: &str, folder: &Path) -> Result<(), String> {
+        self.write_out(folder, commit, None)
+    }
+
+    /// Writes these files of a snapshot, or all, with the current time and an index of its own.
+    fn write_out(
+        &self,
+        folder: &Path,
+        commit: &str,
+        only: Option<&[&IndexEntry]>,
+    ) -> Result<(), String> {
+        let index = self.folder.join(format!("index.{}", std::process::id()));
+        let written = || {
+            self.printed_in(folder, &["read-tree", commit], &[], Some(&index))?;
+            let out = ["checkout-index", "-f", "-q"];
+            match only {
+                None => self.printed_in(folder, &[&out[..], &["-a"]].concat(), &[], Some(&index)),
+                Some([]) => Ok(Vec::new()),
+                Some(entries) => {
+                    let paths: Vec<u8> =
+                        entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
+                    let out = [&out[..], &["-z", "--stdin"]].concat();
+                    self.printed_in(folder, &out, &paths, Some(&index))
+                }
+            }
+        };
+        let result = written();
+        let _ = disk::remove(&index);
+        result.map(drop)
+    }
+}
+
+fn path_of(entry: &IndexEntry) -> &Path {
+    Path::new(OsStr::from_bytes(&entry.path))
+}

@@ -1,0 +1,196 @@
+//! Makes the private git dir once, aside, and moves it into place. Of the repository's settings it
+//! copies those that say how the disk behaves, and none that runs a program or alters content.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::objects::{self, Filled};
+use super::{FILE_BYTES, Paths, Snapshots, write};
+use crate::engine::record::Loop;
+use crate::parse::git::BRANCHES;
+use crate::world::clock::{Deadline, Stopwatch};
+use crate::world::files::{disk, tree, walk};
+use crate::world::git::{Git, exclude_files};
+
+/// The longest that filling may take.
+const FILL: Duration = Duration::from_secs(120);
+/// The most bytes of one file of ignore rules.
+const EXCLUDES_BYTES: u64 = 1 << 20;
+/// The names in git's folder that are searched for a shared index.
+const NAMES_MAX: usize = 10_000;
+/// What is taken over from the user's repository.
+struct Theirs {
+    objects: PathBuf,
+    index: PathBuf,
+    is_sha256: bool,
+    /// The lines of the section `core` that say how the disk behaves.
+    core: String,
+    converts_all: bool,
+}
+
+impl Snapshots {
+    /// Makes the private git dir, unless there is one that works. `None` if there was.
+    pub fn fill(&self, subject: &Loop) -> Result<Option<Filled>, String> {
+        let parent = self.folder.parent().unwrap_or(Path::new("/"));
+        disk::make_private_folder(parent).map_err(|error| error.to_string())?;
+        let _lock = self.hold()?;
+        if self.are_kept() && self.set_up(subject).is_ok() && self.taken().is_ok() {
+            return Ok(None);
+        }
+        let (watch, deadline) = (Stopwatch::start(), Deadline::after(FILL));
+        let aside = Self {
+            folder: self.folder.with_extension("new"),
+            deadline: Some(deadline),
+            ..self.clone()
+        };
+        let made = aside.make(subject, deadline);
+        let made = made.and_then(|filled| {
+            tree::exchange(&aside.folder, &self.folder).map_err(|error| error.to_string())?;
+            Ok(filled)
+        });
+        let _ = tree::remove(&aside.folder);
+        Ok(Some(Filled { elapsed_ms: watch.elapsed_ms(), ..made? }))
+    }
+
+    fn make(&self, subject: &Loop, deadline: Deadline) -> Result<Filled, String> {
+        tree::remove(&self.folder).map_err(|error| error.to_string())?;
+        for folder in ["objects/pack", "objects/info", "refs/heads", "info"] {
+            let folder = self.folder.join(folder);
+            disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
+        }
+        write(&self.folder.join("HEAD"), "ref: refs/heads/none")?;
+        let filled = match self.set_up(subject)? {
+            Some(theirs) => {
+                let filled =
+                    objects::link(&theirs.objects, &self.folder.join("objects"), deadline)?;
+                if self.seed(subject, &theirs).is_err() {
+                    let _ = disk::remove(&self.folder.join("index"));
+                }
+                filled
+            }
+            None => Filled {
+                watched: Some(walk::files(&self.checkout).ok_or("too many files")?.len()),
+                ..Filled::default()
+            },
+        };
+        self.commit()?;
+        self.taken()?;
+        Ok(filled)
+    }
+
+    /// Writes the configuration, the attributes and the ignore rules.
+    fn set_up(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
+        let theirs = self.theirs(subject)?;
+        let core = theirs.as_ref().map(|theirs| &*theirs.core).unwrap_or_default();
+        let (version, extensions) = match &theirs {
+            Some(theirs) if theirs.is_sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+            _ => (0, ""),
+        };
+        let config = format!(
+            "[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n{CORE}{core}{extensions}{OTHERS}"
+        );
+        write(&self.folder.join("config"), &config)?;
+        write(&self.folder.join("info/attributes"), ATTRIBUTES)?;
+        let mut excludes = String::new();
+        let files = if theirs.is_some() { exclude_files(subject) } else { Vec::new() };
+        for file in files {
+            let text = disk::read_text(&file, EXCLUDES_BYTES).map_err(|error| error.to_string())?;
+            excludes.push_str(&text.unwrap_or_default());
+            excludes.push('\n');
+        }
+        write(&self.folder.join("info/exclude"), &format!("{excludes}/{BRANCHES}/"))?;
+        Ok(theirs)
+    }
+
+    /// What the user's git says of the repository; `None` if there is none.
+    fn theirs(&self, subject: &Loop) -> Result<Option<Theirs>, String> {
+        if !disk::exists(&self.checkout.join(".git")) {
+            return Ok(None);
+        }
+        let git = Git::of(subject);
+        let places = ["--git-path", "objects", "--git-path", "index", "--show-object-format"];
+        let places = git.run(&[&["rev-parse"], &places[..]].concat());
+        let places = places.ok_or("git does not accept the repository")?;
+        let [objects, index, format] = places.lines().collect::<Vec<_>>()[..] else {
+            return Err("git is too old".to_owned());
+        };
+        let pattern = r"^core\.(filemode|symlinks|ignorecase|precomposeunicode|autocrlf)$";
+        let set = git.run(&["config", "-z", "--get-regexp", pattern]).unwrap_or_default();
+        let (mut core, mut converts_all) = (String::new(), false);
+        for (name, value) in set.split('\0').filter_map(|record| record.split_once('\n')) {
+            if name == "core.autocrlf" {
+                converts_all = value != "false";
+            } else if ["true", "false"].contains(&value) {
+                let _ = writeln!(core, "\t{} = {value}", &name["core.".len()..]);
+            }
+        }
+        let [objects, index] = [objects, index].map(|path| self.checkout.join(path));
+        Ok(Some(Theirs { objects, index, is_sha256: format == "sha256", core, converts_all }))
+    }
+
+    /// Begins with the user's index, so that unchanged files are not read. What it stores in
+    /// another form than the file has, and what it would not look at, is taken anew.
+    fn seed(&self, subject: &Loop, theirs: &Theirs) -> Result<(), String> {
+        let folder = theirs.index.parent().unwrap_or(Path::new("/"));
+        let is_split = |name: &String| name.starts_with("sharedindex.");
+        if disk::names(folder, NAMES_MAX).iter().any(is_split) {
+            return Err("the index is split".to_owned());
+        }
+        tree::copy_with_time(&theirs.index, &self.folder.join("index"))
+            .map_err(|error| error.to_string())?;
+        let converted = if theirs.converts_all { Some(Vec::new()) } else { converted(subject) };
+        let converted = converted.ok_or("git does not say what it converts")?;
+        let mut converted: Vec<&[u8]> = converted.split(|byte| *byte == 0).collect();
+        converted.sort_unstable();
+        let listed = self.printed(&["ls-files", "-s", "-v", "-z"], &[])?;
+        let mut anew = Paths::default();
+        for record in listed.split(|byte| *byte == 0) {
+            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
+            let (about, path) = (&record[..tab], &record[tab + 1..]);
+            let is_link = about[2..].starts_with(b"160000");
+            let is_converted = theirs.converts_all || converted.binary_search(&path).is_ok();
+            let is_hidden = about[0] != b'H' && about[0] != b'M';
+            let path = Path::new(OsStr::from_bytes(path));
+            let is_ours = path.starts_with(BRANCHES);
+            if is_ours || ((is_hidden || is_converted) && !is_link) {
+                anew.gone(path);
+                let file = self.checkout.join(path);
+                let fits = disk::stamp(&file).is_some_and(|(size, _)| size <= FILE_BYTES);
+                if fits && !is_ours && !tree::is_folder(&file) && tree::is_readable(&file) {
+                    anew.there(path);
+                }
+            }
+        }
+        anew.update(self)
+    }
+}
+
+/// The tracked paths whose content git may store in another form, each followed by a zero byte.
+fn converted(subject: &Loop) -> Option<Vec<u8>> {
+    let plain = ":(exclude,attr:!filter !text !eol !crlf !ident !working-tree-encoding)";
+    Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain], &[])
+}
+
+const CORE: &str = "\tlogAllRefUpdates = false
+\tfsmonitor = false
+\thooksPath = /dev/null
+\tuntrackedCache = true
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+\tautocrlf = false
+\tfsyncMethod = batch
+";
+const OTHERS: &str = "[index]
+\tversion = 4
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[status]
+\tshowUntrackedFiles = all
+";
+/// Files are kept byte for byte.
+const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";

@@ -1,0 +1,96 @@
+//! The snapshots of a loop by name, and what differs between two of them. A name is a file with the
+//! id of a commit, written by crew itself: `7` is the end of iteration 7, `7-agent` what its agent
+//! left before checks and crew changed the tree, `back-1` what was there before a return.
+
+use std::path::PathBuf;
+
+use super::{ID_BYTES, Snapshots, is_id, write};
+use crate::engine::evidence::changes::Changes;
+use crate::engine::record::LoopId;
+use crate::parse::tree_changes::tree_changes;
+use crate::world::files::disk;
+
+/// The most snapshots of one loop.
+const NAMES_MAX: usize = 1_000_000;
+/// The most bytes of the list of paths that were changed before the loop began.
+const YOURS_BYTES: u64 = 1 << 20;
+
+impl Snapshots {
+    fn names(&self, id: &LoopId) -> PathBuf {
+        self.folder.join("refs/crew").join(id.as_str())
+    }
+
+    /// Gives a snapshot a name among those of a loop.
+    pub fn name(&self, id: &LoopId, name: &str, commit: &str) -> Result<(), String> {
+        let folder = self.names(id);
+        disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
+        write(&folder.join(name), commit)
+    }
+
+    /// The snapshot of that name.
+    pub fn named(&self, id: &LoopId, name: &str) -> Option<String> {
+        let text = disk::read_text(&self.names(id).join(name), ID_BYTES).ok()??;
+        Some(text.trim_end().to_owned()).filter(|commit| is_id(commit))
+    }
+
+    /// Names the end of an iteration. What it was before keeps the name of the agent's own state.
+    pub fn end(&self, id: &LoopId, iteration: u32, commit: &str) -> Result<(), String> {
+        let agents = format!("{iteration}-agent");
+        match self.named(id, &iteration.to_string()) {
+            Some(before) if before == commit => return Ok(()),
+            Some(before) if self.named(id, &agents).is_none() => self.name(id, &agents, &before)?,
+            _ => {}
+        }
+        self.name(id, &iteration.to_string(), commit)
+    }
+
+    /// The state at the end of an iteration: the newest one up to it, with the iteration that it is
+    /// of. 0 is the state in which the loop found the tree.
+    pub fn at_the_end_of(&self, id: &LoopId, iteration: u32) -> Option<(u32, String)> {
+        let names = disk::names(&self.names(id), NAMES_MAX);
+        let ends = names.iter().filter_map(|name| name.parse().ok());
+        let newest = ends.filter(|end| *end <= iteration).max()?;
+        Some((newest, self.named(id, &newest.to_string())?))
+    }
+
+    /// The state before and after what the agent of an iteration did; `None` if nothing is known.
+    pub fn of_iteration(&self, id: &LoopId, iteration: u32) -> Option<(String, String)> {
+        let (_, from) = self.at_the_end_of(id, iteration.checked_sub(1)?)?;
+        let agents = self.named(id, &format!("{iteration}-agent"));
+        let to = agents.or_else(|| Some(self.at_the_end_of(id, iteration)?.1))?;
+        Some((from, to))
+    }
+
+    /// What changed from one snapshot to another.
+    pub fn compare(&self, from: &str, to: &str) -> Result<Changes, String> {
+        let arguments = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z", from, to];
+        Ok(tree_changes(&self.printed(&arguments, &[])?))
+    }
+
+    /// Whether two snapshots differ in white space alone.
+    pub fn differ_in_white_space(&self, from: &str, to: &str) -> bool {
+        let arguments = ["diff-tree", "-r", "-w", "--ignore-blank-lines", "--quiet", from, to];
+        self.printed(&arguments, &[]).is_ok()
+    }
+
+    /// The difference for a person, or a summary of it.
+    pub fn text(&self, from: &str, to: &str, is_summary: bool) -> Result<String, String> {
+        let form = if is_summary { "--stat=100" } else { "--patch" };
+        let plain = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", form, from, to];
+        Ok(String::from_utf8_lossy(&self.printed(&plain, &[])?).into_owned())
+    }
+
+    /// Keeps which paths were changed before the loop began.
+    pub fn keep_yours(&self, id: &LoopId, paths: &[String]) -> Result<(), String> {
+        let folder = self.folder.join("yours");
+        disk::make_private_folder(&folder).map_err(|error| error.to_string())?;
+        write(&folder.join(id.as_str()), &paths.join("\0"))
+    }
+
+    /// Which paths were changed before the loop began.
+    pub fn yours(&self, id: &LoopId) -> Vec<String> {
+        let file = self.folder.join("yours").join(id.as_str());
+        let text = disk::read_text(&file, YOURS_BYTES).ok().flatten().unwrap_or_default();
+        text.trim_end_matches('\n').split('\0').map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! The states of a working tree over time, in a private git dir under `$CREW_HOME`. It has its own
+//! configuration, so nothing that an agent plants in the repository runs; it borrows no object, so
+//! it outlives whatever happens there; and it never writes to the repository of the user.
+//!
+//! A snapshot is a commit without a parent and with a fixed author and date: equal trees are equal
+//! commits, and the id of one is the identity of the tree.
+
+mod back;
+mod fill;
+mod history;
+mod objects;
+mod prune;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[cfg(test)]
+pub use self::prune::prune;
+use super::command::{Command, whole};
+use crate::engine::record::Loop;
+use crate::parse::git::BRANCHES;
+use crate::parse::git_changes::{FileChange, FileChangeKind, changes as read};
+use crate::world::clock::Deadline;
+use crate::world::files::disk::{self, Durability, Lock};
+use crate::world::files::tree;
+use crate::world::store::Home;
+use crate::world::store::home::hash;
+use crate::world::{env, recorded_environment};
+
+/// The largest file that a snapshot holds, in bytes.
+pub const FILE_BYTES: u64 = 50 << 20;
+/// The longest that one snapshot waits for another process's.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// The longest that one command may take, except while the git dir is filled.
+const WITHIN: Duration = Duration::from_secs(20);
+/// The most bytes of a file that holds one id.
+const ID_BYTES: u64 = 4096;
+
+/// The private git dir of one checkout.
+#[derive(Debug, Clone)]
+pub struct Snapshots {
+    folder: PathBuf,
+    checkout: PathBuf,
+    /// The environment of the loop, as its checks get it.
+    variables: Vec<(String, String)>,
+    without: Vec<OsString>,
+    /// When all commands together have to be done; `None` is [`WITHIN`] for each.
+    deadline: Option<Deadline>,
+}
+
+/// The state of a working tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The commit that holds it.
+    pub commit: String,
+    /// What differs from the commit and is not in it.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A file or a repository that a snapshot leaves out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    pub path: PathBuf,
+    /// Changes when its content seems to.
+    stamp: String,
+}
+
+impl Snapshot {
+    /// What is equal for equal trees.
+    pub fn identity(&self) -> String {
+        let stamps: Vec<&str> = self.left_out.iter().map(|it| &*it.stamp).collect();
+        match &stamps[..] {
+            [] => self.commit.clone(),
+            stamps => hash([&self.commit, "\0", &stamps.join("\0")].concat().as_bytes()),
+        }
+    }
+}
+
+impl Snapshots {
+    /// The snapshots of the working tree of a loop. Nothing is read or made yet.
+    pub fn of(home: &Home, subject: &Loop) -> Self {
+        let plan = recorded_environment::plan(subject);
+        let own = |(name, value): (&str, String)| (name.to_owned(), value);
+        let mut variables: Vec<(String, String)> = plan.variables().into_iter().map(own).collect();
+        variables.retain(|(name, _)| !name.starts_with("GIT_"));
+        let path = subject.state.owner.search_path.clone();
+        variables.extend(path.map(|path| ("PATH".to_owned(), path)));
+        let theirs = env::all().into_keys().filter(|name| name.as_bytes().starts_with(b"GIT_"));
+        let checkout = subject.place.checkout.clone();
+        Self {
+            folder: home.tree(&checkout),
+            checkout,
+            variables,
+            without: plan.dropped.iter().cloned().chain(theirs).collect(),
+            deadline: None,
+        }
+    }
+
+    /// Whether there is a private git dir.
+    pub fn are_kept(&self) -> bool {
+        self.last().is_some()
+    }
+
+    /// The commit that was taken last.
+    fn last(&self) -> Option<String> {
+        let id = disk::read_text(&self.folder.join("HEAD"), ID_BYTES).ok()??;
+        let id = id.trim_end();
+        is_id(id).then(|| id.to_owned())
+    }
+
+    /// Holds the private git dir against other processes, and removes a lock that a killed git left
+    /// in it.
+    fn hold(&self) -> Result<Lock, String> {
+        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
+        let lock = lock.map_err(|error| error.to_string())?;
+        let lock = lock.ok_or("another crew takes a snapshot here")?;
+        let _ = disk::remove(&self.folder.join("index.lock"));
+        Ok(lock)
+    }
+
+    /// The present state: one process if nothing changed since the last snapshot.
+    pub fn take(&self) -> Result<Snapshot, String> {
+        let _lock = self.hold()?;
+        self.taken()
+    }
+
+    fn taken(&self) -> Result<Snapshot, String> {
+        let last = self.last().ok_or("there is no private git dir")?;
+        let printed = self.printed(&STATUS, &[])?;
+        let (paths, left_out) = self.sorted(read(&printed));
+        if paths.gone.is_empty() && paths.there.is_empty() {
+            return Ok(Snapshot { commit: last, left_out });
+        }
+        paths.update(self)?;
+        Ok(Snapshot { commit: self.commit()?, left_out })
+    }
+
+    /// What a snapshot takes, and what it leaves out.
+    fn sorted(&self, changes: Vec<FileChange>) -> (Paths, Vec<LeftOut>) {
+        let (mut paths, mut left_out) = (Paths::default(), Vec::new());
+        for FileChange { path, kind } in changes {
+            let file = self.checkout.join(&path);
+            let stamp = disk::stamp(&file);
+            if path.starts_with(BRANCHES) {
+                continue;
+            }
+            if matches!(kind, FileChangeKind::Repository | FileChangeKind::Added) {
+                let commit = super::head::Head::read(&file).and_then(|head| head.commit);
+                let stamp = format!("{} {stamp:?} {commit:?}", path.display());
+                left_out.push(LeftOut { path, stamp });
+            } else if kind == FileChangeKind::Gone || stamp.is_none() {
+                paths.gone(&path);
+            } else if stamp.is_some_and(|(size, _)| size > FILE_BYTES) || !tree::is_readable(&file)
+            {
+                let stamp = format!("{} {stamp:?}", path.display());
+                left_out.push(LeftOut { path, stamp });
+            } else {
+                paths.there(&path);
+            }
+        }
+        (paths, left_out)
+    }
+
+    /// Makes a commit of the index, the last one.
+    fn commit(&self) -> Result<String, String> {
+        let tree = self.id(&["write-tree", "--missing-ok"])?;
+        let commit = self.id(&["commit-tree", "-m", "snapshot", &tree])?;
+        write(&self.folder.join("HEAD"), &commit)?;
+        Ok(commit)
+    }
+
+    fn id(&self, arguments: &[&str]) -> Result<String, String> {
+        let printed = self.printed(arguments, &[])?;
+        let id = String::from_utf8_lossy(&printed).trim_end().to_owned();
+        if is_id(&id) { Ok(id) } else { Err(format!("git {} printed no id", arguments[0])) }
+    }
+
+    /// What git prints about the checkout.
+    fn printed(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, String> {
+        self.printed_in(&self.checkout, arguments, input, None)
+    }
+
+    /// The same with a folder as the working tree, and an index of its own.
+    fn printed_in(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        input: &[u8],
+        index: Option<&Path>,
+    ) -> Result<Vec<u8>, String> {
+        let mut variables: Vec<(&str, String)> =
+            self.variables.iter().map(|(name, value)| (&**name, value.clone())).collect();
+        let here = self.folder.display().to_string();
+        variables.extend(FIXED.map(|(name, value)| (name, value.to_owned())));
+        variables.extend(["GIT_DIR", "HOME", "XDG_CONFIG_HOME"].map(|name| (name, here.clone())));
+        variables.extend(index.map(|index| ("GIT_INDEX_FILE", index.display().to_string())));
+        let command = Command {
+            without: &self.without,
+            variables: &variables,
+            climbs: true,
+            input,
+            within: Some(self.deadline.map_or(WITHIN, Deadline::left)),
+            ..Command::default()
+        };
+        let ended = command.run(folder, arguments, || false);
+        let ended = ended.map_err(|error| format!("git cannot be started: {error}"))?;
+        let cause = ended.cause;
+        whole(ended).ok_or_else(|| format!("git {} failed ({cause:?})", arguments[0]))
+    }
+}
+
+/// One look: what differs from the last snapshot, with all untracked files.
+const STATUS: [&str; 6] =
+    ["status", "--porcelain=v2", "-z", "-uall", "--no-renames", "--ignore-submodules=dirty"];
+
+/// What is the same for every command. The identity is part of a snapshot's id.
+const FIXED: [(&str, &str); 11] = [
+    ("GIT_OPTIONAL_LOCKS", "1"),
+    ("GIT_WORK_TREE", "."),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_AUTHOR_NAME", "crew"),
+    ("GIT_AUTHOR_EMAIL", "crew"),
+    ("GIT_AUTHOR_DATE", "@0 +0000"),
+    ("GIT_COMMITTER_NAME", "crew"),
+    ("GIT_COMMITTER_EMAIL", "crew"),
+    ("GIT_COMMITTER_DATE", "@0 +0000"),
+];
+
+fn is_id(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Replaces a file of the private git dir.
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    disk::write(file, format!("{text}\n").as_bytes(), Durability::Process)
+        .map_err(|error| error.to_string())
+}
+
+/// Paths for the index, each followed by a zero byte.
+#[derive(Debug, Default)]
+struct Paths {
+    gone: Vec<u8>,
+    there: Vec<u8>,
+}
+
+impl Paths {
+    fn gone(&mut self, path: &Path) {
+        self.gone.extend(path.as_os_str().as_bytes());
+        self.gone.push(0);
+    }
+
+    fn there(&mut self, path: &Path) {
+        self.there.extend(path.as_os_str().as_bytes());
+        self.there.push(0);
+    }
+
+    /// Makes the index match the working tree at these paths. Deletions come first: a folder, or a
+    /// link to one, may have replaced a file.
+    fn update(&self, snapshots: &Snapshots) -> Result<(), String> {
+        let lists: [(&[u8], &[&str]); 2] = [
+            (&self.gone, &["update-index", "--force-remove", "-z", "--stdin"]),
+            (&self.there, &["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]),
+        ];
+        for (list, arguments) in lists.into_iter().filter(|(list, _)| !list.is_empty()) {
+            snapshots.printed(arguments, list)?;
+        }
+        Ok(())
+    }
+}

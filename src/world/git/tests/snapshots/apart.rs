@@ -1,0 +1,215 @@
+//! The private git dir is apart: nothing planted in the repository runs, nothing of the user's
+//! changes, and what happens to the repository does not reach it.
+
+use std::time::Duration;
+
+use super::{Kept, everything};
+use crate::engine::fixture::a_loop;
+use crate::world::files::disk;
+use crate::world::git::snapshots::{Snapshots, prune};
+use crate::world::git::tests::Yard;
+use crate::world::store::Home;
+
+/// Everything in git's folder of the user's, except that git itself cannot be asked.
+fn gits_own(kept: &Kept) -> String {
+    kept.yard.sh("repo", "find .git -type f -print0 | sort -z | xargs -0 sha256sum --")
+}
+
+#[test]
+fn nothing_that_is_planted_runs() {
+    let kept = Kept::after("");
+    let planted = kept.yard.path("planted").display().to_string();
+    kept.sh(&format!(
+        "printf '#!/bin/sh\ntouch {planted}\ncat\n' > ../evil; chmod +x ../evil; evil=$PWD/../evil
+         cp ../evil .git/hooks/pre-commit; cp ../evil .git/hooks/post-checkout
+         cp ../evil .git/hooks/post-index-change
+         for key in core.fsmonitor core.sshCommand core.pager core.editor filter.x.clean \
+            filter.x.smudge filter.x.process diff.x.command diff.x.textconv diff.external \
+            merge.x.driver gpg.program credential.helper; do git config $key $evil; done
+         git config core.hooksPath .git/hooks; git config include.path ../more
+         printf '[filter \"x\"]\nrequired = true\n' > more
+         echo '* filter=x diff=x merge=x ident' > .gitattributes
+         echo '* filter=x' > .git/info/attributes
+         git init -q nested; cp .git/config nested/.git/config; echo two >> file"
+    ));
+    let first = kept.commit();
+    kept.sh("echo three >> file; echo a > a");
+    let second = kept.commit();
+    kept.snapshots.compare(&first, &second).unwrap();
+    assert!(kept.snapshots.text(&first, &second, false).unwrap().contains("+three"));
+    assert!(!kept.snapshots.differ_in_white_space(&first, &second));
+    kept.snapshots.restore(&kept.subject.id, &first).unwrap();
+    let again = Snapshots::of(&Home::at(&kept.yard.path("home two")), &kept.subject);
+    again.fill(&kept.subject).unwrap();
+    assert!(!disk::exists(&kept.yard.path("planted")));
+}
+
+#[test]
+fn nothing_of_the_users_changes() {
+    let kept = Kept::after(
+        "echo two >> file; git stash -q; git worktree add -q ../beside -b beside; echo a > staged
+         git add staged; echo three >> file; git tag first; git gc -q; echo '*.o' > .gitignore",
+    );
+    let before = gits_own(&kept);
+    let first = kept.commit();
+    kept.yard.sh("repo", "rm file; mkdir file; echo a > file/a; echo b > untracked");
+    kept.commit();
+    kept.snapshots.restore(&kept.subject.id, &first).unwrap();
+    assert_eq!(gits_own(&kept), before);
+}
+
+#[test]
+fn snapshots_outlive_the_deletion_of_a_branch_and_the_removal_of_unused_objects() {
+    let kept = Kept::after("git switch -qc work; echo a > a; git add .; git commit -qm a");
+    let (first, as_found) = (kept.commit(), everything(&kept.subject.place.checkout));
+    kept.sh("git switch -q main; git branch -qD work; git reflog expire --expire=now --all
+         git gc -q --prune=now --aggressive");
+    assert!(kept.yard.git("repo", &["log", "--all", "--format=%s"]) == "first\n");
+    kept.snapshots.restore(&kept.subject.id, &first).unwrap();
+    assert_eq!(everything(&kept.subject.place.checkout), as_found);
+}
+
+#[test]
+fn bytes_are_kept_whatever_git_would_make_of_them() {
+    for (attributes, config) in [
+        ("*.txt text eol=crlf\\n*.id ident\\n*.x filter=x\\nfile -text\\n", "true"),
+        ("# none\\n", "git config core.autocrlf true"),
+    ] {
+        let kept = Kept::after(&format!(
+            "git config filter.x.clean 'tr a b'; git config filter.x.smudge 'tr b a'; {config}
+             printf '{attributes}' > .gitattributes; printf 'a\\r\\n' > a.txt; echo aaa > a.x
+             echo '$Id$' > a.id; git add . 2>/dev/null; git commit -qm a; rm a.*; git checkout -q ."
+        ));
+        let checkout = &kept.subject.place.checkout;
+        let (first, as_found) = (kept.commit(), everything(checkout));
+        kept.sh("rm a.*; echo two > file");
+        kept.snapshots.restore(&kept.subject.id, &first).unwrap();
+        assert_eq!(everything(checkout), as_found, "{attributes} {config}");
+    }
+}
+
+#[test]
+fn every_shape_of_a_repository_has_snapshots() {
+    let yard = Yard::new();
+    yard.sh(
+        ".",
+        "set -e; git clone -qs repo borrowing; git clone -q repo split; git -C split update-index --split-index
+         git clone -q repo packed; git -C packed gc -q; git -C repo worktree add -q ../linked
+         git init -q --object-format=sha256 other; git init -q bare-new; mkdir none; echo one > none/file
+         cp -r repo/. reftable; git -C reftable refs migrate --ref-format=reftable 2>/dev/null || true
+         for it in other bare-new; do echo one > $it/file; done; git -C other add .",
+    );
+    let folders =
+        ["borrowing", "split", "packed", "linked", "other", "bare-new", "none", "reftable"];
+    for (number, folder) in folders.into_iter().enumerate() {
+        let mut subject = a_loop();
+        subject.place.checkout = yard.path(folder);
+        let snapshots = Snapshots::of(&Home::at(&yard.path(&format!("home{number}"))), &subject);
+        let filled = snapshots.fill(&subject).unwrap().unwrap();
+        assert_eq!(filled.watched, (folder == "none").then_some(1), "{folder}");
+        let before = snapshots.take().unwrap().commit;
+        assert!(snapshots.fill(&subject).unwrap().is_none(), "{folder} is filled twice");
+        yard.sh(folder, "echo two >> file; echo '*.o' > .gitignore; echo > a.o; echo new > new");
+        let after = snapshots.take().unwrap().commit;
+        let words = snapshots.compare(&before, &after).unwrap().words();
+        assert_eq!(words.unwrap(), "1 file changed, 2 new, +3 −0", "{folder}");
+        snapshots.restore(&subject.id, &before).unwrap();
+        assert_eq!(yard.read(&format!("{folder}/file")), "one\n");
+        assert!(
+            disk::exists(&yard.path(&format!("{folder}/a.o"))),
+            "{folder} lost an ignored file"
+        );
+    }
+}
+
+#[test]
+fn a_large_file_is_left_out_and_its_change_is_seen() {
+    let kept = Kept::after("truncate -s 60M large");
+    let first = kept.snapshots.take().unwrap();
+    kept.sh("truncate -s 61M large");
+    let second = kept.snapshots.take().unwrap();
+    assert_eq!(first.commit, second.commit);
+    assert_ne!(first.identity(), second.identity());
+    assert_eq!(kept.snapshots.take().unwrap().identity(), second.identity());
+    assert_eq!(second.left_out[0].path.display().to_string(), "large");
+}
+
+#[test]
+fn a_broken_git_dir_is_made_again_at_the_next_start() {
+    let kept = Kept::after("");
+    kept.yard.sh("home", "echo junk > $(echo trees/*/index)");
+    assert!(kept.snapshots.take().is_err());
+    assert!(kept.snapshots.fill(&kept.subject).unwrap().is_some());
+    kept.snapshots.take().unwrap();
+}
+
+#[test]
+fn ends_of_iterations_are_found_by_the_newest_name_and_an_agents_own_state_is_kept() {
+    let kept = Kept::after("");
+    let (snapshots, id) = (&kept.snapshots, &kept.subject.id);
+    let commits = ["0", "1", "2", "3"].map(|text| {
+        kept.yard.write("repo/file", text);
+        kept.commit()
+    });
+    snapshots.end(id, 0, &commits[0]).unwrap();
+    snapshots.end(id, 2, &commits[1]).unwrap();
+    snapshots.end(id, 2, &commits[2]).unwrap();
+    snapshots.end(id, 2, &commits[3]).unwrap();
+    let end = |iteration| snapshots.at_the_end_of(id, iteration).unwrap();
+    assert_eq!(end(1), (0, commits[0].clone()));
+    assert_eq!(end(9), (2, commits[3].clone()));
+    let of = |iteration| snapshots.of_iteration(id, iteration);
+    assert_eq!(of(0), None);
+    assert_eq!(of(1).unwrap(), (commits[0].clone(), commits[0].clone()));
+    assert_eq!(of(2).unwrap(), (commits[0].clone(), commits[1].clone()));
+    assert_eq!(of(3).unwrap(), (commits[3].clone(), commits[3].clone()));
+}
+
+#[test]
+fn what_is_old_or_too_much_is_removed_and_the_rest_is_kept() {
+    let kept = Kept::after("");
+    let home = Home::at(&kept.yard.path("home"));
+    let (snapshots, id) = (&kept.snapshots, &kept.subject.id);
+    kept.yard.write("repo/file", "two");
+    let (old, new) = (kept.commit(), {
+        kept.yard.write("repo/file", "three");
+        kept.commit()
+    });
+    snapshots.name(id, "1", &old).unwrap();
+    snapshots.name(id, "2", &new).unwrap();
+    kept.yard.sh("home", "touch -d '100 days ago' trees/*/refs/crew/*/1");
+    let script = "for it in old large; do mkdir -p trees/$it; echo > trees/$it/HEAD; done
+                  head -c 900000 /dev/urandom > trees/large/pack; touch -d '100 days ago' trees/old/HEAD";
+    kept.yard.sh("home", script);
+    let left = || kept.yard.sh("home", "ls trees | grep -v '[.]lock' | grep -cv old");
+    prune(&home, snapshots, 0, 90);
+    assert_eq!(left(), "2\n");
+    assert!(!disk::exists(&kept.yard.path("home/trees/old")));
+    assert_eq!((snapshots.named(id, "1"), snapshots.named(id, "2")), (None, Some(new.clone())));
+    assert!(snapshots.compare(&old, &new).is_err(), "what no name holds is removed");
+    prune(&home, snapshots, 800_000, 90);
+    assert_eq!(left(), "1\n");
+    assert_eq!(kept.commit(), new);
+}
+
+#[test]
+fn a_waiting_snapshot_gives_up_and_a_lock_that_a_killed_git_left_is_removed() {
+    let kept = Kept::after("");
+    kept.yard.sh("home", "touch $(echo trees/*/index | sed s/$/.lock/)");
+    kept.snapshots.take().unwrap();
+    let lock = kept.yard.sh("home", "echo trees/*.lock");
+    let lock = kept.yard.path("home").join(lock.trim());
+    let _held = disk::lock(&lock, Duration::ZERO).unwrap().unwrap();
+    assert_eq!(kept.snapshots.take().unwrap_err(), "another crew takes a snapshot here");
+}
+
+#[test]
+fn an_exported_snapshot_is_the_tree_without_what_is_ignored() {
+    let kept =
+        Kept::after("echo '*.o' > .gitignore; echo > a.o; mkdir d; echo b > d/b; ln -s file link");
+    kept.yard.sh(".", "mkdir out");
+    kept.snapshots.export(&kept.commit(), &kept.yard.path("out")).unwrap();
+    let list = |folder: &str| everything(&kept.yard.path(folder));
+    kept.sh("rm a.o");
+    assert_eq!(list("out"), list("repo"));
+}
