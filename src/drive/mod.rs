@@ -17,3 +17,4 @@ pub mod resume;
 pub mod run;
 pub mod session;
 pub mod start;
+pub mod tree;

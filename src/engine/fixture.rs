@@ -93,8 +93,9 @@ pub fn facts(claim: Claim) -> Facts {
         now: at(60),
         checks: Vec::new(),
         tests_before: TestMemories::new(),
-        tree: Some("another tree".to_owned()),
-        tree_checked: Some("another tree".to_owned()),
+        tree: Some("another tree".into()),
+        tree_checked: Some("another tree".into()),
+        changes: None,
         protected: None,
         usage: None,
     }

@@ -47,7 +47,7 @@ impl Told {
         let mut facts = facts(Claim::None);
         facts.now = self.record.state.began;
         facts.now.awake_ms += u64::from(ms);
-        facts.tree = Some(format!("tree {}", self.record.state.completed));
+        facts.tree = Some(format!("tree {}", self.record.state.completed).as_str().into());
         facts.seen.agent.process = Some(ProcessEnd::Exit(exit));
         change(&mut facts);
         let judged = judge(&self.record, &facts);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Open;
 use crate::clients::spelling::of_loop;
-use crate::drive::missing;
+use crate::drive::{missing, tree};
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::limits::{overtime_ms, time_left_ms};
 use crate::engine::boundary::wants::wants;
@@ -17,7 +17,6 @@ use crate::engine::text::{period, plain};
 use crate::engine::usage::Usage;
 use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
-use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::protected;
 use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, ExitCause, ProcessSpec, Stop};
@@ -66,20 +65,20 @@ impl Open {
         let subject = &self.before;
         let within = Within::of(subject, seen.agent.missed_ms);
         let looks = seen.looks(&subject.contract);
-        let look = || looks.tree.then(|| fingerprint(subject)).flatten().map(|it| it.hash);
-        let tree = look();
+        let look = || looks.tree.then(|| tree::look(&self.home, subject)).flatten();
+        let left = look();
+        let changes = left.as_ref().and_then(|left| tree::changes(&self.home, subject, left));
         // Before the checks, because they may write where the agent must not.
         let is_protected = looks.protected && subject.protected.is_some();
         let protected = is_protected.then(|| protected::look(subject));
-        let tree_checked = tree.clone();
-        let (checks, tests_before) = (Vec::new(), test_memory::read(&self.home, &subject.id));
         let mut facts = Facts {
             seen,
             now: clock::now(),
-            checks,
-            tests_before,
-            tree,
-            tree_checked,
+            checks: Vec::new(),
+            tests_before: test_memory::read(&self.home, &subject.id),
+            tree_checked: left.clone(),
+            tree: left,
+            changes,
             protected,
             usage,
         };
@@ -98,6 +97,9 @@ impl Open {
         if !facts.checks.is_empty() {
             facts.tree_checked = look();
             facts.now = clock::now();
+        }
+        if let Some(agents) = &facts.tree {
+            tree::name_the_end(&self.home, subject, agents, facts.tree_checked.as_ref());
         }
         Some(facts)
     }

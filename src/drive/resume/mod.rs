@@ -11,12 +11,12 @@ use anyhow::{Context, Result, bail};
 use super::end::{self, EndAttempt, handoff};
 use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
+use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
 use crate::engine::journal::Event;
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
-use crate::world::files::fingerprint::fingerprint;
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
@@ -75,7 +75,7 @@ pub fn resume(
         Driver::Session => recorded_environment::plan(&record).accepted(),
         Driver::Process => None,
     };
-    hand_over(&mut record, new_owner);
+    hand_over(home, &mut record, new_owner);
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
     room::keep(home, id);
@@ -139,7 +139,7 @@ fn is_cut_off(home: &Home, record: &Loop) -> bool {
 }
 
 /// Changes the record to its new owner's.
-fn hand_over(record: &mut Loop, new_owner: NewOwner) {
+fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     let outcome = record.outcome();
     let state = &mut record.state;
     state.status = Status::Running;
@@ -165,7 +165,8 @@ fn hand_over(record: &mut Loop, new_owner: NewOwner) {
     state.session = new_owner.memory;
     state.began = clock::now();
     let is_watched = record.watches_the_tree();
-    record.state.tree = is_watched.then(|| fingerprint(record)).flatten().map(|it| it.hash);
+    let tree = is_watched.then(|| tree::begin(home, record).seen).flatten();
+    record.state.remember_tree(tree);
 }
 
 /// Fails with the reason why a loop cannot be taken.

@@ -8,13 +8,13 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::end;
 use crate::drive::start::place;
+use crate::drive::tree;
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::events::RunEvent;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
-use crate::world::files::fingerprint::fingerprint;
 use crate::world::process::Stop;
 use crate::world::store::view;
 
@@ -151,10 +151,11 @@ impl Runner<'_> {
     /// Marks what crew itself did to the working tree, so that it is not the agent's progress.
     pub(super) fn look_at_the_tree(&mut self, what: &str) {
         let is_watched = self.ledger.record.watches_the_tree();
-        let tree = is_watched.then(|| fingerprint(&self.ledger.record)).flatten().map(|it| it.hash);
+        let look = || tree::look_again(self.home, &self.ledger.record);
+        let tree = is_watched.then(look).flatten();
         let protected = self.ledger.record.protected.clone();
         self.ledger.change(what, |record| {
-            record.state.tree.clone_from(&tree);
+            record.state.remember_tree(tree.clone());
             record.protected.clone_from(&protected);
         });
     }

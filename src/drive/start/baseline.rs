@@ -6,6 +6,7 @@ use anyhow::Result;
 use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
+use crate::drive::tree;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::test_report::{as_found, hollow};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
@@ -13,7 +14,6 @@ use crate::engine::journal::Event;
 use crate::engine::record::{Check, CheckMemory, Loop, Status};
 use crate::engine::text::tail_of;
 use crate::world::clock;
-use crate::world::files::fingerprint::fingerprint;
 use crate::world::process::signals::Signals;
 use crate::world::store::{self, Home};
 
@@ -43,7 +43,7 @@ pub fn baseline(
     {
         tell(&RunEvent::Noted(&why));
     }
-    let tree = record.watches_the_tree().then(|| fingerprint(&record)).flatten();
+    let tree = record.watches_the_tree().then(|| tree::look_again(home, &record)).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
     let mut found = held.load()?;
     if !found.is_live() || !is_ours(&found) {
@@ -56,7 +56,7 @@ pub fn baseline(
         found.state.awake_ms += spent_ms(&found);
         found.state.began = clock::now();
     }
-    found.state.tree = tree.map(|it| it.hash);
+    found.state.remember_tree(tree);
     let found =
         held.record(found, |next| Event::changed("checked before the first iteration", next))?;
     let passed = |check: &Check| {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
+use crate::drive::tree;
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
@@ -14,7 +15,7 @@ use crate::engine::record::{
     Actor, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory, Status,
 };
 use crate::engine::text::count;
-use crate::world::files::fingerprint::{Fingerprint, NO_STALL_RULE, fingerprint};
+use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room};
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -67,7 +68,7 @@ pub fn establish(
         }
     }
     record.state.session = memory;
-    notes.extend(look(&mut record));
+    notes.extend(look(home, &mut record));
     write_pointer(&pointer, &record.id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, &record.id)?;
@@ -91,20 +92,21 @@ pub fn write_view(record: &Loop) -> Option<String> {
 
 /// Takes the baseline for progress and protected paths, and returns what the user should know of
 /// it.
-fn look(record: &mut Loop) -> Vec<String> {
+fn look(home: &Home, record: &mut Loop) -> Vec<String> {
     let mut notes: Vec<String> = overtime(record).into_iter().collect();
     if record.watches_the_tree() {
-        let tree = fingerprint(record);
-        notes.extend(match &tree {
+        let tree = tree::begin(home, record);
+        notes.extend(match (&tree.seen, tree.watched) {
             _ if record.contract.limits.stall == 0 => None,
-            Some(Fingerprint { watched: Some(files), .. }) => {
+            (_, Some(files)) => {
                 let git = git::top(&record.place.checkout).map_or("no git", |_| "git cannot tell");
-                Some(format!("{git}: watching {}", count(*files as u64, "file")))
+                Some(format!("{git}: watching {}", count(files as u64, "file")))
             }
-            Some(_) => None,
-            None => Some(NO_STALL_RULE.to_owned()),
+            (Some(_), None) => None,
+            (None, None) => Some(NO_STALL_RULE.to_owned()),
         });
-        record.state.tree = tree.map(|tree| tree.hash);
+        notes.extend(tree.note);
+        record.state.remember_tree(tree.seen);
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

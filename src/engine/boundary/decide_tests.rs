@@ -28,7 +28,7 @@ fn why(decision: Decision) -> String {
 
 fn idle() -> Facts {
     let mut idle = facts(Claim::None);
-    idle.tree = Some("tree at the start".to_owned());
+    idle.tree = Some("tree at the start".into());
     idle
 }
 
@@ -67,7 +67,7 @@ fn rule_3_denied_tools_with_nothing_changed_block_the_process_driver_only() {
     subject.state.owner.driver = Driver::Process;
     let expected = "denied: Bash, and nothing changed; allow them with --permissions";
     assert_eq!(why(way_out(&subject, &denied)), expected);
-    denied.tree = Some("moved".to_owned());
+    denied.tree = Some("moved".into());
     assert_eq!(way_out(&subject, &denied), Decision::Continue);
 }
 
@@ -257,13 +257,13 @@ prop_compose! {
         ],
         verify in prop_oneof![Just(Verdict::Passed), Just(Verdict::Failed), Just(Verdict::Unknown)],
         gate in prop_oneof![Just(Verdict::Passed), Just(Verdict::Failed), Just(Verdict::TimedOut)],
-        tree in prop_oneof![Just(None), Just(Some("a".to_owned())), Just(Some("b".to_owned()))],
+        tree in prop_oneof![Just(None), Just(Some("a")), Just(Some("b"))],
         error in prop_oneof![3 => Just(0), 1 => Just(1), 1 => Just(2)],
         ordered in 0..20_u8,
     ) -> Facts {
         let mut facts = facts(claim);
         facts.checks = vec![result("verify", verify), result("gate", gate)];
-        facts.tree = tree;
+        facts.tree = tree.map(Into::into);
         facts.seen.agent.error = match error {
             1 => Some(ApiError::Transient { message: "busy".to_owned(), reset: None }),
             2 => Some(ApiError::Request { message: "too long".to_owned() }),

@@ -5,9 +5,10 @@ use chrono::{DateTime, Utc};
 
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
+use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, hollow, remembered};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Actor, Contract, Moment, Role};
+use crate::engine::record::{Actor, Contract, Moment, Role, TreeSeen};
 use crate::engine::usage::Usage;
 
 /// An order from outside the loop, kept in a separate file until it is obeyed.
@@ -167,10 +168,12 @@ pub struct Facts {
     pub checks: Vec<CheckResult>,
     /// What is remembered of the checks' tests.
     pub tests_before: TestMemories,
-    /// Hash of the working tree as the agent left it; `None` if it is unknown or was not looked at.
-    pub tree: Option<String>,
+    /// The working tree as the agent left it; `None` if it is unknown or was not looked at.
+    pub tree: Option<TreeSeen>,
     /// The same after the checks; files that checks write are not the agent's progress.
-    pub tree_checked: Option<String>,
+    pub tree_checked: Option<TreeSeen>,
+    /// What the agent changed; `None` if it is unknown or was not looked at.
+    pub changes: Option<Changes>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
     /// Used since the last boundary; `None` where nothing reports it.

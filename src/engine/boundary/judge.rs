@@ -4,7 +4,7 @@
 
 use super::crash;
 use super::facts::{AgentClosing, AgentOutcome, ApiError, Facts, ProcessEnd};
-use super::progress::progress;
+use super::progress::{Judgement, progress};
 use super::protect::{changed, complaint};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
@@ -43,7 +43,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let proved = proof.filter(|_| is_asked);
     let refusal =
         (is_asked && proved.is_none()).then(|| short.clone().or_else(|| incurable(facts)));
-    let progress = progress(before, facts);
+    let Judgement { progress, why: progress_why } = progress(before, facts);
     let failure = failure(before, facts, progress);
     let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
     let since = facts.now.awake_ms.saturating_sub(before.state.began.awake_ms);
@@ -65,6 +65,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     state.transient_errors = if transient { state.transient_errors + 1 } else { 0 };
     if counted {
         let mut evidence = evidence(before, facts, proved, failure.clone(), progress);
+        evidence.progress_why = progress_why;
         if let (ClaimResult::Refused(against), Some(short)) = (&mut evidence.claim, short) {
             *against = short;
         }
@@ -87,7 +88,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
             if progress == Progress::None { state.iterations_without_progress + 1 } else { 0 };
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
-        after.state.tree.clone_from(&facts.tree_checked);
+        after.state.remember_tree(facts.tree_checked.clone());
         after.took(spent);
     }
     let doubt = doubt(facts);
@@ -260,6 +261,8 @@ fn evidence(
         failure,
         skipped: skipped(facts),
         progress,
+        progress_why: String::new(),
+        changes: facts.changes.clone(),
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
         said: facts.seen.agent.said.clone(),

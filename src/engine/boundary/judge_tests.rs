@@ -100,7 +100,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     };
     let mut timed_out = with_gate(Claim::None, Verdict::Passed);
     timed_out.seen.agent.process = Some(ProcessEnd::TimedOut(1800));
-    timed_out.tree.clone_from(&subject.state.tree);
+    timed_out.tree = subject.state.tree.as_deref().map(Into::into);
     let mut exited = with_gate(Claim::None, Verdict::Passed);
     exited.seen.agent.process = Some(ProcessEnd::Exit(2));
     let mut exited_with_success = with_gate(Claim::Success, Verdict::Passed);
@@ -154,7 +154,7 @@ fn an_overdue_agent_has_failed_unless_it_changed_something_and_a_closing_event_h
         let mut facts = facts(claim);
         facts.seen.agent.process = Some(end);
         facts.seen.agent.closing = closing;
-        facts.tree = tree.map(str::to_owned);
+        facts.tree = tree.map(Into::into);
         facts
     };
     let subject = a_loop();
@@ -247,7 +247,7 @@ fn no_progress_is_counted_and_unknown_never_stalls() {
     let mut subject = a_loop();
     subject.state.iterations_without_progress = 3;
     let mut idle = facts(Claim::None);
-    idle.tree = Some("tree at the start".to_owned());
+    idle.tree = Some("tree at the start".into());
     assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 4);
     let mut outside_git = facts(Claim::None);
     outside_git.tree = None;
@@ -269,12 +269,12 @@ fn awake_time_is_summed_and_a_clock_that_fell_back_adds_nothing() {
 fn what_the_checks_themselves_change_is_no_progress() {
     let mut subject = a_loop();
     let mut facts = facts(Claim::None);
-    facts.tree = Some("tree at the start".to_owned());
-    facts.tree_checked = Some("with the checks' own files".to_owned());
+    facts.tree = Some("tree at the start".into());
+    facts.tree_checked = Some("with the checks' own files".into());
     subject = judge(&subject, &facts).after;
     assert_eq!(subject.state.iterations_without_progress, 1);
-    facts.tree = Some("with the checks' own files".to_owned());
-    facts.tree_checked = Some("with other files of the checks".to_owned());
+    facts.tree = Some("with the checks' own files".into());
+    facts.tree_checked = Some("with other files of the checks".into());
     assert_eq!(judge(&subject, &facts).after.state.iterations_without_progress, 2);
 }
 

@@ -1,49 +1,80 @@
-//! Whether an iteration changed anything crew can see. This is the one function to replace if there
-//! is better evidence than the working tree's hash and the checks' verdicts. Without a hash it does
-//! not guess.
+//! Whether an iteration changed anything that counts, and why that is the judgement. A state in
+//! which the tree was before, and white space, are no progress; a check with another verdict is,
+//! and so is work that was only committed. Without a look at the tree it does not guess.
 
 use super::facts::Facts;
+use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::{Progress, Verdict};
 use crate::engine::record::Loop;
+use crate::engine::text::count;
 
-/// Progress is a tree or a check's verdict that differs from the boundary before. Without a tree it
-/// is unknown.
-pub fn progress(subject: &Loop, facts: &Facts) -> Progress {
-    let Some(tree) = &facts.tree else { return Progress::Unknown };
-    let moved = subject.state.tree.as_ref() != Some(tree);
-    let verdict_changed = facts.checks.iter().any(|result| {
-        let before = subject.state.checks.get(&result.run);
-        result.verdict != Verdict::Unknown
-            && before.is_some_and(|memory| memory.last != result.verdict)
+/// The judgement of an iteration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    pub progress: Progress,
+    /// The reason in a few words: "2 files changed, 1 commit", "only white space changed".
+    pub why: String,
+}
+
+/// Judges an iteration by what changed since the boundary before.
+pub fn progress(subject: &Loop, facts: &Facts) -> Judgement {
+    let verdicts = verdicts(subject, facts);
+    let judged = |progress, why: String| Judgement { progress, why };
+    let (progress, tree) = tree(subject, facts);
+    match progress {
+        Progress::None | Progress::Made if !verdicts.is_empty() => {
+            let tree = Some(tree).filter(|_| progress == Progress::Made);
+            let why: Vec<String> = verdicts.into_iter().chain(tree).collect();
+            judged(Progress::Made, why.join(", "))
+        }
+        progress => judged(progress, tree),
+    }
+}
+
+/// "1 check passes now", "1 check fails now".
+fn verdicts(subject: &Loop, facts: &Facts) -> Vec<String> {
+    let changed = |passed: bool| {
+        facts.checks.iter().filter(move |result| {
+            let before = subject.state.checks.get(&result.run);
+            result.verdict != Verdict::Unknown
+                && (result.verdict == Verdict::Passed) == passed
+                && before.is_some_and(|memory| memory.last != result.verdict)
+        })
+    };
+    let words = [(true, "passing"), (false, "failing")].map(|(passed, word)| {
+        let checks = changed(passed).count() as u64;
+        (checks > 0).then(|| format!("{} {word} now", count(checks, "check")))
     });
-    if moved || verdict_changed { Progress::Made } else { Progress::None }
+    words.into_iter().flatten().collect()
+}
+
+fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
+    let Some(tree) = &facts.tree else {
+        return (Progress::Unknown, "the tree could not be looked at".to_owned());
+    };
+    let (state, changes) = (&subject.state, facts.changes.as_ref());
+    let words = || changes.and_then(Changes::words);
+    if state.tree.as_ref() == Some(&tree.identity) {
+        let head = changes.and_then(|changes| changes.head.as_ref());
+        let is_committed = head.is_some_and(|head| head.commits > 0 && head.holds_work);
+        return match words().filter(|_| is_committed) {
+            Some(words) => (Progress::Made, words),
+            None => (Progress::None, "nothing changed".to_owned()),
+        };
+    }
+    if state.tree.is_some() && state.trees.snapshot.is_some() != tree.snapshot.is_some() {
+        return (Progress::Unknown, "the tree was looked at in another way before".to_owned());
+    }
+    match state.trees.seen_after(&tree.identity) {
+        Some(0) => (Progress::None, "the tree is as it was before iteration 1".to_owned()),
+        Some(after) => (Progress::None, format!("the tree is as it was after iteration {after}")),
+        None if changes.is_some_and(|changes| changes.white_space) => {
+            (Progress::None, "only white space changed".to_owned())
+        }
+        None => (Progress::Made, words().unwrap_or_else(|| "files changed".to_owned())),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::engine::claim::Claim;
-    use crate::engine::fixture::{a_loop_with, facts, result};
-    use crate::engine::record::{CheckMemory, Role};
-
-    #[test]
-    fn a_changed_tree_or_verdict_is_progress_and_no_tree_is_unknown() {
-        let mut subject = a_loop_with(&[("test", Role::Gate)]);
-        let failing = CheckMemory::of(&result("cargo test", Verdict::Failed), 0, None);
-        subject.state.checks.insert("test".to_owned(), failing);
-        let same = || Some("tree at the start".to_owned());
-        let table = [
-            (same(), Verdict::Failed, Progress::None),
-            (same(), Verdict::Passed, Progress::Made),
-            (same(), Verdict::Unknown, Progress::None),
-            (Some("moved".to_owned()), Verdict::Failed, Progress::Made),
-            (None, Verdict::Passed, Progress::Unknown),
-        ];
-        for (tree, verdict, expected) in table {
-            let mut facts = facts(Claim::None);
-            facts.tree = tree;
-            facts.checks = vec![result("test", verdict)];
-            assert_eq!(progress(&subject, &facts), expected, "{:?} {verdict:?}", facts.tree);
-        }
-    }
-}
+#[path = "progress_tests.rs"]
+mod tests;

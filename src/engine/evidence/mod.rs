@@ -10,6 +10,7 @@ pub mod test_run;
 
 use serde::{Deserialize, Serialize};
 
+use self::changes::Changes;
 pub use self::check::{CheckResult, Verdict};
 use self::test_report::TestReport;
 use super::usage::Usage;
@@ -37,6 +38,12 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
     pub progress: Progress,
+    /// The reason for that judgement, in a few words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub progress_why: String,
+    /// What the agent changed in the working tree; `None` where no snapshots are taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
     /// Checks that pass now and failed in their previous run.
     #[serde(rename = "mended")]
     pub newly_passing: u32,

@@ -139,8 +139,9 @@ mod tests {
         let mut step = |claim: Claim, test: Verdict, lint: Verdict, moved: bool, cut: bool| {
             let mut facts = facts(claim);
             facts.checks = vec![result("lint", lint), result("cargo test", test)];
-            facts.tree = Some(if moved { format!("{test:?} {lint:?}") } else { String::new() });
-            facts.tree_checked = Some(String::new());
+            facts.tree =
+                Some(if moved { format!("{test:?} {lint:?}").as_str().into() } else { "".into() });
+            facts.tree_checked = Some("".into());
             facts.seen.agent.cut = cut;
             subject = judge(&subject, &facts).after;
             subject.state.generation += 1;

@@ -18,7 +18,7 @@ fn started() -> (Loop, JournalEntry) {
 
 fn iterate(before: &Loop) -> (Loop, JournalEntry) {
     let mut facts = facts(Claim::None);
-    facts.tree = Some(format!("tree {}", before.state.completed));
+    facts.tree = Some(format!("tree {}", before.state.completed).as_str().into());
     facts.checks = vec![result("cargo test", Verdict::Failed)];
     let judged = judge(before, &facts);
     let decision = decide(&judged, &facts);

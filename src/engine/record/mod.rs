@@ -12,6 +12,7 @@ pub mod outcome;
 pub mod owner;
 pub mod run;
 pub mod totals;
+mod tree_memory;
 pub mod upgrade;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ pub use self::owner::{
     StopMark,
 };
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
+pub use self::tree_memory::{CheckedOut, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
 use super::evidence::{CheckResult, Evidence, Verdict};
 use super::git::GitBaseline;
@@ -178,8 +180,10 @@ pub struct State {
     /// When the running iteration began.
     pub began: Moment,
     pub last_iteration_at: Option<DateTime<Utc>>,
-    /// Hash of the working tree at the last boundary.
+    /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trees: TreeMemory,
     /// Where an earlier crew kept what is now [`Loop::protected`]; read, never written.
     #[serde(default, skip_serializing, rename = "protected")]
     pub old_marks: Option<Marks>,

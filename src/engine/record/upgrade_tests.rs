@@ -89,7 +89,7 @@ fn state() -> Value {
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
-        "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t",
+        "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
         } }, "incurable": "i",
@@ -100,6 +100,7 @@ fn state() -> Value {
                 "elapsed_ms": 2, "tail": "t", "tests": tests(),
             }],
             "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
+            "progress_why": "w", "changes": changes(),
             "usage": usage(), "said": "s", "words": ["w"], "cut": true,
         },
         "usage": usage(), "words": ["w"], "told": 1,
@@ -108,6 +109,17 @@ fn state() -> Value {
             "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
         },
         "session": session(),
+    })
+}
+
+fn changes() -> Value {
+    json!({
+        "files": [
+            { "path": "p", "kind": { "renamed": { "from": "f" } }, "lines": [1, 2], "yours": true },
+        ],
+        "created": 1, "modified": 2, "deleted": 3, "renamed": 4, "added": 5, "removed": 6,
+        "head": { "commits": 7, "gone": 8, "switched_to": "b", "holds_work": true },
+        "white_space": true, "left_out": ["l"],
     })
 }
 

@@ -56,7 +56,7 @@ fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged()
     let mut subject = a_loop();
     subject.state.iterations_without_progress = 2;
     let mut idle = facts(Claim::None);
-    idle.tree = Some("tree at the start".to_owned());
+    idle.tree = Some("tree at the start".into());
     assert_snapshot!(next(&judge(&subject, &idle).after), @"
     crew loop haaaaaaa: iteration 2 of 10.
 

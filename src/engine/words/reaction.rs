@@ -242,6 +242,7 @@ mod tests {
             "iteration": 1,
             "mended": 0,
             "progress": "made",
+            "progress_why": "files changed",
             "usage": null,
             "words": []
           },

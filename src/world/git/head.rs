@@ -1,8 +1,11 @@
 //! What is checked out in a working tree, read from git's own files: a look that starts no process
-//! and runs at every boundary. Where the files do not say it, nothing is known.
+//! and runs at every boundary. Only when it changed, git is asked what happened.
 
 use std::path::{Path, PathBuf};
 
+use super::Git;
+use crate::engine::evidence::changes::HeadMove;
+use crate::engine::record::{CheckedOut, Loop};
 use crate::world::files::disk;
 
 /// The most bytes of a file with one reference.
@@ -12,38 +15,56 @@ const PACKED_BYTES: u64 = 32 << 20;
 /// How many references may name each other.
 const DEPTH_MAX: usize = 5;
 
-/// What is checked out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Head {
-    /// `None` on a detached head.
-    pub branch: Option<String>,
-    /// `None` before the first commit, and where references are kept in another format.
-    pub commit: Option<String>,
+/// Reads it; `None` if the folder is not the root of a working tree.
+pub fn checked_out(checkout: &Path) -> Option<CheckedOut> {
+    let folder = folder(checkout)?;
+    let common = match line(&folder.join("commondir")) {
+        Some(common) => folder.join(common),
+        None => folder.clone(),
+    };
+    let mut named = line(&folder.join("HEAD"))?;
+    let mut branch = None;
+    for _ in 0..DEPTH_MAX {
+        let Some(name) = named.strip_prefix("ref: ") else {
+            // An agent can write this file.
+            return Some(CheckedOut { branch, commit: Some(named).filter(|id| is_id(id)) });
+        };
+        branch = name.strip_prefix("refs/heads/").map(str::to_owned).or(branch);
+        let loose = line(&folder.join(name)).or_else(|| line(&common.join(name)));
+        match loose.or_else(|| packed(&common, name)) {
+            Some(next) => named = next,
+            None => return Some(CheckedOut { branch, commit: None }),
+        }
+    }
+    None
 }
 
-impl Head {
-    /// Reads it; `None` if the folder is not the root of a working tree.
-    pub fn read(checkout: &Path) -> Option<Self> {
-        let folder = folder(checkout)?;
-        let common = match line(&folder.join("commondir")) {
-            Some(common) => folder.join(common),
-            None => folder.clone(),
-        };
-        let mut named = line(&folder.join("HEAD"))?;
-        let mut branch = None;
-        for _ in 0..DEPTH_MAX {
-            let Some(name) = named.strip_prefix("ref: ") else {
-                return Some(Self { branch, commit: Some(named) });
-            };
-            branch = name.strip_prefix("refs/heads/").map(str::to_owned).or(branch);
-            let loose = line(&folder.join(name)).or_else(|| line(&common.join(name)));
-            match loose.or_else(|| packed(&common, name)) {
-                Some(next) => named = next,
-                None => return Some(Self { branch, commit: None }),
-            }
-        }
-        None
+/// What happened between two looks; `None` if nothing did.
+pub fn moved(subject: &Loop, old: &CheckedOut, new: &CheckedOut) -> Option<HeadMove> {
+    if old == new {
+        return None;
     }
+    let git = Git::of(subject);
+    let named = || new.branch.clone().or_else(|| Some(new.commit.as_ref()?.get(..12)?.to_owned()));
+    let is_another = old.branch != new.branch || (new.branch.is_none() && old.commit != new.commit);
+    let switched_to = is_another.then(named).flatten();
+    let (Some(from), Some(to)) = (&old.commit, &new.commit) else {
+        let count = new.commit.as_ref().and_then(|to| git.run(&["rev-list", "--count", to]));
+        let commits = count.and_then(|count| count.trim_end().parse().ok()).unwrap_or_default();
+        return Some(HeadMove { commits, switched_to, holds_work: commits > 0, gone: 0 });
+    };
+    let range = format!("{from}...{to}");
+    let counts = git.run(&["--no-replace-objects", "rev-list", "--left-right", "--count", &range]);
+    let counts = counts.unwrap_or_default();
+    let mut counts = counts.split_whitespace().filter_map(|count| count.parse().ok());
+    let (gone, commits) = (counts.next().unwrap_or_default(), counts.next().unwrap_or_default());
+    let trees = [from, to].map(|commit| format!("{commit}^{{tree}}"));
+    let trees = (commits > 0).then(|| git.run(&["rev-parse", &trees[0], &trees[1]])).flatten();
+    let holds_work = trees.is_some_and(|trees| {
+        let mut trees = trees.lines();
+        trees.next() != trees.next()
+    });
+    Some(HeadMove { commits, gone, switched_to, holds_work })
 }
 
 /// git's folder of a working tree; a linked one and a submodule have a file that names it.
@@ -62,8 +83,14 @@ fn line(file: &Path) -> Option<String> {
 
 fn packed(common: &Path, name: &str) -> Option<String> {
     let text = disk::read_text(&common.join("packed-refs"), PACKED_BYTES).ok()??;
-    let named = |line: &str| {
-        Some(line.split_once(' ')?).filter(|(_, named)| *named == name)?.0.to_owned().into()
+    let of_that_name = |line: &str| {
+        let (id, named) = line.split_once(' ')?;
+        (named == name).then(|| id.to_owned())
     };
-    text.lines().find_map(named)
+    text.lines().find_map(of_that_name)
+}
+
+/// Whether a text is the full name of an object.
+pub(super) fn is_id(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -6,7 +6,7 @@ mod changes;
 mod command;
 pub mod commit;
 pub mod drafts;
-mod head;
+pub mod head;
 pub mod pin;
 mod push;
 mod rebase;

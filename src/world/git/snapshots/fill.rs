@@ -32,13 +32,16 @@ struct Theirs {
 }
 
 impl Snapshots {
-    /// Makes the private git dir, unless there is one that works. `None` if there was.
-    pub fn fill(&self, subject: &Loop) -> Result<Option<Filled>, String> {
+    /// Makes the private git dir, unless there is one that works.
+    pub fn fill(&self, subject: &Loop) -> Result<Filled, String> {
         let parent = self.folder.parent().unwrap_or(Path::new("/"));
         disk::make_private_folder(parent).map_err(|error| error.to_string())?;
         let _lock = self.hold()?;
+        let is_in_git = disk::exists(&self.checkout.join(".git"));
+        let files = || walk::files(&self.checkout).ok_or("there is more than crew looks through");
+        let watched = if is_in_git { None } else { Some(files()?.len()) };
         if self.are_kept() && self.set_up(subject).is_ok() && self.taken().is_ok() {
-            return Ok(None);
+            return Ok(Filled { watched, ..Filled::default() });
         }
         let (watch, deadline) = (Stopwatch::start(), Deadline::after(FILL));
         let aside = Self {
@@ -46,13 +49,12 @@ impl Snapshots {
             deadline: Some(deadline),
             ..self.clone()
         };
-        let made = aside.make(subject, deadline);
-        let made = made.and_then(|filled| {
+        let made = aside.make(subject, deadline).and_then(|filled| {
             tree::exchange(&aside.folder, &self.folder).map_err(|error| error.to_string())?;
             Ok(filled)
         });
         let _ = tree::remove(&aside.folder);
-        Ok(Some(Filled { elapsed_ms: watch.elapsed_ms(), ..made? }))
+        Ok(Filled { is_new: true, elapsed_ms: watch.elapsed_ms(), watched, ..made? })
     }
 
     fn make(&self, subject: &Loop, deadline: Deadline) -> Result<Filled, String> {
@@ -71,10 +73,7 @@ impl Snapshots {
                 }
                 filled
             }
-            None => Filled {
-                watched: Some(walk::files(&self.checkout).ok_or("too many files")?.len()),
-                ..Filled::default()
-            },
+            None => Filled::default(),
         };
         self.commit()?;
         self.taken()?;

@@ -1,15 +1,19 @@
 //! The snapshots of a loop by name, and what differs between two of them. A name is a file with the
 //! id of a commit, written by crew itself: `7` is the end of iteration 7, `7-agent` what its agent
-//! left before checks and crew changed the tree, `back-1` what was there before a return.
+//! left before checks and crew changed the tree, `0` the tree as found, `0-checked` the same after
+//! the first checks, `back-1` what was there before a return.
 
 use std::path::PathBuf;
 
-use super::{ID_BYTES, Snapshots, is_id, write};
+use super::{ID_BYTES, Snapshots, write};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::LoopId;
 use crate::parse::tree_changes::tree_changes;
 use crate::world::files::disk;
+use crate::world::git::head::is_id;
 
+/// The name of the state in which the checks before the first iteration left the tree.
+pub const CHECKED: &str = "0-checked";
 /// The most snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
 /// The most bytes of the list of paths that were changed before the loop began.
@@ -55,7 +59,9 @@ impl Snapshots {
 
     /// The state before and after what the agent of an iteration did; `None` if nothing is known.
     pub fn of_iteration(&self, id: &LoopId, iteration: u32) -> Option<(String, String)> {
-        let (_, from) = self.at_the_end_of(id, iteration.checked_sub(1)?)?;
+        let (newest, end) = self.at_the_end_of(id, iteration.checked_sub(1)?)?;
+        let checked = (newest == 0).then(|| self.named(id, CHECKED)).flatten();
+        let from = checked.unwrap_or(end);
         let agents = self.named(id, &format!("{iteration}-agent"));
         let to = agents.or_else(|| Some(self.at_the_end_of(id, iteration)?.1))?;
         Some((from, to))

@@ -7,7 +7,7 @@
 
 mod back;
 mod fill;
-mod history;
+pub mod history;
 mod objects;
 mod prune;
 
@@ -19,6 +19,7 @@ use std::time::Duration;
 #[cfg(test)]
 pub use self::prune::prune;
 use super::command::{Command, whole};
+use super::head::{checked_out, is_id};
 use crate::engine::record::Loop;
 use crate::parse::git::BRANCHES;
 use crate::parse::git_changes::{FileChange, FileChangeKind, changes as read};
@@ -35,6 +36,8 @@ pub const FILE_BYTES: u64 = 50 << 20;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The longest that one command may take, except while the git dir is filled.
 const WITHIN: Duration = Duration::from_secs(20);
+/// The most paths that one snapshot takes, except the first.
+const CHANGES_MAX: usize = 100_000;
 /// The most bytes of a file that holds one id.
 const ID_BYTES: u64 = 4096;
 
@@ -129,7 +132,11 @@ impl Snapshots {
     fn taken(&self) -> Result<Snapshot, String> {
         let last = self.last().ok_or("there is no private git dir")?;
         let printed = self.printed(&STATUS, &[])?;
-        let (paths, left_out) = self.sorted(read(&printed));
+        let changes = read(&printed);
+        if self.deadline.is_none() && changes.len() > CHANGES_MAX {
+            return Err("more paths differ than a snapshot takes at once".to_owned());
+        }
+        let (paths, left_out) = self.sorted(changes);
         if paths.gone.is_empty() && paths.there.is_empty() {
             return Ok(Snapshot { commit: last, left_out });
         }
@@ -147,7 +154,7 @@ impl Snapshots {
                 continue;
             }
             if matches!(kind, FileChangeKind::Repository | FileChangeKind::Added) {
-                let commit = super::head::Head::read(&file).and_then(|head| head.commit);
+                let commit = checked_out(&file).and_then(|head| head.commit);
                 let stamp = format!("{} {stamp:?} {commit:?}", path.display());
                 left_out.push(LeftOut { path, stamp });
             } else if kind == FileChangeKind::Gone || stamp.is_none() {
@@ -229,10 +236,6 @@ const FIXED: [(&str, &str); 11] = [
     ("GIT_COMMITTER_EMAIL", "crew"),
     ("GIT_COMMITTER_DATE", "@0 +0000"),
 ];
-
-fn is_id(text: &str) -> bool {
-    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
 
 /// Replaces a file of the private git dir.
 fn write(file: &Path, text: &str) -> Result<(), String> {

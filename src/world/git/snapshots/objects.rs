@@ -23,6 +23,8 @@ const WORTH_A_WORD: (u64, u64) = (1000, 100_000_000);
 /// What filling came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filled {
+    /// Whether it was made now; otherwise there was one that works.
+    pub is_new: bool,
     /// Bytes of objects that are also the repository's.
     pub linked_bytes: u64,
     /// Bytes of objects that had to be copied.

@@ -105,10 +105,10 @@ fn every_shape_of_a_repository_has_snapshots() {
         let mut subject = a_loop();
         subject.place.checkout = yard.path(folder);
         let snapshots = Snapshots::of(&Home::at(&yard.path(&format!("home{number}"))), &subject);
-        let filled = snapshots.fill(&subject).unwrap().unwrap();
+        let filled = snapshots.fill(&subject).unwrap();
         assert_eq!(filled.watched, (folder == "none").then_some(1), "{folder}");
         let before = snapshots.take().unwrap().commit;
-        assert!(snapshots.fill(&subject).unwrap().is_none(), "{folder} is filled twice");
+        assert!(!snapshots.fill(&subject).unwrap().is_new, "{folder} is filled twice");
         yard.sh(folder, "echo two >> file; echo '*.o' > .gitignore; echo > a.o; echo new > new");
         let after = snapshots.take().unwrap().commit;
         let words = snapshots.compare(&before, &after).unwrap().words();
@@ -139,7 +139,7 @@ fn a_broken_git_dir_is_made_again_at_the_next_start() {
     let kept = Kept::after("");
     kept.yard.sh("home", "echo junk > $(echo trees/*/index)");
     assert!(kept.snapshots.take().is_err());
-    assert!(kept.snapshots.fill(&kept.subject).unwrap().is_some());
+    assert!(kept.snapshots.fill(&kept.subject).unwrap().is_new);
     kept.snapshots.take().unwrap();
 }
 

@@ -33,7 +33,7 @@ impl Kept {
         let mut subject = a_loop();
         subject.place.checkout = yard.path(folder);
         let snapshots = Snapshots::of(&Home::at(&yard.path("home")), &subject);
-        assert!(snapshots.fill(&subject).unwrap().is_some());
+        assert!(snapshots.fill(&subject).unwrap().is_new);
         Self { yard, subject, snapshots }
     }
 

@@ -1,7 +1,7 @@
 //! What is reported of each situation of a repository, and that a return undoes it.
 
 use super::{Kept, everything};
-use crate::world::git::head::Head;
+use crate::world::git::head::checked_out;
 
 /// What a script sets up, what an agent does then, and what is reported.
 const SITUATIONS: [(&str, &str, &str); 29] = [
@@ -78,7 +78,7 @@ fn a_return_brings_everything_back_and_the_way_back_does_too() {
         let (first, as_found) = (kept.commit(), everything(checkout));
         kept.sh(script);
         let (second, later) = (kept.commit(), everything(checkout));
-        let head = Head::read(checkout);
+        let head = checked_out(checkout);
         let is_whole =
             !script.contains("clean") && !script.contains(".log") && !script.contains("nested");
         let restored = kept.snapshots.restore(id, &first).unwrap();
@@ -90,6 +90,6 @@ fn a_return_brings_everything_back_and_the_way_back_does_too() {
         if is_whole {
             assert_eq!(everything(checkout), later, "{script}");
         }
-        assert_eq!((kept.commit(), Head::read(checkout)), (second, head), "{script}");
+        assert_eq!((kept.commit(), checked_out(checkout)), (second, head), "{script}");
     }
 }

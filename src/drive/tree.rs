@@ -1,0 +1,111 @@
+//! Looks at the working tree of a loop: by its snapshots, else by one hash of what git lists, else
+//! by a walk. It says what an iteration changed and names the snapshots, and judges nothing.
+
+use crate::engine::evidence::changes::Changes;
+use crate::engine::record::{Loop, TreeSeen};
+use crate::world::files::fingerprint::{Fingerprint, fingerprint};
+use crate::world::git;
+use crate::world::git::head::{checked_out, moved};
+use crate::world::git::snapshots::history::CHECKED;
+use crate::world::git::snapshots::{Snapshot, Snapshots};
+use crate::world::store::Home;
+
+/// The tree that a loop begins with.
+#[derive(Debug, Default)]
+pub struct TreeBegun {
+    /// `None` if nothing can look at it.
+    pub seen: Option<TreeSeen>,
+    /// How many files are watched, outside git.
+    pub watched: Option<usize>,
+    /// What the user should know of the snapshots.
+    pub note: Option<String>,
+}
+
+/// Looks at the tree of a loop that starts or resumes, and makes what later looks need.
+pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
+    let snapshots = Snapshots::of(home, subject);
+    let filled = snapshots.fill(subject).and_then(|filled| Ok((filled, snapshots.take()?)));
+    let (filled, snapshot) = match filled {
+        Ok(filled) => filled,
+        Err(why) => {
+            let found = fingerprint(subject);
+            let watched = found.as_ref().and_then(|found| found.watched);
+            let is_lost = found.is_some() && watched.is_none();
+            let note = is_lost.then(|| format!("no snapshots here: {why}"));
+            return TreeBegun { seen: found.map(|found| hashed(subject, found)), watched, note };
+        }
+    };
+    let _ = snapshots.end(&subject.id, subject.state.completed, &snapshot.commit);
+    if subject.state.completed == 0 {
+        let status = git::look(&subject.place.checkout).unwrap_or_default();
+        let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
+        let _ = snapshots.keep_yours(&subject.id, &yours);
+    }
+    let note = filled.words();
+    TreeBegun { seen: Some(kept(subject, &snapshot)), watched: filled.watched, note }
+}
+
+/// The tree as it is now; `None` if nothing can look at it. With snapshots that is one process if
+/// nothing changed.
+pub fn look(home: &Home, subject: &Loop) -> Option<TreeSeen> {
+    let taken = take(home, subject).map(|(_, snapshot)| kept(subject, &snapshot));
+    taken.or_else(|| Some(hashed(subject, fingerprint(subject)?)))
+}
+
+/// A look after crew or the checks before the first iteration changed the tree: the end of the last
+/// iteration is then another.
+pub fn look_again(home: &Home, subject: &Loop) -> Option<TreeSeen> {
+    let Some((snapshots, snapshot)) = take(home, subject) else { return look(home, subject) };
+    if subject.state.trees.snapshot.as_ref() != Some(&snapshot.commit) {
+        let _ = match subject.state.completed {
+            0 => snapshots.name(&subject.id, CHECKED, &snapshot.commit),
+            completed => snapshots.end(&subject.id, completed, &snapshot.commit),
+        };
+    }
+    Some(kept(subject, &snapshot))
+}
+
+/// What the agent changed since the last boundary; `None` without snapshots.
+pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> {
+    let (before, now) = (subject.state.trees.snapshot.as_ref()?, seen.snapshot.as_ref()?);
+    let heads = subject.state.trees.head.as_ref().zip(seen.head.as_ref());
+    let head = heads.and_then(|(before, now)| moved(subject, before, now));
+    if before == now {
+        return Some(Changes { head, ..Changes::default() });
+    }
+    let snapshots = Snapshots::of(home, subject);
+    let mut changes = snapshots.compare(before, now).ok()?;
+    let yours = snapshots.yours(&subject.id);
+    changes.mark_yours(|path| yours.iter().any(|it| it == path));
+    let is_plain = changes.total() == changes.modified;
+    changes.white_space = is_plain && snapshots.differ_in_white_space(before, now);
+    Some(Changes { head, ..changes })
+}
+
+/// Names what the running iteration left: the agent, and then the checks.
+pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Option<&TreeSeen>) {
+    let Some(agents) = &agents.snapshot else { return };
+    let checked = checked.and_then(|checked| checked.snapshot.as_ref()).unwrap_or(agents);
+    if subject.state.trees.snapshot.as_ref() != Some(agents) || checked != agents {
+        let snapshots = Snapshots::of(home, subject);
+        for commit in [agents, checked] {
+            let _ = snapshots.end(&subject.id, subject.iteration(), commit);
+        }
+    }
+}
+
+fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
+    let snapshots = Snapshots::of(home, subject);
+    let snapshot = snapshots.are_kept().then(|| snapshots.take().ok())??;
+    Some((snapshots, snapshot))
+}
+
+fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
+    let head = checked_out(&subject.place.checkout);
+    TreeSeen { identity: snapshot.identity(), snapshot: Some(snapshot.commit.clone()), head }
+}
+
+fn hashed(subject: &Loop, found: Fingerprint) -> TreeSeen {
+    let head = checked_out(&subject.place.checkout);
+    TreeSeen { identity: found.hash, snapshot: None, head }
+}
