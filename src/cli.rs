@@ -83,6 +83,26 @@ pub enum Verb {
                       crew show --log -f\n  crew show --before notes.txt\n  \
                       crew show --html story.html")]
     Show(ShowArgs),
+    /// Show what a loop changed, or some of its iterations
+    #[command(
+        after_help = "Examples:\n  crew diff\n  crew diff 4          what iteration 4 changed\n  \
+                      crew diff k3v9 2..6  from the end of 2 to the end of 6; 0 is as found"
+    )]
+    Diff {
+        /// A loop's id or the beginning of one; then an iteration N, or N..M
+        #[arg(value_name = "LOOP] [N[..M]", num_args = 0..=2)]
+        words: Vec<String>,
+    },
+    /// Bring the working tree back to the end of an iteration
+    #[command(
+        after_help = "The present tree is kept as a snapshot first; HEAD and branches stay.\n\n\
+                      Examples:\n  crew back 3\n  crew back k3v9 0     as the loop found it"
+    )]
+    Back {
+        /// A loop's id or the beginning of one; then the iteration
+        #[arg(value_name = "LOOP] [N", num_args = 1..=2, required = true)]
+        words: Vec<String>,
+    },
     /// Show how a loop stands, again and again, until it ends
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
     Watch {

@@ -1,11 +1,13 @@
 //! The verbs: resolve what was typed, call a driver or a reader, print. No other room prints.
 
 mod answer;
+mod back;
 mod cancel;
 mod completions;
 mod config;
 mod control_replies;
 mod demo;
+mod diff;
 mod doctor;
 mod drive;
 mod follow;
@@ -53,6 +55,8 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Status(arguments) => status::status(arguments),
         Verb::History(arguments) => history::history(arguments),
         Verb::Show(arguments) => show::show(arguments),
+        Verb::Diff { words } => diff::diff(words),
+        Verb::Back { words } => back::back(words),
         Verb::Watch { name } => watch::watch(name.as_deref()),
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),

@@ -12,6 +12,7 @@ pub mod git_changes;
 pub mod git_push;
 pub mod handoff_words;
 pub mod ignore;
+pub mod iterations;
 pub mod not_found;
 pub mod order;
 pub mod patterns;

@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use self::back::Restored;
 #[cfg(test)]
 pub use self::prune::prune;
 use super::command::{Command, whole};

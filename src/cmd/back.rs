@@ -1,0 +1,37 @@
+//! `crew back`: brings the working tree of a loop back to the end of an iteration.
+
+use anyhow::{Result, bail};
+
+use super::{print, refuse_an_agent, requested};
+use crate::drive::back;
+use crate::engine::text::count;
+use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
+
+/// Brings the tree back; the last word is the iteration.
+pub fn back(words: &[String]) -> Result<Exit> {
+    refuse_an_agent(
+        "an agent cannot bring the working tree back\nhint: a person can, in a terminal",
+    )?;
+    let (name, word) = match words {
+        [word] => (None, word),
+        [name, word] => (Some(name.as_str()), word),
+        _ => bail!(UsageError::new("crew back needs an iteration: crew back 3".to_owned())),
+    };
+    let Some(target) = back::target(word) else {
+        bail!(UsageError::new(format!("{word:?} is not an iteration\nhint: crew back 3")))
+    };
+    let (home, record) = requested(name)?;
+    let restored = back::back(&home, &record, &target)?;
+    let files = |number: usize| count(number as u64, "file");
+    let mut lines = vec![
+        format!("back at {word}; HEAD and the branch are as they were"),
+        format!("  written  {}", files(restored.written)),
+        format!("  removed  {}", files(restored.removed)),
+        format!("  undo     crew back {} {}", record.id, restored.kept_as),
+    ];
+    let left = restored.left.iter().map(|left| format!("  left     {}", left.path.display()));
+    lines.extend(left);
+    print::out(&lines.join("\n"));
+    Ok(Exit::SUCCESS)
+}

@@ -1,0 +1,24 @@
+//! `crew diff`: what a loop changed in its working tree, or some of its iterations. It only reads.
+
+use anyhow::{Result, bail};
+
+use super::{print, requested};
+use crate::drive::back::difference;
+use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
+use crate::parse::iterations::iterations;
+
+/// Prints the difference of the requested loop, or of the iterations in the last word.
+pub fn diff(words: &[String]) -> Result<Exit> {
+    let of = words.last().and_then(|word| iterations(word));
+    let names = &words[..words.len() - usize::from(of.is_some())];
+    let ([] | [_]) = names else {
+        bail!(UsageError::new(format!(
+            "{:?} is not an iteration\nhint: crew diff LOOP 4, crew diff LOOP 2..6",
+            names[1]
+        )))
+    };
+    let (home, record) = requested(names.first().map(String::as_str))?;
+    print::bytes(difference(&home, &record, of)?.as_bytes());
+    Ok(Exit::SUCCESS)
+}

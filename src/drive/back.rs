@@ -1,0 +1,66 @@
+//! Reads a loop's snapshots for a person, and brings one back into the working tree. Never while a
+//! loop works there: a person and an agent would undo each other's work.
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::find::named_by;
+use crate::engine::record::{Loop, Status};
+use crate::parse::iterations::Iterations;
+use crate::world::git::snapshots::{Restored, Snapshots};
+use crate::world::store::{self, Home, LOCK_WAIT};
+
+/// The difference that a loop, or some of its iterations, made; `None` is the whole loop.
+pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<String> {
+    let snapshots = Snapshots::of(home, record);
+    let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
+    let sides = match of {
+        Some(Iterations::One(0)) => bail!("iteration 0 is the state before the first"),
+        Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
+        Some(Iterations::Between(from, to)) => end(from).zip(end(to)),
+        None => end(0).zip(end(u32::MAX)),
+    };
+    let (from, to) = sides.with_context(|| none(record))?;
+    snapshots.text(&from, &to, false).map_err(|why| anyhow!(why))
+}
+
+/// What a person goes back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackTo {
+    /// The end of an iteration; 0 is the state before the first.
+    Iteration(u32),
+    /// The state before an earlier return, by its name.
+    Kept(String),
+}
+
+/// Reads `3` or `back-1`; `None` for any other word.
+pub fn target(word: &str) -> Option<BackTo> {
+    let is_kept = |number: &str| number.parse::<u32>().is_ok();
+    let kept = word.strip_prefix("back-").is_some_and(is_kept);
+    let kept = kept.then(|| BackTo::Kept(word.to_owned()));
+    kept.or_else(|| word.parse().ok().map(BackTo::Iteration))
+}
+
+/// Makes the working tree what it was.
+pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
+    let here = named_by(home, &home.checkout_pointer(&record.place.checkout))?;
+    for other in std::iter::once(record).chain(&here) {
+        if other.is_live() && other.state.status != Status::Paused {
+            let id = &other.id;
+            bail!("loop {id} is {} here\nhint: crew pause {id} first", other.status_word());
+        }
+    }
+    let lock = store::boundary_lock(home, &record.id, LOCK_WAIT)?;
+    let _lock = lock.with_context(|| format!("loop {} is at a boundary now", record.id))?;
+    let snapshots = Snapshots::of(home, record);
+    let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
+    let commit = match target {
+        BackTo::Iteration(iteration) => end(*iteration),
+        BackTo::Kept(name) => snapshots.named(&record.id, name),
+    };
+    let commit = commit.with_context(|| none(record))?;
+    snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))
+}
+
+fn none(record: &Loop) -> String {
+    format!("there are no snapshots of that in loop {}", record.id)
+}
