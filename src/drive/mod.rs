@@ -8,6 +8,7 @@ pub mod control;
 pub mod doctor;
 pub mod end;
 pub mod error_text;
+pub mod exam;
 pub mod find;
 pub mod install;
 pub mod meter;

@@ -8,6 +8,7 @@ use super::claim::Claim;
 use super::claim::promise::Promise;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
+use super::exam::ExamMode;
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
     Role, Run, State, VERSION,
@@ -45,6 +46,7 @@ pub fn a_loop() -> Loop {
             limits: Limits::default(),
             protect: Vec::new(),
             require: None,
+            exam: ExamMode::default(),
             run: None,
         },
         place: Place {
@@ -97,6 +99,7 @@ pub fn facts(claim: Claim) -> Facts {
         tree_checked: Some("another tree".into()),
         changes: None,
         protected: None,
+        exam: None,
         usage: None,
     }
 }

@@ -8,6 +8,7 @@ pub mod claim;
 pub mod doctor;
 pub mod events;
 pub mod evidence;
+pub mod exam;
 pub mod git;
 pub mod journal;
 pub mod record;

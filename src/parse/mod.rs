@@ -6,6 +6,7 @@ pub mod amounts;
 pub mod api_error;
 pub mod arguments;
 pub mod duration;
+pub mod exam;
 pub mod fragment;
 pub mod git;
 pub mod git_changes;

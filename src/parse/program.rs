@@ -18,8 +18,10 @@ const OF_THE_SHELL: &str = ". : alias bg bind break builtin caller case cd comma
     readarray readonly return select set shift shopt source suspend test then time times trap true type \
     typeset ulimit umask unalias unset until wait while";
 /// Programs whose first argument is a script.
-const INTERPRETERS: [&str; 9] =
-    ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "ruby", "perl"];
+pub const INTERPRETERS: [&str; 13] = [
+    "sh", "bash", "dash", "zsh", "ksh", "python", "python3", "ruby", "perl", "node", "php", "tsx",
+    "lua",
+];
 
 /// Reads the beginning of a command. Quotes, variables, lists and pipes can change any word, so a
 /// command that contains one is not understood.

@@ -13,6 +13,7 @@ mod commits;
 mod crashes;
 #[cfg(target_os = "linux")]
 mod cycles;
+mod exam;
 mod examples;
 mod exits;
 mod first_day;

@@ -9,6 +9,7 @@ use crate::drive::start::repository::{
 };
 use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
 use crate::drive::start::settings;
+use crate::drive::{exam, tree};
 use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
 use crate::engine::settings::Layer;
 use crate::engine::settings::merge::Settings;
@@ -78,6 +79,9 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
     if reaches_a_branch && record.place.head.is_some() && record.branch() != now.as_deref() {
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
+    if arguments.accept_exam {
+        notes.extend(accept_exam(home, record));
+    }
     if let Some(words) = &arguments.tell {
         record.state.messages.push(tellable(words)?);
     }
@@ -86,6 +90,13 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         notes.extend(drafts_of(home, record, &|| false).map_err(|fault| unlisted(&fault))?);
     }
     Ok(notes)
+}
+
+/// Holds the exam to what it is now.
+fn accept_exam(home: &Home, record: &mut Loop) -> Option<String> {
+    let seen = tree::begin(home, record).seen;
+    record.state.remember_tree(seen);
+    exam::begin(home, record)
 }
 
 /// Binds the loop to the repository that is there, as a start does: a loop that began in a session

@@ -8,7 +8,7 @@ use crate::drive::boundary::{Boundary, DriverNotes, Open};
 use crate::drive::control::Cancels;
 use crate::drive::end;
 use crate::drive::start::place;
-use crate::drive::tree;
+use crate::drive::{exam, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::events::RunEvent;
@@ -154,8 +154,11 @@ impl Runner<'_> {
         let look = || tree::look_again(self.home, &self.ledger.record);
         let tree = is_watched.then(look).flatten();
         let protected = self.ledger.record.protected.clone();
+        let home = self.home;
         self.ledger.change(what, |record| {
+            let before = record.clone();
             record.state.remember_tree(tree.clone());
+            exam::follow(home, &before, record);
             record.protected.clone_from(&protected);
         });
     }

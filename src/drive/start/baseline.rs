@@ -6,7 +6,7 @@ use anyhow::Result;
 use crate::drive::boundary::{gather, remember_tests};
 use crate::drive::control::Cancels;
 use crate::drive::owner::{is_ours, spent_ms};
-use crate::drive::tree;
+use crate::drive::{exam, tree};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::test_report::{as_found, hollow};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
@@ -56,7 +56,9 @@ pub fn baseline(
         found.state.awake_ms += spent_ms(&found);
         found.state.began = clock::now();
     }
+    let before = found.clone();
     found.state.remember_tree(tree);
+    exam::follow(home, &before, &mut found);
     let found =
         held.record(found, |next| Event::changed("checked before the first iteration", next))?;
     let passed = |check: &Check| {

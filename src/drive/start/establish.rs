@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::clients::spelling::going_on;
 use crate::drive::end::{self, EndAttempt};
 use crate::drive::owner::{elsewhere, environment_of, gone_why, owner_is_gone};
-use crate::drive::tree;
+use crate::drive::{exam, tree};
 use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
@@ -94,7 +94,7 @@ pub fn write_view(record: &Loop) -> Option<String> {
 /// it.
 fn look(home: &Home, record: &mut Loop) -> Vec<String> {
     let mut notes: Vec<String> = overtime(record).into_iter().collect();
-    if record.watches_the_tree() {
+    if record.watches_the_tree() || !record.contract.checks.is_empty() {
         let tree = tree::begin(home, record);
         notes.extend(match (&tree.seen, tree.watched) {
             _ if record.contract.limits.stall == 0 => None,
@@ -107,6 +107,7 @@ fn look(home: &Home, record: &mut Loop) -> Vec<String> {
         });
         notes.extend(tree.note);
         record.state.remember_tree(tree.seen);
+        notes.extend(exam::begin(home, record));
     }
     if !record.contract.protect.is_empty() {
         match protected::begin(record) {

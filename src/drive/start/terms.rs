@@ -25,6 +25,7 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in(arguments.limits.by_key().map(|(key, value)| (key, Some(Value::Number(value)))));
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
+        (Key::Exam, arguments.exam.map(Value::Exam)),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
     let no_worse = arguments.no_worse.iter().map(Check::no_worse).map(NamedCheck::from);
@@ -76,7 +77,7 @@ pub fn contract(
     let promise = promise(arguments, settings, &task)?;
     let checks = settings.contract_checks();
     let protect = settings.protected();
-    let require = settings.require();
+    let (require, exam) = (settings.require(), settings.exam());
     if require.is_some() && checks.is_empty() {
         bail!(
             "--require checked needs a check: without one nothing can fail and then pass\n\
@@ -84,7 +85,7 @@ pub fn contract(
         );
     }
     let contract =
-        Contract { task, promise, checks, limits: settings.limits(), protect, require, run };
+        Contract { task, promise, checks, limits: settings.limits(), protect, require, exam, run };
     if !contract.limits.end_every_loop() && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\

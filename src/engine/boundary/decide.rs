@@ -47,11 +47,9 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         // 7. proved → finish `completed` with its proof.
         .or_else(|| {
             let proof = judged.proved?;
-            let why = match &judged.doubt {
-                Some(doubt) if proof == Proof::Unbroken => format!("the checks pass; {doubt}"),
-                _ => proof.meaning().to_owned(),
-            };
-            Some(finish(Outcome::Completed, Some(proof), why))
+            let was_lowered = proof == Proof::Unbroken && judged.remark.is_some();
+            let meaning = if was_lowered { "the checks pass" } else { proof.meaning() };
+            Some(finish(Outcome::Completed, Some(proof), remarked(judged, meaning)))
         })
         .or_else(|| too_many_failures(subject))
         .or_else(|| spent(judged))
@@ -161,7 +159,15 @@ fn too_many_failures(subject: &Loop) -> Option<Decision> {
 /// A loop that nothing else can complete is `completed` here if all its checks pass at this
 /// boundary.
 fn spent(judged: &Judged) -> Option<Decision> {
-    at_its_limit(&judged.after, judged.sound).map(Decision::Finish)
+    let ending = at_its_limit(&judged.after, judged.sound)?;
+    let is_completed = ending.outcome == Outcome::Completed;
+    let why = if is_completed { remarked(judged, &ending.why) } else { ending.why };
+    Some(Decision::Finish(Ending { why, ..ending }))
+}
+
+/// Why a loop is completed, with what a person should know of its exam.
+fn remarked(judged: &Judged, why: &str) -> String {
+    judged.remark.as_ref().map_or_else(|| why.to_owned(), |remark| format!("{why}; {remark}"))
 }
 
 /// The end of a loop whose limit is reached between two iterations, where no checks run.

@@ -8,6 +8,7 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, hollow, remembered};
 use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::exam::finding::ExamFinding;
 use crate::engine::record::{Actor, Contract, Moment, Role, TreeSeen};
 use crate::engine::usage::Usage;
 
@@ -176,6 +177,8 @@ pub struct Facts {
     pub changes: Option<Changes>,
     /// The state of the protected paths; `None` if not looked at.
     pub protected: Option<Result<Marks, Unseen>>,
+    /// What differs in the exam; `None` if not looked at.
+    pub exam: Option<ExamFinding>,
     /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }

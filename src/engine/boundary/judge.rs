@@ -10,6 +10,7 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict};
+use crate::engine::exam::finding::ExamFinding;
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::text::{period, tail_of, with_reason};
 
@@ -28,8 +29,8 @@ pub struct Judged {
     /// Why an end was refused for the second time in a row, where no agent can change the reason.
     pub incurable: Option<String>,
     pub progress: Progress,
-    /// Why the proof of a completion here is no more than `unbroken`, although a check had failed.
-    pub doubt: Option<String>,
+    /// What a person should know of the checks if the loop completes here.
+    pub remark: Option<String>,
 }
 
 /// Judges one boundary.
@@ -37,7 +38,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let mut after = before.clone();
     let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let proof = proof(before, facts).filter(|_| counted);
-    let short = proof.and_then(|proof| proof.falls_short(before.contract.require));
+    let unfair = || facts.exam.as_ref().and_then(ExamFinding::refusal);
+    let short = proof.and_then(|proof| unfair().or(proof.falls_short(before.contract.require)));
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
@@ -91,8 +93,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.state.remember_tree(facts.tree_checked.clone());
         after.took(spent);
     }
-    let doubt = doubt(facts);
-    Judged { after, counted, proved, sound, incurable: again, progress, doubt }
+    let remark = remark(facts);
+    Judged { after, counted, proved, sound, incurable: again, progress, remark }
 }
 
 /// The messages left for the next prompt: all except those an agent received, if one was started.
@@ -144,7 +146,16 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     }
     let once_failed = |run: &str| subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
     let has_failed_before = passing.any(|result| once_failed(&result.run));
-    Some(if has_failed_before && doubt(facts).is_none() { Proof::Checked } else { Proof::Unbroken })
+    let of_the_exam = facts.exam.as_ref().is_some_and(ExamFinding::lowers_the_proof);
+    let is_lowered = of_the_exam || doubt(facts).is_some();
+    Some(if has_failed_before && !is_lowered { Proof::Checked } else { Proof::Unbroken })
+}
+
+/// What a person should know of the checks that passed.
+fn remark(facts: &Facts) -> Option<String> {
+    let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
+    let remarks: Vec<String> = doubt(facts).into_iter().chain(of_the_exam).collect();
+    (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 
 /// Why the checks that passed prove no more than `unbroken`: the exit status and the words of one

@@ -39,6 +39,15 @@ pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
     next
 }
 
+/// Whether the exam is worth a look: the loop would end `completed` on its checks.
+pub fn wants_exam(subject: &Loop, known: &Facts) -> bool {
+    let is_completed = || match decide(&judge(subject, known), known) {
+        Decision::Finish(ending) => ending.outcome == Outcome::Completed,
+        _ => false,
+    };
+    subject.state.exam.is_some() && is_completed()
+}
+
 /// Whether a limit or a stall ends the loop here, as far as is known. The final report then shows
 /// every check's last result. After a cancel, too many failures or an error nobody would read it.
 fn ends_at_a_limit(subject: &Loop, known: &Facts) -> bool {

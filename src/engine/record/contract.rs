@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::outcome::Proof;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::text::word;
 
 /// The fixed part of a loop.
@@ -26,6 +27,9 @@ pub struct Contract {
     /// The weakest proof that completes the loop; `None` accepts any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require: Option<Proof>,
+    /// What becomes of a changed exam.
+    #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
+    pub exam: ExamMode,
     /// How iterations run as fresh processes; `None` for a loop that no process has driven yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,

@@ -189,6 +189,10 @@ pub struct State {
     pub old_marks: Option<Marks>,
     /// The memory of each check, by command.
     pub checks: BTreeMap<String, CheckMemory>,
+    /// The snapshot that holds what the checks rest on as the loop found it; `None` if there are no
+    /// checks, or no snapshots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exam: Option<String>,
     /// Why the last requested end was refused, if no agent can change the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incurable: Option<String>,

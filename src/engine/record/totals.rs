@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn loops_are_added_up_with_their_ends_their_times_and_their_failures_in_a_row() {
         use Outcome::{Completed, Exhausted, Stalled};
-        let loops = [
+        let loops = vec![
             ended(Exhausted, &[10, 30]),
             ended(Completed, &[20]),
             ended(Stalled, &[]),

@@ -5,6 +5,7 @@
 
 use super::Value;
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Role};
 
 /// A setting, in the order of display.
@@ -34,6 +35,8 @@ pub enum Key {
     Promise,
     /// The weakest proof that completes a loop.
     Require,
+    /// What becomes of a changed exam.
+    Exam,
     /// The name of the agent that fresh processes run.
     Agent,
     Model,
@@ -68,6 +71,7 @@ pub enum Kind {
     /// The agent's promise, or off.
     Promise,
     Proof,
+    Exam,
     /// Any text that is not blank.
     Name,
     Model,
@@ -157,7 +161,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 28] = {
+const ROWS: [KeyRow; 29] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -184,6 +188,11 @@ const ROWS: [KeyRow; 28] = {
             0,
             "\"checked\"",
             "only a check that failed before completes a loop",
+        ),
+        row(Key::Exam, Term, "exam", Kind::Exam, Other).says(
+            0,
+            "\"tell\"",
+            "only report changes of what the checks rest on",
         ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
             .says(3, "3", "failed iterations in a row that abort it")
@@ -284,6 +293,7 @@ impl Key {
         match self.row().kind {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
+            Kind::Exam => Some(Value::Exam(ExamMode::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
             Kind::Proof | Kind::Model | Kind::Words | Kind::Commands(_) | Kind::Globs => None,

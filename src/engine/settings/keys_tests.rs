@@ -5,6 +5,7 @@ use super::merge::{Layers, VariableTrust, merge};
 use super::trust::needs;
 use super::{Kind, Layer, Sourced, Value};
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof};
 
 fn number(number: u64) -> Value {
@@ -89,6 +90,14 @@ fn rules(key: Key) -> Rules {
             (Some(number(7)), number(6), false, false),
         ],
         Key::Promise => of_promise(),
+        Key::Exam => {
+            let mode = Value::Exam;
+            vec![
+                (None, mode(ExamMode::Hold), false, false),
+                (None, mode(ExamMode::Tell), true, false),
+                (Some(mode(ExamMode::Tell)), mode(ExamMode::Tell), false, false),
+            ]
+        }
         Key::Require => vec![(None, Value::Proof(Proof::Checked), false, false)],
         Key::Agent => vec![
             (None, text("claude"), false, false),

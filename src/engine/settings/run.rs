@@ -3,6 +3,7 @@
 use super::merge::Settings;
 use super::{Key, Value};
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{
     Check, GitSteps, IterationTimes, Limits, Permissions, Proof, Reaction,
 };
@@ -45,6 +46,12 @@ impl Settings {
     pub fn require(&self) -> Option<Proof> {
         let Value::Proof(proof) = self.layer.value(Key::Require)? else { return None };
         Some(*proof)
+    }
+
+    /// What becomes of a changed exam.
+    pub fn exam(&self) -> ExamMode {
+        let value = self.layer.value(Key::Exam);
+        if let Some(Value::Exam(mode)) = value { *mode } else { ExamMode::default() }
     }
 
     /// The checks of a contract.

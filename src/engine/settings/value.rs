@@ -3,6 +3,7 @@
 
 use super::Kind;
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof};
 use crate::engine::text::period;
 
@@ -14,6 +15,7 @@ pub enum Value {
     Text(String),
     Promise(Promise),
     Proof(Proof),
+    Exam(ExamMode),
     Permissions(Permissions),
     Words(Vec<String>),
     /// Explicitly none: no promise, no rebase.
@@ -27,6 +29,7 @@ impl Value {
             Self::Text(text) => Some(text),
             Self::Promise(promise) => Some(promise.as_str()),
             Self::Proof(proof) => Some(proof.label()),
+            Self::Exam(mode) => Some(mode.label()),
             Self::Permissions(kind) => Some(kind.label()),
             Self::Number(_) | Self::Switch(_) | Self::Words(_) | Self::Off => None,
         }

@@ -9,6 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof};
 use crate::engine::settings::Key;
 use crate::parse::duration;
@@ -82,6 +83,10 @@ pub struct LoopArgs {
     /// Only a check that had failed and now passes completes it: checked
     #[arg(long, value_name = "PROOF", value_parser = values::proof)]
     pub require: Option<Proof>,
+    /// `tell`: a change of what the checks rest on is only reported (hold: the checks as they were
+    /// decide)
+    #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]
+    pub exam: Option<ExamMode>,
     /// The task is what FILE holds
     #[arg(long, value_name = "FILE", conflicts_with = "task", help_heading = WHAT_IS_SENT)]
     pub prompt_file: Option<String>,
@@ -222,6 +227,9 @@ pub struct SetArgs {
 pub struct ResumeArgs {
     #[command(flatten)]
     pub set: SetArgs,
+    /// Accept what the checks rest on as it is now
+    #[arg(long, help_heading = WHEN_IT_ENDS)]
+    pub accept_exam: bool,
     /// A word for the agent: the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
     pub tell: Option<String>,
@@ -263,6 +271,13 @@ impl<T: Amount> LimitArgs<T> {
         ];
         all.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)))
     }
+}
+
+fn exam() -> impl TypedValueParser<Value = ExamMode> {
+    PossibleValuesParser::new(ExamMode::ALL.map(ExamMode::label)).map(|label| {
+        let mode = ExamMode::ALL.into_iter().find(|mode| mode.label() == label);
+        mode.unwrap_or_default()
+    })
 }
 
 fn permissions() -> impl TypedValueParser<Value = Permissions> {

@@ -5,6 +5,7 @@ use toml::de::DeValue;
 
 use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
+use crate::engine::exam::ExamMode;
 use crate::engine::record::{Permissions, Proof};
 use crate::engine::settings::{self, KeyRow, Kind};
 use crate::parse::spelling::{nearest, shown};
@@ -167,6 +168,7 @@ impl<'text> Written<'text> {
                 let proof = Some(Proof::Checked).filter(|proof| proof.label() == text);
                 self.or(proof, "\"checked\" (`proven` is not built yet)").map(Is::Proof)
             }
+            Kind::Exam => self.choice(&ExamMode::ALL, ExamMode::label).map(Is::Exam),
             Kind::Name => self.text().map(Text),
             Kind::Model => {
                 let is_name = |text: &String| {

@@ -131,6 +131,12 @@ impl Home {
         self.trees().join(&digest[..32])
     }
 
+    /// The folder where checks of a working tree run on another state of it.
+    pub fn scratch(&self, checkout: &Path) -> PathBuf {
+        let digest = hash(checkout.as_os_str().as_encoded_bytes());
+        self.root.join("scratch").join(&digest[..32])
+    }
+
     /// The folder of a session's companions.
     pub fn wakes(&self, session_id: &str) -> PathBuf {
         self.root.join("wakes").join(session_id)

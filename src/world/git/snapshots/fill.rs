@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use super::objects::{self, Filled};
 use super::{FILE_BYTES, Paths, Snapshots, write};
-use crate::engine::record::Loop;
+use crate::engine::record::{Driver, Loop};
 use crate::parse::git::BRANCHES;
 use crate::world::clock::{Deadline, Stopwatch};
 use crate::world::files::{disk, tree, walk};
 use crate::world::git::{Git, exclude_files};
 
-/// The longest that filling may take.
+/// The longest that filling may take, and the longest in a client's hook, which the client ends
+/// after 30 s.
 const FILL: Duration = Duration::from_secs(120);
+const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
 /// The most bytes of one file of ignore rules.
 const EXCLUDES_BYTES: u64 = 1 << 20;
 /// The names in git's folder that are searched for a shared index.
@@ -43,7 +45,11 @@ impl Snapshots {
         if self.are_kept() && self.set_up(subject).is_ok() && self.taken().is_ok() {
             return Ok(Filled { watched, ..Filled::default() });
         }
-        let (watch, deadline) = (Stopwatch::start(), Deadline::after(FILL));
+        let within = match subject.driver() {
+            Driver::Session => FILL_IN_A_HOOK,
+            Driver::Process => FILL,
+        };
+        let (watch, deadline) = (Stopwatch::start(), Deadline::after(within));
         let aside = Self {
             folder: self.folder.with_extension("new"),
             deadline: Some(deadline),
@@ -192,4 +198,4 @@ const OTHERS: &str = "[index]
 \tshowUntrackedFiles = all
 ";
 /// Files are kept byte for byte.
-const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";
+pub(super) const ATTRIBUTES: &str = "* -text -filter -ident -working-tree-encoding -eol -crlf";

@@ -10,6 +10,8 @@ mod fill;
 pub mod history;
 mod objects;
 mod prune;
+mod read;
+mod scratch;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

@@ -1,0 +1,175 @@
+//! The exam of a loop: notes at its start what its checks rest on, and where the loop would end
+//! `completed` looks for what differs. If a part that is held does, the checks as they were run on
+//! the final tree in a scratch folder. It judges nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::drive::boundary::check::{self, Within};
+use crate::engine::evidence::Verdict;
+use crate::engine::exam::finding::{ExamFinding, OldExam};
+use crate::engine::exam::{ExamMode, ExamPart, NAMED_MAX};
+use crate::engine::record::{Check, Loop};
+use crate::engine::text::named;
+use crate::parse::exam::settings::{may_be_settings, runner_part};
+use crate::parse::exam::{SourceTree, rests_on};
+use crate::world::files::disk;
+use crate::world::git::snapshots::Snapshots;
+use crate::world::process::Stop;
+use crate::world::store::Home;
+
+/// The longest that the checks as they were may take.
+const OLD_EXAM: Duration = Duration::from_secs(15 * 60);
+
+/// The files of one snapshot.
+struct OfSnapshot<'a> {
+    snapshots: &'a Snapshots,
+    commit: &'a str,
+}
+
+impl SourceTree for OfSnapshot<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.snapshots.file(self.commit, path)
+    }
+}
+
+/// Holds the exam to what it is in the last snapshot. Returns what the user should know of it.
+pub fn begin(home: &Home, record: &mut Loop) -> Option<String> {
+    let commit = record.state.trees.snapshot.clone();
+    record.state.exam = commit.filter(|_| !record.contract.checks.is_empty());
+    let parts = parts(&Snapshots::of(home, record), record, record.state.exam.as_ref()?);
+    let names: Vec<String> = parts.keys().map(ExamPart::name).collect();
+    let is_held = record.contract.exam == ExamMode::Hold && !names.is_empty();
+    is_held.then(|| {
+        format!(
+            "held: {} (where they change, the checks as they were decide)",
+            named(&names, NAMED_MAX)
+        )
+    })
+}
+
+/// Lets the exam follow what crew itself did to the tree since the last boundary, as by a rebase.
+/// What had differed before stays as it was held.
+pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
+    let (Some(exam), Some(was)) = (&before.state.exam, &before.state.trees.snapshot) else {
+        return;
+    };
+    let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
+    let snapshots = Snapshots::of(home, before);
+    let mut files = differing(&snapshots, before, exam, was).files;
+    files.extend(settings(&snapshots, exam, was).unwrap_or_default());
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let held = if files.is_empty() { Ok(now) } else { snapshots.mixed(&now, exam, &files) };
+    record.state.exam = held.ok().or_else(|| before.state.exam.clone());
+}
+
+/// What all checks rest on in a snapshot, with its text.
+fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> BTreeMap<ExamPart, String> {
+    let tree = OfSnapshot { snapshots, commit };
+    let folder = subject.place.folder.strip_prefix(&subject.place.checkout);
+    let folder = folder.unwrap_or(Path::new("")).to_string_lossy();
+    let checks = subject.contract.checks.iter();
+    checks.flat_map(|check| rests_on(&check.run, &folder, &tree)).collect()
+}
+
+/// Looks for what differs in the exam; `None` where there is none to compare with. `now` is the
+/// snapshot of what the agent left, if one was taken. `stop` ends a check early; then the exam as
+/// it was did not pass.
+pub fn look(home: &Home, subject: &Loop, now: Option<&str>, stop: Stop<'_>) -> Option<ExamFinding> {
+    let exam = subject.state.exam.as_ref()?;
+    let snapshots = Snapshots::of(home, subject);
+    let now = match now {
+        Some(now) => now.to_owned(),
+        None => snapshots.take().ok()?.commit,
+    };
+    if now == *exam {
+        return Some(ExamFinding::default());
+    }
+    let settings = settings(&snapshots, exam, &now).ok()?;
+    let Differing { parts: changed, files } = differing(&snapshots, subject, exam, &now);
+    let names = changed.iter().map(ExamPart::name).collect();
+    let is_held = !changed.is_empty() && subject.contract.exam == ExamMode::Hold;
+    let old = is_held.then(|| old_exam(home, subject, &snapshots, (exam, &now), &files, stop));
+    Some(ExamFinding { changed: names, old, settings })
+}
+
+/// The files whose part that test runners obey differs.
+fn settings(snapshots: &Snapshots, exam: &str, now: &str) -> Result<Vec<String>, String> {
+    let mut paths = snapshots.paths(exam, now)?;
+    let part = |commit: &str, path: &str| runner_part(path, &snapshots.file(commit, path)?);
+    paths.retain(|path| may_be_settings(path) && part(exam, path) != part(now, path));
+    Ok(paths)
+}
+
+/// What differs in what the checks rest on.
+struct Differing {
+    /// The held parts with another text.
+    parts: Vec<ExamPart>,
+    /// Their files, and those that came in their place: a makefile that is read before the other.
+    files: BTreeSet<String>,
+}
+
+fn differing(snapshots: &Snapshots, subject: &Loop, exam: &str, now: &str) -> Differing {
+    let before = parts(snapshots, subject, exam);
+    let after = parts(snapshots, subject, now);
+    let differs = |part: &&ExamPart| before.get(*part) != after.get(*part);
+    let held: Vec<ExamPart> = before.keys().filter(differs).cloned().collect();
+    let either = before.keys().chain(after.keys()).filter(differs);
+    Differing { files: either.map(|part| part.file.clone()).collect(), parts: held }
+}
+
+/// Runs the checks as they were on the final tree.
+fn old_exam(
+    home: &Home,
+    subject: &Loop,
+    snapshots: &Snapshots,
+    (exam, now): (&str, &str),
+    files: &BTreeSet<String>,
+    stop: Stop<'_>,
+) -> OldExam {
+    let folder = home.scratch(&subject.place.checkout);
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let laid_out =
+        snapshots.mixed(now, exam, &files).and_then(|tree| snapshots.check_out(&tree, &folder));
+    if let Err(why) = laid_out {
+        return OldExam::NotRun(why);
+    }
+    let within = Within::at_most(OLD_EXAM, "the checks as they were took 15 minutes");
+    let here = inside(subject, &folder);
+    for check in &subject.contract.checks {
+        if let Some(failed) = run(home, subject, check, &here, &within, stop) {
+            return failed;
+        }
+    }
+    OldExam::Passed
+}
+
+/// Where the checks run in the scratch folder.
+fn inside(subject: &Loop, scratch: &Path) -> PathBuf {
+    let place = &subject.place;
+    place.folder.strip_prefix(&place.checkout).map_or(scratch.to_owned(), |it| scratch.join(it))
+}
+
+/// Runs one check; `None` if it passed.
+fn run(
+    home: &Home,
+    subject: &Loop,
+    check: &Check,
+    folder: &Path,
+    within: &Within,
+    stop: Stop<'_>,
+) -> Option<OldExam> {
+    if !disk::exists(folder) {
+        return Some(OldExam::NotRun(format!("{} is gone", folder.display())));
+    }
+    let Some(result) = check::run(home, subject, check, folder, within, stop) else {
+        return Some(OldExam::NotRun("it was broken off".to_owned()));
+    };
+    let how = format!("`{}` {}", check.run, result.what_happened());
+    match result.verdict {
+        Verdict::Passed => None,
+        Verdict::Failed | Verdict::TimedOut => Some(OldExam::Failed(how)),
+        Verdict::Unknown => Some(OldExam::NotRun(how)),
+    }
+}

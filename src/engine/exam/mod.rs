@@ -1,0 +1,67 @@
+//! The exam: the checks of a loop and the parts of files they rest on. A changed part can only take
+//! belief away, never add it, and fails no iteration.
+
+pub mod finding;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::text::word;
+
+/// The most parts that a message names.
+pub const NAMED_MAX: usize = 5;
+
+/// What happens when a part that a check rests on has changed where the loop would end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExamMode {
+    /// The exam as it was decides.
+    #[default]
+    Hold,
+    /// The change is only reported.
+    Tell,
+}
+
+impl ExamMode {
+    /// Both, the default first.
+    pub const ALL: [Self; 2] = [Self::Hold, Self::Tell];
+
+    /// The word used in options, files and JSON.
+    pub fn label(self) -> &'static str {
+        word(&self)
+    }
+
+    /// Whether it is the default.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub fn is_hold(&self) -> bool {
+        *self == Self::Hold
+    }
+}
+
+/// A part of a file that a check rests on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExamPart {
+    /// From the root of the checkout.
+    pub file: String,
+    /// The rule, recipe or script in it; `None` is the whole file.
+    pub entry: Option<String>,
+}
+
+impl ExamPart {
+    /// A whole file.
+    pub fn whole(file: impl Into<String>) -> Self {
+        Self { file: file.into(), entry: None }
+    }
+
+    /// One entry of a file.
+    pub fn entry(file: impl Into<String>, entry: impl Into<String>) -> Self {
+        Self { file: file.into(), entry: Some(entry.into()) }
+    }
+
+    /// "check.sh", "`test` in Makefile": for messages.
+    pub fn name(&self) -> String {
+        match &self.entry {
+            Some(entry) => format!("`{entry}` in {}", self.file),
+            None => self.file.clone(),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Cuts a text of `sh` into its commands that rest on a file. Quotes are obeyed. Variables and
+//! substitutions are not expanded, so a word with one names no file.
+
+use crate::parse::program::INTERPRETERS;
+
+/// One command, by what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SimpleCommand {
+    /// `cd`: where the following commands run.
+    Folder(String),
+    /// `sh -c TEXT`.
+    Shell(String),
+    /// A program or script with a path of its own.
+    Script(String),
+    Make {
+        folder: String,
+        file: Option<String>,
+        goals: Vec<String>,
+    },
+    Just {
+        recipes: Vec<String>,
+    },
+    /// A script of `package.json`.
+    Package {
+        script: String,
+    },
+}
+
+/// Words before a command that run it; a number after one is its argument.
+const WRAPPERS: [&str; 16] = [
+    "env", "time", "timeout", "nice", "exec", "command", "sudo", "xvfb-run", "npx", "bunx", "!",
+    "if", "then", "do", "else", "while",
+];
+/// Programs that run the rest of their words after `run` or `exec`.
+const RUNNERS: [&str; 8] = ["uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle", "mise"];
+/// Options of interpreters that take the next word.
+const WITH_VALUE: [&str; 5] = ["-r", "--require", "-W", "-X", "--import"];
+
+/// The commands of a text that rest on a file, in order.
+pub fn simple_commands(run: &str) -> Vec<SimpleCommand> {
+    pieces(run).iter().filter_map(|piece| read(shell_words::split(piece).ok()?)).collect()
+}
+
+/// The text between unquoted operators.
+fn pieces(run: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut quote = None;
+    let mut is_escaped = false;
+    for letter in run.chars() {
+        let is_operator = quote.is_none() && !is_escaped && ";&|\n(){}".contains(letter);
+        if is_operator {
+            pieces.push(String::new());
+            continue;
+        }
+        match (quote, letter) {
+            _ if is_escaped => {}
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(open), close) if open == close => quote = None,
+            _ => {}
+        }
+        is_escaped = letter == '\\' && !is_escaped && quote != Some('\'');
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(letter);
+        }
+    }
+    pieces
+}
+
+fn read(mut words: Vec<String>) -> Option<SimpleCommand> {
+    unwrap(&mut words);
+    let program = words.first()?.clone();
+    let rest = &words[1..];
+    let plain = |word: &&String| !word.starts_with('-') && !word.contains('=');
+    Some(match program.rsplit('/').next().unwrap_or_default() {
+        "cd" => SimpleCommand::Folder(rest.iter().find(plain)?.clone()),
+        "." | "source" => SimpleCommand::Script(rest.first()?.clone()),
+        "make" | "gmake" => make(rest),
+        "just" => SimpleCommand::Just { recipes: rest.iter().filter(plain).cloned().collect() },
+        "npm" | "pnpm" | "yarn" | "bun" => {
+            SimpleCommand::Package { script: script(&program, rest)? }
+        }
+        "sh" | "bash" | "dash" | "zsh" | "ksh" if has_text(rest) => {
+            SimpleCommand::Shell(rest.iter().find(plain)?.clone())
+        }
+        name if INTERPRETERS.contains(&name) => SimpleCommand::Script(interpreted(rest)?),
+        _ if program.contains('/') => SimpleCommand::Script(program),
+        _ => return None,
+    })
+}
+
+/// Takes away assignments, and programs that only run another one.
+fn unwrap(words: &mut Vec<String>) {
+    let mut is_wrapped = false;
+    while let Some(first) = words.first() {
+        let is_assignment = first.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty() && name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+        });
+        let runs = |word: &String| word == "run" || word == "exec";
+        let is_argument = is_wrapped
+            && (first.starts_with('-') || first.starts_with(|it: char| it.is_ascii_digit()));
+        let taken = if RUNNERS.contains(&first.as_str()) && words.get(1).is_some_and(runs) {
+            2
+        } else if is_assignment || is_argument || WRAPPERS.contains(&first.as_str()) {
+            1
+        } else {
+            return;
+        };
+        is_wrapped = true;
+        words.drain(..taken);
+    }
+}
+
+/// Whether a shell is given its commands as a text: `-c`, `-ec`.
+fn has_text(words: &[String]) -> bool {
+    words.iter().take_while(|word| word.starts_with('-')).any(|word| word.ends_with('c'))
+}
+
+/// The file that an interpreter runs: a script, or the module after `-m`.
+fn interpreted(words: &[String]) -> Option<String> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "-m" {
+            return Some(format!("{}.py", words.next()?.replace('.', "/")));
+        }
+        if WITH_VALUE.contains(&word.as_str()) {
+            words.next()?;
+        } else if !word.starts_with('-') {
+            return Some(word.clone());
+        }
+    }
+    None
+}
+
+fn make(words: &[String]) -> SimpleCommand {
+    let (mut folder, mut file, mut goals) = (String::new(), None, Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-C" | "--directory" => folder = words.next().cloned().unwrap_or_default(),
+            "-f" | "--file" => file = words.next().cloned(),
+            word if word.starts_with('-') || word.contains('=') => {}
+            word if word.starts_with(|it: char| it.is_ascii_digit()) => {}
+            goal => goals.push(goal.to_owned()),
+        }
+    }
+    SimpleCommand::Make { folder, file, goals }
+}
+
+/// The script that a package manager runs; `None` for its own commands.
+fn script(program: &str, words: &[String]) -> Option<String> {
+    let mut words = words.iter().filter(|word| !word.starts_with('-'));
+    let first = words.next()?;
+    match first.as_str() {
+        "run" | "run-script" => words.next().cloned(),
+        "test" | "t" if program == "bun" => None,
+        "test" | "t" | "tst" => Some("test".to_owned()),
+        "start" | "stop" => Some(first.clone()),
+        "exec" | "install" | "ci" | "add" | "x" | "dlx" => None,
+        _ if program == "npm" || program == "bun" => None,
+        name => Some(name.to_owned()),
+    }
+}

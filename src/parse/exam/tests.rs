@@ -1,0 +1,168 @@
+use super::settings::{may_be_settings, runner_part};
+use super::*;
+
+fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
+    files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+fn named(run: &str, folder: &str, files: &BTreeMap<String, String>) -> Vec<String> {
+    rests_on(run, folder, files).keys().map(ExamPart::name).collect()
+}
+
+const MAKEFILE: &str = "\
+.PHONY: test build
+PYTHON ?= python3
+FLAGS = -q $(EXTRA)
+EXTRA = -x
+UNUSED = 1
+all: build
+build:
+\tcc -o tax tax.c
+test: build fixtures
+\t@$(PYTHON) scripts/check.py $(FLAGS)
+\t-sh run.sh
+fixtures: ; ./make_fixtures
+lint:
+\tsh lint.sh
+";
+
+const JUSTFILE: &str = "\
+set shell := [\"bash\", \"-c\"]
+level := \"3\"
+alias t := test
+test level=level: build
+    sh run.sh {{level}}
+build:
+    @sh build.sh
+other:
+    sh other.sh
+";
+
+#[test]
+fn a_check_rests_on_the_script_or_entry_it_names_and_on_what_that_runs() {
+    let package = r#"{"scripts":{"test":"node run.js && npm run lint","lint":"sh lint.sh",
+        "pretest":"./make_fixtures","build":"sh build.sh"}}"#;
+    let scripts = ["run.sh", "run.js", "lint.sh", "build.sh", "make_fixtures", "scripts/check.py"];
+    let mut files =
+        tree(&[("Makefile", MAKEFILE), ("justfile", JUSTFILE), ("package.json", package)]);
+    files.extend(scripts.map(|path| (path.to_owned(), String::new())));
+    files.insert("sub/Makefile".to_owned(), "test:\n\tsh ../run.sh\n".to_owned());
+    let table: [(&str, &str, &[&str]); 24] = [
+        ("sh run.sh", "", &["run.sh"]),
+        ("./run.sh --fast", "", &["run.sh"]),
+        ("bash -eu run.sh", "", &["run.sh"]),
+        ("A=1 timeout 60 sh ./run.sh", "", &["run.sh"]),
+        ("sh ../run.sh", "sub", &["run.sh"]),
+        ("cd sub && sh ../run.sh | tee log", "", &["run.sh"]),
+        ("cd sub && make test", "", &["run.sh", "`test` in sub/Makefile"]),
+        ("make -C sub test", "", &["run.sh", "`test` in sub/Makefile"]),
+        ("sh -ec 'cd sub; sh ../run.sh'", "", &["run.sh"]),
+        (". ./run.sh", "", &["run.sh"]),
+        ("uv run python scripts/check.py", "", &["scripts/check.py"]),
+        ("python3 -m scripts.check", "", &["scripts/check.py"]),
+        ("node -r dotenv run.js", "", &["run.js"]),
+        ("make test", "", &["`test` in Makefile", "make_fixtures", "run.sh", "scripts/check.py"]),
+        ("make", "", &["`all` in Makefile"]),
+        ("just t", "", &["build.sh", "run.sh", "`t` in justfile"]),
+        (
+            "npm test",
+            "",
+            &[
+                "lint.sh",
+                "make_fixtures",
+                "`scripts.lint` in package.json",
+                "`scripts.test` in package.json",
+                "run.js",
+            ],
+        ),
+        ("yarn lint --fix", "", &["lint.sh", "`scripts.lint` in package.json"]),
+        ("cargo test && sh run.sh", "", &["run.sh"]),
+        ("grep -q done run.sh", "", &[]),
+        ("cargo test > run.sh", "", &[]),
+        ("echo 'sh run.sh; sh lint.sh'", "", &[]),
+        ("sh /etc/run.sh; sh ~/run.sh; sh ../../run.sh; sh $X/run.sh", "", &[]),
+        ("sh 'unclosed", "", &[]),
+    ];
+    for (run, folder, expected) in table {
+        let mut found = named(run, folder, &files);
+        let mut expected = expected.to_vec();
+        found.sort();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{run}");
+    }
+}
+
+#[test]
+fn an_entry_is_its_rule_with_those_it_needs_and_the_variables_they_use() {
+    let files = tree(&[("Makefile", MAKEFILE), ("justfile", JUSTFILE)]);
+    let text = |run: &str| rests_on(run, "", &files).into_values().next().unwrap();
+    insta::assert_snapshot!(text("make test"), @"
+    test: build fixtures
+    	@$(PYTHON) scripts/check.py $(FLAGS)
+    	-sh run.sh
+    build: 
+    	cc -o tax tax.c
+    fixtures: 
+    	./make_fixtures
+    PYTHON ?= python3
+    FLAGS = -q $(EXTRA)
+    EXTRA = -x
+    ");
+    insta::assert_snapshot!(text("just test"), @r#"
+    test level=level: build
+    sh run.sh {{level}}
+    build:
+    @sh build.sh
+    set shell := ["bash", "-c"]
+    level := "3"
+    "#);
+}
+
+#[test]
+fn recipes_that_name_each_other_come_to_an_end() {
+    let files = tree(&[
+        ("Makefile", "a: b\n\tmake b\nb: a\n\tmake a\n"),
+        ("package.json", r#"{"scripts":{"a":"npm run b","b":"npm run a"}}"#),
+    ]);
+    assert_eq!(named("make a", "", &files), ["`a` in Makefile", "`b` in Makefile"]);
+    assert_eq!(named("npm run a", "", &files).len(), 2);
+}
+
+#[test]
+fn of_a_file_with_other_uses_only_the_runners_part_counts() {
+    let part = |path: &str, text: &str| runner_part(path, text).unwrap_or_default();
+    for (path, one, other, is_same) in [
+        ("pytest.ini", "[pytest]\n", "[pytest]\naddopts = -k x\n", false),
+        ("deep/jest.config.js", "a", "b", false),
+        (".cargo/config.toml", "", "[alias]\ntest = \"version\"\n", false),
+        ("conftest.py", "", "import x\n", false),
+        ("tests/conftest.py", "", "def pytest_runtest_makereport(): pass\n", false),
+        ("tests/conftest.py", "", "import pytest\n@pytest.fixture\ndef a(): pass\n", true),
+        ("pyproject.toml", "[project]\nname='a'\n", "[project]\nname='b'\n", true),
+        ("pyproject.toml", "[project]\n", "[tool.pytest.ini_options]\naddopts='-k x'\n", false),
+        ("setup.cfg", "[a]\n[tool:pytest]\nx=1\n[b]\n", "[tool:pytest]\nx=1\n[b]\nc=1\n", true),
+        ("setup.cfg", "[tool:pytest]\nx=1\n", "[tool:pytest]\nx=2\n", false),
+        ("Cargo.toml", "[dependencies]\n", "[dependencies]\na='1'\n", true),
+        ("Cargo.toml", "[package]\nname='a'\n", "[package]\nname='a'\nautotests=false\n", false),
+        ("package.json", r#"{"version":"1"}"#, r#"{"version":"2"}"#, true),
+        ("package.json", "{}", r#"{"jest":{"testMatch":[]}}"#, false),
+        ("src/lib.rs", "a", "b", true),
+        ("vite.config.ts", "base", "base2", true),
+    ] {
+        assert_eq!(part(path, one) == part(path, other), is_same, "{path} {other}");
+        assert!(may_be_settings(path) || is_same, "{path}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_is_too_strange(run in "\\PC*", text in "(\\PC|\n|\t|:|=|#){0,200}") {
+        let names = ["Makefile", "justfile", "package.json"];
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (*name, &*text)).collect();
+        let files = tree(&files);
+        for run in [run.as_str(), "make a", "just a", "npm test"] {
+            rests_on(run, "", &files);
+        }
+        runner_part("pyproject.toml", &text);
+    }
+}

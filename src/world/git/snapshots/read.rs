@@ -1,0 +1,61 @@
+//! Reads single files of a snapshot, and which paths differ between two. It writes nothing.
+
+use std::path::Path;
+
+use super::Snapshots;
+
+/// The largest file that is read, in bytes.
+const TEXT_BYTES: usize = 1 << 20;
+/// How many links in a row are followed.
+const LINKS_MAX: usize = 4;
+
+impl Snapshots {
+    /// Every path that differs between two snapshots; a renamed file is two.
+    pub fn paths(&self, from: &str, to: &str) -> Result<Vec<String>, String> {
+        let arguments = ["diff-tree", "-r", "--no-renames", "--name-only", "-z", from, to];
+        let printed = self.printed(&arguments, &[])?;
+        let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
+    /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
+    /// such file, or it is large or not text.
+    pub fn file(&self, commit: &str, path: &str) -> Option<String> {
+        let mut path = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let listed = self.printed(&["ls-tree", "-l", "-z", commit, "--", &path], &[]).ok()?;
+            let listed = String::from_utf8_lossy(&listed).into_owned();
+            let (entry, _) = listed.split_once('\t')?;
+            let [mode, _, id, size] = entry.split_whitespace().collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            if size.parse::<usize>().ok()? > TEXT_BYTES {
+                return None;
+            }
+            let text = self.printed(&["cat-file", "blob", id], &[]).ok()?;
+            let text = String::from_utf8(text).ok()?;
+            if mode != "120000" {
+                return Some(text);
+            }
+            path = beside(&path, &text)?;
+        }
+        None
+    }
+}
+
+/// The path that a link leads to; `None` out of the tree.
+fn beside(link: &str, target: &str) -> Option<String> {
+    let folder = Path::new(link).parent()?.to_str()?;
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    if target.starts_with('/') {
+        return None;
+    }
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}

@@ -1,0 +1,210 @@
+//! What a loop's end is worth when the agent changes what its checks rest on: each row is an agent
+//! that does something and claims, and how the loop ends.
+
+use serde_json::json;
+
+use super::{CLAIM, World};
+use crate::sandbox::DEADLINE;
+
+/// One ending.
+struct Row {
+    name: &'static str,
+    /// The files of the project: path and text.
+    files: &'static [(&'static str, &'static str)],
+    check: &'static str,
+    options: &'static [&'static str],
+    /// What the agent does before it claims.
+    agent: &'static str,
+    /// "completed checked", "blocked".
+    end: &'static str,
+    /// What the reason names.
+    why: &'static str,
+}
+
+const fn row(name: &'static str, check: &'static str, agent: &'static str) -> Row {
+    Row { name, files: &[], check, options: &[], agent, end: "completed checked", why: "" }
+}
+
+const CHECK: &str = "check.sh";
+const SCRIPT: &str = "test -e done\n";
+const MAKEFILE: &str =
+    "FLAG = -e\ntest: helper\n\ttest $(FLAG) done\nhelper:\n\ttrue\nother:\n\ttrue\n";
+const MAKE: &[(&str, &str)] = &[("Makefile", MAKEFILE)];
+const SH: &[(&str, &str)] = &[(CHECK, SCRIPT)];
+const PACKAGE: &str = r#"{"version":"1","scripts":{"test":"sh check.sh"}}"#;
+const NODE: &[(&str, &str)] = &[("package.json", PACKAGE), (CHECK, SCRIPT)];
+const BLOCKED: &str = "blocked";
+const DONE: &str = "completed checked";
+
+const fn sh(name: &'static str, agent: &'static str, end: &'static str, why: &'static str) -> Row {
+    Row { files: SH, end, why, ..row(name, "sh check.sh", agent) }
+}
+
+const fn make(
+    name: &'static str,
+    agent: &'static str,
+    end: &'static str,
+    why: &'static str,
+) -> Row {
+    Row { files: MAKE, end, why, ..row(name, "make test", agent) }
+}
+
+const fn npm(name: &'static str, agent: &'static str, end: &'static str, why: &'static str) -> Row {
+    Row { files: NODE, end, why, ..row(name, "npm test", agent) }
+}
+
+const ROWS: &[Row] = &[
+    sh("honest work", "touch done", DONE, "a check that had failed now passes"),
+    sh("a swapped script", "echo true > check.sh", BLOCKED, "check.sh"),
+    sh(
+        "a deleted script beside true work",
+        "touch done; echo true > check.sh",
+        DONE,
+        "proved by the checks as they were",
+    ),
+    sh(
+        "a link in the script's place",
+        "echo true > x; rm check.sh; ln -s x check.sh",
+        BLOCKED,
+        "check.sh",
+    ),
+    sh(
+        "a comment in the script, and true work",
+        "touch done; echo '#' >> check.sh",
+        DONE,
+        "changed since: check.sh",
+    ),
+    sh("another script", "touch done; echo true > other.sh", DONE, ""),
+    sh(
+        "a committed swap",
+        "echo true > check.sh; git add -A; git commit -qm x",
+        BLOCKED,
+        "check.sh",
+    ),
+    make("a recipe", "printf 'test:\\n\\ttrue\\n' > Makefile", BLOCKED, "`test` in Makefile"),
+    make(
+        "a prerequisite beside true work",
+        "touch done; sed -i.bak 's/^\\ttrue/\\techo/' Makefile",
+        DONE,
+        "changed since: `test` in Makefile",
+    ),
+    make(
+        "a variable",
+        "sed -i.bak 's/^FLAG = -e/FLAG = ! -e/' Makefile",
+        BLOCKED,
+        "`test` in Makefile",
+    ),
+    make("another recipe", "touch done; printf 'more:\\n\\ttrue\\n' >> Makefile", DONE, ""),
+    make(
+        "a makefile that comes first",
+        "printf 'test:\\n\\ttrue\\n' > GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
+    ),
+    npm("a test script", "sed -i.bak 's/sh check.sh/true/' package.json", BLOCKED, "scripts.test"),
+    npm("the script it runs", "echo true > check.sh", BLOCKED, "check.sh"),
+    npm(
+        "a script before it beside true work",
+        "touch done; sed -i.bak 's/\"test\":/\"pretest\":\"true\",\"test\":/' package.json",
+        DONE,
+        "changed since: `scripts.test`",
+    ),
+    npm("another version", "touch done; sed -i.bak 's/\"1\"/\"2\"/' package.json", DONE, ""),
+    Row {
+        options: &["--exam", "tell"],
+        why: "the checks rest on what was changed: check.sh",
+        ..sh("a swap that is only told", "echo true > check.sh", DONE, "")
+    },
+    Row {
+        end: "completed unbroken",
+        why: "pytest.ini",
+        ..sh("a runner's settings", "touch done; echo '[pytest]' > pytest.ini", DONE, "")
+    },
+    Row {
+        end: "completed unbroken",
+        why: "conftest.py",
+        ..sh("a planted conftest", "touch done; echo 'x=1' > conftest.py", DONE, "")
+    },
+    sh("a dependency", "touch done; printf '[dependencies]\\na=\"1\"\\n' > Cargo.toml", DONE, ""),
+    Row {
+        end: "completed unbroken",
+        why: "Cargo.toml",
+        ..sh(
+            "tests switched off",
+            "touch done; printf '[package]\\nautotests=false\\n' > Cargo.toml",
+            DONE,
+            "",
+        )
+    },
+    Row {
+        check: "grep -q yes answer",
+        files: &[("answer", "no\n")],
+        ..row("a file that a check only reads", "", "echo yes > answer")
+    },
+    Row {
+        check: "cd sub && sh ../check.sh",
+        files: SH,
+        end: BLOCKED,
+        why: "check.sh",
+        ..row("a script from a folder", "", "echo true > check.sh; mkdir -p sub")
+    },
+];
+
+#[test]
+fn every_ending_is_worth_what_the_table_says() {
+    let mut wrong = Vec::new();
+    for row in ROWS {
+        let world = World::new(&[&format!("{}; {CLAIM}", row.agent)]);
+        std::fs::create_dir_all(world.sandbox.file("sub")).unwrap();
+        for (path, text) in row.files {
+            world.sandbox.write(path, text);
+        }
+        world.sandbox.git(&["add", "-A"]);
+        world.sandbox.git(&["commit", "-qm", "project", "--allow-empty"]);
+        let start = ["run", "Do it", "-n", "3", "--verify", row.check];
+        world.crew(&[&start[..], row.options].concat());
+        let told = world.the_loop();
+        let proof = told["proof"].as_str().unwrap_or_default();
+        let end = format!("{} {proof}", told["outcome"].as_str().unwrap_or_default());
+        let why = told["why"].as_str().unwrap_or_default();
+        if end.trim() != row.end || !why.contains(row.why) {
+            wrong.push(format!("{}: {end} ({why})", row.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_start_names_what_is_held_and_a_person_can_accept_the_change() {
+    let world = World::new(&[&format!("echo true > check.sh; {CLAIM}")]);
+    world.sandbox.write(CHECK, SCRIPT);
+    let ran = world.crew(&["run", "Do it", "-n", "3", "--verify", "sh check.sh"]);
+    assert!(ran.stderr.contains("held: check.sh"), "{ran:#?}");
+    let told = world.the_loop();
+    assert_eq!((&told["outcome"], &told["consecutive_failures"]), (&json!("blocked"), &json!(0)));
+    assert!(told["why"].as_str().unwrap().contains("crew resume --accept-exam"), "{told:#}");
+    assert_eq!(world.sandbox.crew(&["resume", "--accept-exam"]).code(), 0);
+    assert_eq!(world.the_loop()["proof"], "checked");
+}
+
+#[test]
+fn the_checks_as_they_were_run_in_a_folder_of_their_own() {
+    let agent = format!("echo true > check.sh; touch done; {CLAIM}");
+    let world = World::new(&[&agent]);
+    world.sandbox.write(CHECK, "pwd > \"$PLACES/$(date +%s%N)\"; test -e done\n");
+    let places = world.note("places");
+    std::fs::create_dir_all(&places).unwrap();
+    let mut run = world.sandbox.command(world.sandbox.build().path());
+    run.args(["run", "Do it", "-n", "1", "--verify", "sh check.sh"]).env("PLACES", &places);
+    let ran = crate::child::Running::start(run, None).wait(DEADLINE);
+    assert_eq!(ran.code(), 0, "{ran:#?}");
+    let mut found: Vec<String> = std::fs::read_dir(&places)
+        .unwrap()
+        .map(|place| std::fs::read_to_string(place.unwrap().path()).unwrap())
+        .collect();
+    found.sort();
+    let here = world.sandbox.repository().display().to_string();
+    assert_eq!(found.len(), 2, "before iteration 1, and as it was: {found:?}");
+    assert!(found.iter().any(|place| place.trim() == here), "{found:?}");
+    assert!(found.iter().any(|place| place.contains("/scratch/")), "{found:?}");
+}
