@@ -292,15 +292,19 @@ fn a_hook_that_is_active_already_is_no_reason_to_stop() {
 fn a_commit_and_a_new_file_are_progress_and_standing_still_is_not() {
     let client = Client::new();
     client.begin("\"Build it\" --stall 2");
+    client.sandbox.write("step.md", "a step");
+    assert!(client.goes_on("A step."));
     assert!(client.goes_on("Nothing yet."));
-    client.sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Step"]);
-    assert!(client.goes_on("Committed, and the tree is clean."));
+    client.sandbox.git(&["add", "step.md"]);
+    client.sandbox.git(&["commit", "--quiet", "--message", "Step"]);
+    assert!(client.goes_on("Committed, and the tree is as it was."));
+    client.sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Nothing"]);
     assert!(client.goes_on("Nothing new."));
     client.sandbox.write("notes/new.md", "untracked");
     assert!(client.goes_on("A new file."));
     assert!(client.goes_on("Thinking."));
     assert!(!client.goes_on("Thinking again."));
-    assert_eq!(client.standing(), stands("stalled", 6));
+    assert_eq!(client.standing(), stands("stalled", 7));
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
     parts.extend(failing.filter(|_| !matches!(evidence.claim, ClaimResult::Refused(_))));
     if parts.is_empty() {
         let changed = ["changed something", "changed nothing", "no claim yet"];
-        parts.push(evidence.progress.worded(changed).to_owned());
+        parts.push(evidence.progress_words(changed));
     }
     parts
 }
@@ -227,7 +227,7 @@ mod tests {
         let mut subject = judge(&a_loop(), &facts(Claim::None)).after;
         subject.state.usage =
             Usage { tokens, cost: Money::from_micros(1_840_000), ..Usage::default() };
-        assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $1.84 · crew pause, crew cancel");
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 · crew pause, crew cancel");
         subject.contract.limits.max_cost_micros = 5_000_000;
         subject.contract.limits.max_tokens = 2_000_000;
         assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
@@ -257,6 +257,6 @@ mod tests {
         let mut refused = facts(Claim::Success);
         refused.checks = vec![result("cargo test", Verdict::Failed)];
         assert_snapshot!(boundary(&judge(&subject, &refused).after), @"crew 1/10 · claim refused: cargo test failed (exit 1) · crew pause, crew cancel");
-        assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · changed something · crew pause, crew cancel");
+        assert_snapshot!(boundary(&judge(&a_loop(), &facts(Claim::None)).after), @"crew 1/10 · files changed · crew pause, crew cancel");
     }
 }

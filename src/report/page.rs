@@ -112,6 +112,9 @@ pub fn tail(text: &mut String, printed: &str) {
 /// The one command to continue with.
 fn next(subject: &Loop) -> String {
     match (subject.outcome(), &subject.place.head) {
+        (Some(Outcome::Completed), _) if subject.state.trees.snapshot.is_some() => {
+            format!("crew diff {}   (read what it did)", subject.id)
+        }
         (Some(Outcome::Completed), Some(head)) => {
             format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
         }

@@ -135,6 +135,7 @@ mod tests {
         # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # only a check that failed before completes a loop
+        # exam = "tell"                  # only report changes of what the checks rest on
         # protect = ["tests/**"]         # the agent must not change these, ignored files aside: else no claim is believed
 
         # For `crew run`, which starts the agent anew for every iteration:

@@ -278,7 +278,8 @@ fn what_crew_keeps_is_for_its_user_alone() {
     fn assert_private(path: &Path) {
         let metadata = std::fs::metadata(path).unwrap();
         assert_eq!(metadata.permissions().mode() & 0o077, 0, "{}", path.display());
-        if metadata.is_dir() {
+        // Hard links to the repository's own files, in a folder that nobody else enters.
+        if metadata.is_dir() && !path.ends_with("objects") {
             for entry in std::fs::read_dir(path).unwrap() {
                 assert_private(&entry.unwrap().path());
             }

@@ -33,7 +33,7 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
       each     min 1.0s · mean 1.0s · max 1.0s
       changes  0 commits · no tracked file changed · 1 untracked file
       verify   `test -e done` passed, after it had failed
-      next     git diff COMMIT   (read what it did)
+      next     crew diff ID   (read what it did)
     "#);
 }
 

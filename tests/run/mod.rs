@@ -34,6 +34,7 @@ mod reactions;
 mod repository;
 mod resumed;
 mod signals;
+mod snapshots;
 mod state;
 #[cfg(target_os = "linux")]
 mod terminal;
@@ -195,7 +196,7 @@ impl World {
             (r"\[\d\d:\d\d:\d\d\]", "[10:00:00]"),
             (r"\b(\d+h)?(\d+m)?\d+(\.\d)?m?s\b", "1.0s"),
             (r"\bloop [a-z][a-z0-9]{7}\b", "loop ID"),
-            (r"\b(resume|cancel|watch|show) [a-z][a-z0-9]{7}\b", "$1 ID"),
+            (r"\b(resume|cancel|watch|show|diff) [a-z][a-z0-9]{7}\b", "$1 ID"),
             (r"\bdiff [0-9a-f]{12}\b", "diff COMMIT"),
             (r"(?m)^[0-9a-f]{7} ", "COMMIT "),
             (r"-\d{4}-\d\d-\d\dT[0-9-]+Z", "-TIME"),

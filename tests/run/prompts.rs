@@ -272,6 +272,6 @@ fn a_word_told_while_a_broken_off_run_is_paused_is_told_once() {
 fn the_last_words_of_an_agent_reach_the_next_one_as_unchecked() {
     let world = World::new(&["echo one >> work.txt; echo 'I fixed \"it\".'", CLAIM]);
     world.crew(&["run", "Do it", "-n", "2"]);
-    let line = "- Iteration 1: files, commits or checks changed; its last words, unchecked: \"I fixed 'it'.\".";
+    let line = "- Iteration 1: 1 new file, +1 −0; its last words, unchecked: \"I fixed 'it'.\".";
     assert!(world.prompt(2).contains(line), "{}", world.prompt(2));
 }

@@ -234,6 +234,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     keep.logs                2GiB          built-in
     keep.days                90            built-in
     loop.completion_promise  COMPLETE      built-in
+    loop.exam                hold          built-in
     agent.name               claude        built-in
     agent.permissions        accept-edits  built-in
     loop.commit              false         built-in

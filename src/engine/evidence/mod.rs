@@ -72,6 +72,16 @@ impl Evidence {
         self.checks.iter().filter_map(|check| check.tests.as_ref()).flat_map(TestReport::news)
     }
 
+    /// Why it was progress or none, or else one of a page's words for that.
+    pub fn progress_words(&self, words: [&'static str; 3]) -> String {
+        match self.progress {
+            Progress::Made | Progress::None if !self.progress_why.is_empty() => {
+                self.progress_why.clone()
+            }
+            progress => progress.worded(words).to_owned(),
+        }
+    }
+
     /// What it cost, where that is known: "$1.84".
     pub fn cost(&self) -> Option<String> {
         self.usage.as_ref()?.cost_text(false)

@@ -219,7 +219,7 @@ impl TestReport {
     }
 
     fn total(&self) -> u32 {
-        self.passed + self.failed + self.skipped
+        self.passed.saturating_add(self.failed).saturating_add(self.skipped)
     }
 }
 
@@ -252,7 +252,12 @@ pub fn is_no_worse(before: &TestMemories, now: &CheckResult) -> bool {
     let failed_before = |name: &str| found.tests.get(name) == Some(&TestStatus::Failed);
     let names_failures =
         |run: &TestRun| run.named(TestStatus::Failed).count() >= run.failed as usize;
+    let is_there = |(name, status): (&String, &TestStatus)| {
+        *status != TestStatus::Passed || run.tests.contains_key(name)
+    };
+    let are_all_there = !(found.names_all() && run.names_all()) || found.tests.iter().all(is_there);
     run.ran()
+        && are_all_there
         && run.errors == 0
         && names_failures(found)
         && names_failures(run)

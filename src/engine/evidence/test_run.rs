@@ -38,20 +38,25 @@ pub struct TestRun {
     pub tests: BTreeMap<String, TestStatus>,
 }
 
+/// Adds to a total, which a strange output must not overflow.
+pub fn add(total: &mut u32, more: u32) {
+    *total = total.saturating_add(more);
+}
+
 impl TestRun {
     /// Whether any test ran to an end.
     pub fn ran(&self) -> bool {
-        self.passed + self.failed + self.uncounted > 0
+        [self.passed, self.failed, self.uncounted] != [0; 3]
     }
 
     /// Whether a test failed, or a suite could not be loaded.
     pub fn has_failed(&self) -> bool {
-        self.failed + self.errors > 0
+        self.failed > 0 || self.errors > 0
     }
 
     /// How many ran or were skipped.
     pub fn total(&self) -> u32 {
-        self.passed + self.failed + self.skipped
+        self.passed.saturating_add(self.failed).saturating_add(self.skipped)
     }
 
     /// Whether it named every test that passed, and not only what failed.
@@ -78,12 +83,12 @@ impl TestRun {
 
     /// Adds another run's totals and names.
     pub fn add(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-        self.filtered += other.filtered;
-        self.errors += other.errors;
-        self.uncounted += other.uncounted;
+        add(&mut self.passed, other.passed);
+        add(&mut self.failed, other.failed);
+        add(&mut self.skipped, other.skipped);
+        add(&mut self.filtered, other.filtered);
+        add(&mut self.errors, other.errors);
+        add(&mut self.uncounted, other.uncounted);
         for (name, status) in other.tests {
             self.name(&name, status);
         }

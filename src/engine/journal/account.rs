@@ -46,9 +46,8 @@ impl Account {
         }
         parts.extend(evidence.ended.clone());
         parts.extend(checks(evidence));
-        let progress =
-            evidence.progress.worded(["files, commits or checks changed", "nothing changed", ""]);
-        parts.extend((!progress.is_empty()).then(|| progress.to_owned()));
+        let changed = ["files, commits or checks changed", "nothing changed", ""];
+        parts.extend(Some(evidence.progress_words(changed)).filter(|words| !words.is_empty()));
         if parts.is_empty() {
             parts.push("no claim, no check".to_owned());
         }
@@ -172,11 +171,11 @@ mod tests {
             .map(|account| format!("{}: {}", account.iteration, account.words))
             .collect();
         insta::assert_snapshot!(last.join("\n"), @"
-        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; files, commits or checks changed
+        2: claimed done, refused: `cargo test` failed (exit 1); 1 of 2 checks passed; 1 of them failed before; 1 check passing now, files changed
         3: said FAILURE: no network; 1 of 2 checks passed; `cargo test` failed (exit 1); nothing changed
-        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; files, commits or checks changed
-        5: failed: gate `lint` failed; `cargo test` failed (exit 1); files, commits or checks changed
-        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; files, commits or checks changed
+        4: the answer was cut by the token limit; 1 of 2 checks passed; `cargo test` timed out after 1 s; 1 check failing now
+        5: failed: gate `lint` failed; `cargo test` failed (exit 1); 2 checks failing now
+        6: claimed done, and believed; 2 of 2 checks passed; 2 of them failed before; 2 checks passing now, files changed
         ");
     }
 

@@ -36,7 +36,7 @@ fn contract() -> Value {
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
-        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked",
+        "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "exam": "tell",
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
         }],
@@ -92,7 +92,7 @@ fn state() -> Value {
         "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
-        } }, "incurable": "i",
+        } }, "exam": "s", "incurable": "i",
         "evidence": {
             "iteration": 1, "claim": { "is": "near_miss", "because": "b" },
             "checks": [{

@@ -2,7 +2,7 @@
 //! the program that holds it, because two suites may have a test of the same name.
 
 use super::Runner;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Cargo {
@@ -22,13 +22,15 @@ impl Runner for Cargo {
         } else if line == "failures:" {
             self.list = Some(Vec::new());
         } else if let (Some(list), Some(name)) = (&mut self.list, line.strip_prefix("    ")) {
-            list.push(name.to_owned());
+            if list.len() < TESTS_NAMED {
+                list.push(name.to_owned());
+            }
         } else if let Some(program) = line.trim_start().strip_prefix("Running ") {
             program_of(program).unwrap_or_default().clone_into(&mut self.suite);
         } else if let Some(package) = line.trim_start().strip_prefix("Doc-tests ") {
             package.clone_into(&mut self.suite);
-        } else if line.starts_with("error: could not compile") {
-            self.run.errors += 1;
+        } else if line.starts_with("error: could not compile") || was_killed(line) {
+            add(&mut self.run.errors, 1);
             self.is_known = true;
         } else if !line.is_empty() {
             self.list = None;
@@ -48,10 +50,10 @@ impl Cargo {
             let Some((number, word)) = part.split_once(' ') else { continue };
             let Ok(number) = number.parse::<u32>() else { continue };
             match word {
-                "passed" | "measured" => self.run.passed += number,
-                "failed" => self.run.failed += number,
-                "ignored" => self.run.skipped += number,
-                "filtered out" => self.run.filtered += number,
+                "passed" | "measured" => add(&mut self.run.passed, number),
+                "failed" => add(&mut self.run.failed, number),
+                "ignored" => add(&mut self.run.skipped, number),
+                "filtered out" => add(&mut self.run.filtered, number),
                 _ => {}
             }
         }
@@ -80,6 +82,11 @@ impl Cargo {
         let suite = if self.suite.is_empty() { "" } else { "::" };
         self.run.name(&format!("{}{suite}{name}", self.suite), status);
     }
+}
+
+/// Whether a suite ended without its totals: "process didn't exit successfully: … (signal: 6, …)".
+fn was_killed(line: &str) -> bool {
+    line.contains("process didn't exit successfully: ") && !line.ends_with("(exit status: 101)")
 }
 
 /// The program of "unittests src/lib.rs (target/debug/deps/shop-0123456789abcdef)".

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::Runner;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Go {
@@ -58,7 +58,8 @@ impl Go {
         else {
             return;
         };
-        if let Some(status) = status_of(&word.to_ascii_lowercase()) {
+        let status = status_of(&word.to_ascii_lowercase());
+        if let Some(status) = status.filter(|_| self.open.len() < TESTS_NAMED) {
             self.open.push((name.to_owned(), status));
         }
     }
@@ -70,10 +71,10 @@ impl Go {
         let failed = std::mem::take(&mut self.open);
         let has_passed = failed.iter().any(|(_, status)| *status != TestStatus::Failed);
         if passed && !has_passed && !rest.contains("[no tests to run]") {
-            self.run.uncounted += 1;
+            add(&mut self.run.uncounted, 1);
         }
         if !passed && failed.is_empty() {
-            self.run.errors += 1;
+            add(&mut self.run.errors, 1);
         }
         for (name, status) in failed {
             self.count(package, &name, status);
@@ -92,7 +93,7 @@ impl Go {
                 if event.output.starts_with("FAIL\t") && event.output.contains(" failed]") =>
             {
                 self.is_known = true;
-                self.run.errors += 1;
+                add(&mut self.run.errors, 1);
             }
             (None, Some(_)) => self.is_known = true,
             _ => {}
@@ -101,9 +102,9 @@ impl Go {
 
     fn count(&mut self, package: &str, test: &str, status: TestStatus) {
         match status {
-            TestStatus::Passed => self.run.passed += 1,
-            TestStatus::Failed => self.run.failed += 1,
-            TestStatus::Skipped => self.run.skipped += 1,
+            TestStatus::Passed => add(&mut self.run.passed, 1),
+            TestStatus::Failed => add(&mut self.run.failed, 1),
+            TestStatus::Skipped => add(&mut self.run.skipped, 1),
         }
         self.run.name(&format!("{package}.{test}"), status);
     }

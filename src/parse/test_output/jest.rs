@@ -2,7 +2,7 @@
 //! all of them.
 
 use super::{Runner, counts};
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Jest {
@@ -21,7 +21,7 @@ impl Runner for Jest {
         } else if let Some(file) = text.strip_prefix("FAIL ").or(text.strip_prefix("PASS ")) {
             file.split(" (").next().unwrap_or(file).trim().clone_into(&mut self.file);
         } else if text == "● Test suite failed to run" {
-            self.run.errors += 1;
+            add(&mut self.run.errors, 1);
         } else if let Some(name) = line.strip_prefix("  ● ") {
             let is_a_test = !self.file.is_empty() && !name.starts_with("Console");
             if is_a_test {
@@ -43,9 +43,9 @@ impl Jest {
         self.is_known = true;
         for (number, word) in counts(totals) {
             match word {
-                "passed" => self.run.passed += number,
-                "failed" => self.run.failed += number,
-                "skipped" | "todo" => self.run.skipped += number,
+                "passed" => add(&mut self.run.passed, number),
+                "failed" => add(&mut self.run.failed, number),
+                "skipped" | "todo" => add(&mut self.run.skipped, number),
                 _ => {}
             }
         }

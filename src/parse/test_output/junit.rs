@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 /// The largest report that is read, in bytes.
 const REPORT_BYTES: usize = 16 << 20;
@@ -13,6 +13,8 @@ const REPORT_BYTES: usize = 16 << 20;
 pub(super) struct JUnit {
     xml: String,
     is_open: bool,
+    /// The tag that ends the report.
+    end: &'static str,
 }
 
 /// The test whose element is open.
@@ -23,29 +25,36 @@ struct Case {
 }
 
 impl JUnit {
-    /// Takes a line, if a report has begun; whether it was part of one.
-    pub(super) fn line(&mut self, line: &str) -> bool {
+    /// Takes a line, if a report has begun.
+    pub(super) fn line(&mut self, line: &str) {
         let begins = |mark: &str| line.trim_start().starts_with(mark);
         if !self.is_open && !begins("<?xml") && !begins("<testsuite") {
-            return false;
+            return;
         }
-        self.is_open = !line.ends_with("</testsuites>") && !line.ends_with("</testsuite>");
+        if !self.is_open {
+            self.end = "</testsuite>";
+        }
+        if line.contains("<testsuites") {
+            self.end = "</testsuites>";
+        }
+        self.is_open = !line.ends_with(self.end);
         if self.xml.len() + line.len() < REPORT_BYTES {
             self.xml.push_str(line);
             self.xml.push('\n');
         }
-        true
     }
 
-    /// What the reports said; `None` if there was none. A report that is cut counts up to the cut.
+    /// What the reports said; `None` if there was none, or one was cut: half of the tests are not
+    /// the tests.
     pub(super) fn report(self) -> Option<TestRun> {
         let mut run = TestRun::default();
         let mut reader = Reader::from_str(&self.xml);
         let mut open: Option<Case> = None;
-        let mut is_known = false;
+        let (mut is_known, mut depth) = (false, 0_u32);
         loop {
             match reader.read_event() {
                 Ok(Event::Start(tag)) => match tag.name().as_ref() {
+                    b"testsuites" | b"testsuite" => depth += 1,
                     b"testcase" => open = Some(Case::of(&tag)),
                     name => open.iter_mut().for_each(|case| case.mark(name)),
                 },
@@ -55,14 +64,18 @@ impl JUnit {
                 },
                 Ok(Event::End(tag)) => match tag.name().as_ref() {
                     b"testcase" => open.take().into_iter().for_each(|case| case.count(&mut run)),
-                    b"testsuites" | b"testsuite" => is_known = true,
+                    b"testsuites" | b"testsuite" => {
+                        is_known = true;
+                        depth = depth.saturating_sub(1);
+                    }
                     _ => {}
                 },
-                Ok(Event::Eof) | Err(_) => break,
+                Err(_) => return None,
+                Ok(Event::Eof) => break,
                 Ok(_) => {}
             }
         }
-        (is_known || run.ran()).then_some(run)
+        (is_known && depth == 0).then_some(run)
     }
 }
 
@@ -90,10 +103,10 @@ impl Case {
 
     fn count(self, run: &mut TestRun) {
         match self.status {
-            _ if self.is_error => run.errors += 1,
-            TestStatus::Passed => run.passed += 1,
-            TestStatus::Failed => run.failed += 1,
-            TestStatus::Skipped => run.skipped += 1,
+            _ if self.is_error => add(&mut run.errors, 1),
+            TestStatus::Passed => add(&mut run.passed, 1),
+            TestStatus::Failed => add(&mut run.failed, 1),
+            TestStatus::Skipped => add(&mut run.skipped, 1),
         }
         let status = if self.is_error { TestStatus::Failed } else { self.status };
         run.name(&self.name, status);

@@ -58,9 +58,8 @@ impl TestOutput {
 
     fn plain_line(&mut self, line: &str) {
         let line = line.trim_end();
-        if !self.junit.line(line) {
-            self.runners.iter_mut().for_each(|runner| runner.line(line));
-        }
+        self.junit.line(line);
+        self.runners.iter_mut().for_each(|runner| runner.line(line));
     }
 
     /// What all runners reported together; `None` where no tests were spoken of. A report in XML

@@ -2,7 +2,7 @@
 //! like what is ignored.
 
 use super::{Runner, counts};
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Nextest {
@@ -31,9 +31,9 @@ impl Nextest {
         let Some((_, totals)) = summary.split_once(" run: ") else { return };
         for (number, word) in counts(totals) {
             match word.split(' ').next() {
-                Some("passed") => self.run.passed += number,
-                Some("failed" | "exec" | "timed") => self.run.failed += number,
-                Some("skipped") => self.run.skipped += number,
+                Some("passed") => add(&mut self.run.passed, number),
+                Some("failed" | "exec" | "timed") => add(&mut self.run.failed, number),
+                Some("skipped") => add(&mut self.run.skipped, number),
                 _ => {}
             }
         }

@@ -1,7 +1,7 @@
 //! pytest: its last line has the totals; the short summary names what failed, `-v` every test.
 
 use super::{Runner, counts};
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Pytest {
@@ -41,11 +41,11 @@ impl Pytest {
         self.is_known = true;
         for (number, word) in counts(totals) {
             match word {
-                "passed" | "xpassed" => self.run.passed += number,
-                "failed" => self.run.failed += number,
-                "skipped" | "xfailed" => self.run.skipped += number,
-                "deselected" => self.run.filtered += number,
-                "error" | "errors" => self.run.errors += number,
+                "passed" | "xpassed" => add(&mut self.run.passed, number),
+                "failed" => add(&mut self.run.failed, number),
+                "skipped" | "xfailed" => add(&mut self.run.skipped, number),
+                "deselected" => add(&mut self.run.filtered, number),
+                "error" | "errors" => add(&mut self.run.errors, number),
                 _ => {}
             }
         }

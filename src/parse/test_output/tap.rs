@@ -2,7 +2,7 @@
 //! prove. Where totals are printed they count, else the lines of the outermost tests.
 
 use super::Runner;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Tap {
@@ -39,7 +39,7 @@ impl Runner for Tap {
         } else if let Some(totals) = line.strip_prefix("Files=") {
             let tests = totals.split(", Tests=").nth(1).and_then(|rest| rest.split(',').next());
             if let Some(tests) = tests.and_then(|it| it.parse::<u32>().ok()) {
-                self.prove.get_or_insert_default().tests += tests;
+                add(&mut self.prove.get_or_insert_default().tests, tests);
             }
         } else if let Some(numbers) = line.strip_prefix("  Failed tests:  ") {
             self.prove_failures(numbers);
@@ -84,9 +84,9 @@ impl Tap {
         let is_spared = directive.starts_with("SKIP") || directive.starts_with("TODO");
         let status = if is_spared { TestStatus::Skipped } else { status };
         match status {
-            TestStatus::Passed => self.counted.passed += 1,
-            TestStatus::Failed => self.counted.failed += 1,
-            TestStatus::Skipped => self.counted.skipped += 1,
+            TestStatus::Passed => add(&mut self.counted.passed, 1),
+            TestStatus::Failed => add(&mut self.counted.failed, 1),
+            TestStatus::Skipped => add(&mut self.counted.skipped, 1),
         }
         let name = name.trim_start_matches("- ");
         if name.is_empty() {
@@ -109,9 +109,9 @@ impl Tap {
         };
         let Some(node) = node else { return };
         match word {
-            "pass" => node.passed += number,
-            "fail" | "cancelled" => node.failed += number,
-            "skipped" | "todo" => node.skipped += number,
+            "pass" => add(&mut node.passed, number),
+            "fail" | "cancelled" => add(&mut node.failed, number),
+            "skipped" | "todo" => add(&mut node.skipped, number),
             _ => {}
         }
     }
@@ -134,18 +134,20 @@ impl Tap {
             rest.split([' ', ')']).next()?.parse::<u32>().ok()
         };
         let prove = self.prove.get_or_insert_default();
-        prove.failed += number("Failed: ").unwrap_or(0);
-        prove.errors += u32::from(number("Tests: ") == Some(0));
+        add(&mut prove.failed, number("Failed: ").unwrap_or(0));
+        add(&mut prove.errors, u32::from(number("Tests: ") == Some(0)));
     }
 
     /// "2-3, 7"
     fn prove_failures(&mut self, numbers: &str) {
+        let mut left = TESTS_NAMED;
         for range in numbers.split(", ") {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
                 continue;
             };
-            for number in first..=last.min(first.saturating_add(10_000)) {
+            for number in (first..=last).take(left) {
+                left -= 1;
                 self.counted.name(&format!("{} test {number}", self.file), TestStatus::Failed);
             }
         }

@@ -61,3 +61,33 @@ proptest! {
         prop_assert!(u32::try_from(run.tests.len()).unwrap() <= lines);
     }
 }
+
+#[test]
+fn a_report_that_is_cut_is_no_report_and_hides_no_runners_words() {
+    let cut = "<testsuites><testsuite><testcase name=\"a\"/>\n";
+    assert_eq!(read(cut), None);
+    assert_eq!(read("<testsuite><testcase name=\"a\"\n"), None);
+    assert_eq!(
+        counted(&read(&format!("{cut}2 failed, 1 passed in 0.01s\n")).unwrap()),
+        [1, 2, 0, 0, 0]
+    );
+}
+
+#[test]
+fn a_suite_that_was_killed_is_an_error() {
+    let killed = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s\n\
+        error: test failed, to rerun pass `--test side`\n\nCaused by:\n  \
+        process didn't exit successfully: `/shop/target/debug/deps/side-0` (signal: 6, SIGABRT: process abort signal)\n";
+    assert_eq!(counted(&read(killed).unwrap()), [2, 0, 0, 0, 1]);
+}
+
+#[test]
+fn totals_past_all_reason_neither_overflow_nor_take_long() {
+    let most = format!("{} passed in 1s\n", u32::MAX);
+    assert_eq!(counted(&read(&format!("{most}{most}")).unwrap()), [u32::MAX, 0, 0, 0, 0]);
+    let ranges = "1-9999, ".repeat(8000);
+    let prove = format!(
+        "t/a.t (Wstat: 0 Tests: 9 Failed: 9)\n  Failed tests:  {ranges}\nFiles=1, Tests=9, 1 wallclock\n"
+    );
+    assert!(read(&prove).unwrap().tests.len() <= TESTS_NAMED);
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Runner;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Unittest {
@@ -49,14 +49,14 @@ impl Unittest {
         for (word, number) in counts.split(", ").filter_map(|part| part.split_once('=')) {
             let number: u32 = number.parse().unwrap_or(0);
             if matches!(word, "skipped" | "expected failures") {
-                skipped += number;
+                add(&mut skipped, number);
             }
         }
         let failed = u32::try_from(std::mem::take(&mut self.failed).len()).unwrap_or(u32::MAX);
         let not_loaded = self.run.errors.min(ran);
-        self.run.failed += failed;
-        self.run.skipped += skipped;
-        self.run.passed += ran.saturating_sub(failed + skipped + not_loaded);
+        add(&mut self.run.failed, failed);
+        add(&mut self.run.skipped, skipped);
+        add(&mut self.run.passed, ran.saturating_sub(failed + skipped + not_loaded));
     }
 
     /// `test_c (test_a.Shop.test_c)`, with the values of a subtest behind; of a module that could
@@ -64,10 +64,12 @@ impl Unittest {
     fn failure(&mut self, rest: &str) {
         match name_of(rest) {
             Some(name) if is_a_test(rest) => {
-                self.failed.insert(name.clone());
+                if self.failed.len() < TESTS_NAMED {
+                    self.failed.insert(name.clone());
+                }
                 self.run.name(&name, TestStatus::Failed);
             }
-            Some(_) => self.run.errors += 1,
+            Some(_) => add(&mut self.run.errors, 1),
             None => {}
         }
     }

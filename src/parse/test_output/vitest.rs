@@ -2,7 +2,7 @@
 //! `--reporter=verbose` every test.
 
 use super::Runner;
-use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::test_run::{TestRun, TestStatus, add};
 
 #[derive(Default)]
 pub(super) struct Vitest {
@@ -22,7 +22,7 @@ impl Runner for Vitest {
         {
             let number = suites.split("Failed Suites ").nth(1);
             let number = number.and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
-            self.run.errors += number.unwrap_or(0);
+            add(&mut self.run.errors, number.unwrap_or(0));
             self.is_known = true;
         } else if let Some(name) = line.strip_prefix(" FAIL  ").filter(|name| name.contains(" > "))
         {
@@ -46,9 +46,9 @@ impl Vitest {
         for (number, word) in totals.split(" | ").filter_map(|part| part.trim().split_once(' ')) {
             let Ok(number) = number.parse::<u32>() else { continue };
             match word {
-                "passed" => self.run.passed += number,
-                "failed" => self.run.failed += number,
-                "skipped" | "todo" => self.run.skipped += number,
+                "passed" => add(&mut self.run.passed, number),
+                "failed" => add(&mut self.run.failed, number),
+                "skipped" | "todo" => add(&mut self.run.skipped, number),
                 _ => {}
             }
         }

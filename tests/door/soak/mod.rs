@@ -239,7 +239,8 @@ impl Soak {
             std::fs::remove_file(file).ok();
         }
         if self.chance(2) {
-            self.door.sandbox.write("work.txt", &self.boundary.to_string());
+            let text = format!("{} {:x}", self.boundary, self.dice.0);
+            self.door.sandbox.write("work.txt", &text);
             self.model().changed = true;
         }
         Turn { said, sound }

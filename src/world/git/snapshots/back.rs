@@ -55,7 +55,7 @@ impl Snapshots {
         for entry in &gone {
             self.remove(path_of(entry))?;
         }
-        self.write_out(&self.checkout, target, Some(&there))?;
+        self.write_out(target, &there)?;
         self.taken()?;
         let (written, removed) = (there.len(), gone.len());
         Ok(Restored { written, removed, kept_as, left: present.left_out })
@@ -76,32 +76,20 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Writes a snapshot into an empty folder.
-    pub fn export(&self, commit: &str, folder: &Path) -> Result<(), String> {
-        self.write_out(folder, commit, None)
-    }
-
-    /// Writes these files of a snapshot, or all, with the current time and an index of its own.
-    fn write_out(
-        &self,
-        folder: &Path,
-        commit: &str,
-        only: Option<&[&IndexEntry]>,
-    ) -> Result<(), String> {
+    /// Writes these files of a snapshot with the current time, by an index of its own.
+    fn write_out(&self, commit: &str, entries: &[&IndexEntry]) -> Result<(), String> {
         let index = self.folder.join(format!("index.{}", std::process::id()));
         let written = || {
-            self.printed_in(folder, &["read-tree", commit], &[], Some(&index))?;
-            let out = ["checkout-index", "-f", "-q"];
-            match only {
-                None => self.printed_in(folder, &[&out[..], &["-a"]].concat(), &[], Some(&index)),
-                Some([]) => Ok(Vec::new()),
-                Some(entries) => {
-                    let paths: Vec<u8> =
-                        entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
-                    let out = [&out[..], &["-z", "--stdin"]].concat();
-                    self.printed_in(folder, &out, &paths, Some(&index))
-                }
+            let run = |arguments: &[&str], input: &[u8]| {
+                self.printed_in(&self.checkout, arguments, input, Some(&index))
+            };
+            run(&["read-tree", commit], &[])?;
+            if entries.is_empty() {
+                return Ok(Vec::new());
             }
+            let paths: Vec<u8> =
+                entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
+            run(&["checkout-index", "-f", "-q", "-z", "--stdin"], &paths)
         };
         let result = written();
         let _ = disk::remove(&index);

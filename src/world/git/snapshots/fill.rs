@@ -179,7 +179,8 @@ fn converted(subject: &Loop) -> Option<Vec<u8>> {
     Git::of(subject).printed(&["ls-files", "-z", "--", ".", plain], &[])
 }
 
-const CORE: &str = "\tlogAllRefUpdates = false
+const CORE: &str = "\tsharedRepository = 0600
+\tlogAllRefUpdates = false
 \tfsmonitor = false
 \thooksPath = /dev/null
 \tuntrackedCache = true

@@ -9,7 +9,7 @@ mod back;
 mod fill;
 pub mod history;
 mod objects;
-mod prune;
+pub mod prune;
 mod read;
 mod scratch;
 
@@ -19,8 +19,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::back::Restored;
-#[cfg(test)]
-pub use self::prune::prune;
 use super::command::{Command, whole};
 use super::head::{checked_out, is_id};
 use crate::engine::record::Loop;
@@ -242,7 +240,7 @@ const FIXED: [(&str, &str); 11] = [
 
 /// Replaces a file of the private git dir.
 fn write(file: &Path, text: &str) -> Result<(), String> {
-    disk::write(file, format!("{text}\n").as_bytes(), Durability::Process)
+    disk::write(file, format!("{text}\n").as_bytes(), Durability::Remade)
         .map_err(|error| error.to_string())
 }
 

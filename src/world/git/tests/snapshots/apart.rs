@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::{Kept, everything};
 use crate::engine::fixture::a_loop;
 use crate::world::files::disk;
-use crate::world::git::snapshots::{Snapshots, prune};
+use crate::world::git::snapshots::Snapshots;
+use crate::world::git::snapshots::prune::prune;
 use crate::world::git::tests::Yard;
 use crate::world::store::Home;
 
@@ -204,12 +205,44 @@ fn a_waiting_snapshot_gives_up_and_a_lock_that_a_killed_git_left_is_removed() {
 }
 
 #[test]
-fn an_exported_snapshot_is_the_tree_without_what_is_ignored() {
+fn a_scratch_folder_holds_a_snapshot_and_keeps_only_what_is_ignored() {
     let kept =
         Kept::after("echo '*.o' > .gitignore; echo > a.o; mkdir d; echo b > d/b; ln -s file link");
-    kept.yard.sh(".", "mkdir out");
-    kept.snapshots.export(&kept.commit(), &kept.yard.path("out")).unwrap();
-    let list = |folder: &str| everything(&kept.yard.path(folder));
+    let (first, out) = (kept.commit(), kept.yard.path("out"));
+    kept.snapshots.check_out(&first, &out).unwrap();
+    let list = |folder: &str| kept.yard.sh(folder, "find . -path ./.git -prune -o -print | sort");
     kept.sh("rm a.o");
     assert_eq!(list("out"), list("repo"));
+    kept.yard.sh("out", "echo built > b.o; echo left > left; rm d/b");
+    kept.snapshots.check_out(&first, &out).unwrap();
+    assert_eq!(list("out"), list("repo").replace("./.gitignore\n", "./.gitignore\n./b.o\n"));
+    kept.yard.sh("out", "echo broken > .git/HEAD; touch .git/index.lock");
+    kept.snapshots.check_out(&first, &out).unwrap();
+    assert_eq!(list("out"), list("repo"), "made anew");
+}
+
+#[test]
+fn a_mixed_snapshot_has_some_files_as_they_were_and_some_gone() {
+    let kept = Kept::after("echo old > a; echo old > b");
+    let first = kept.commit();
+    kept.sh("echo new > a; echo new > b; echo new > c");
+    let second = kept.snapshots.take().unwrap().commit;
+    let mixed = kept.snapshots.mixed(&second, &first, &["a", "c"]).unwrap();
+    let file = |path: &str| kept.snapshots.file(&mixed, path);
+    assert_eq!(
+        [file("a"), file("b"), file("c")],
+        [Some("old\n".into()), Some("new\n".into()), None]
+    );
+    assert_eq!(kept.snapshots.paths(&first, &mixed).unwrap(), ["b"]);
+}
+
+#[test]
+fn a_file_is_read_through_links_that_stay_in_the_tree() {
+    let kept = Kept::after(
+        "mkdir d; echo text > d/a; ln -s ../d/a d/b; ln -s d/b c; ln -s /etc/hosts h; ln -s l l",
+    );
+    let commit = kept.commit();
+    let file = |path: &str| kept.snapshots.file(&commit, path);
+    assert_eq!([file("c"), file("d/b")], [Some("text\n".into()), Some("text\n".into())]);
+    assert_eq!([file("h"), file("l"), file("none"), file("d")], [None, None, None, None]);
 }
