@@ -230,11 +230,11 @@ mod tests {
         assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 · crew pause, crew cancel");
         subject.contract.limits.max_cost_micros = 5_000_000;
         subject.contract.limits.max_tokens = 2_000_000;
-        assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $1.84 of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
         assert_snapshot!(limits::named(&subject.contract.limits), @"up to 10 iterations, 12h, $5.00, 2M tokens");
         subject.state.usage.unpriced = tokens;
         subject.state.usage.unpriced_models = vec!["strange-1".to_owned()];
-        assert_snapshot!(boundary(&subject), @"crew 1/10 · changed something · $57.04 (no price is known of strange-1: taken for the dearest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $57.04 (no price is known of strange-1: taken for the dearest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
     }
 
     #[test]
