@@ -103,6 +103,13 @@ pub enum Verb {
         #[arg(value_name = "LOOP] [N", num_args = 1..=2, required = true)]
         words: Vec<String>,
     },
+    /// Take a loop's work away in a scratch folder and see whether its checks notice; exit 1 if not
+    #[command(after_help = "Examples:\n  crew prove\n  crew prove k3v9")]
+    Prove {
+        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        #[arg(value_name = "LOOP")]
+        name: Option<String>,
+    },
     /// Show how a loop stands, again and again, until it ends
     #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
     Watch {

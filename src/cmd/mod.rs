@@ -20,6 +20,7 @@ mod loop_hint;
 mod man;
 mod pause;
 pub mod print;
+mod prove;
 pub mod reporter;
 mod resume;
 mod run;
@@ -57,6 +58,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Show(arguments) => show::show(arguments),
         Verb::Diff { words } => diff::diff(words),
         Verb::Back { words } => back::back(words),
+        Verb::Prove { name } => prove::prove(name.as_deref()),
         Verb::Watch { name } => watch::watch(name.as_deref()),
         Verb::Pause { name, now } => pause::pause(name.as_deref(), *now),
         Verb::Cancel { name, reason } => cancel::cancel(name.as_deref(), reason.as_deref()),

@@ -3,18 +3,18 @@
 //! the final tree in a scratch folder. It judges nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use crate::drive::boundary::check::{self, Within};
+use crate::drive::boundary::check::Within;
+use crate::drive::scratch::ScratchFolder;
 use crate::engine::evidence::Verdict;
 use crate::engine::exam::finding::{ExamFinding, OldExam};
 use crate::engine::exam::{ExamMode, ExamPart, NAMED_MAX};
-use crate::engine::record::{Check, Loop};
+use crate::engine::record::Loop;
 use crate::engine::text::named;
 use crate::parse::exam::settings::{may_be_settings, runner_part};
-use crate::parse::exam::{SourceTree, rests_on};
-use crate::world::files::disk;
+use crate::parse::exam::{SourceTree, rests_on, test_files};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::Stop;
 use crate::world::store::Home;
@@ -57,6 +57,7 @@ pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
     };
     let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
     let snapshots = Snapshots::of(home, before);
+    let _ = snapshots.follow(&before.id, was, &now);
     let mut files = differing(&snapshots, before, exam, was).files;
     files.extend(settings(&snapshots, exam, was).unwrap_or_default());
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -66,11 +67,24 @@ pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
 
 /// What all checks rest on in a snapshot, with its text.
 fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> BTreeMap<ExamPart, String> {
-    let tree = OfSnapshot { snapshots, commit };
-    let folder = subject.place.folder.strip_prefix(&subject.place.checkout);
-    let folder = folder.unwrap_or(Path::new("")).to_string_lossy();
+    let (tree, folder) = (OfSnapshot { snapshots, commit }, below(subject));
     let checks = subject.contract.checks.iter();
     checks.flat_map(|check| rests_on(&check.run, &folder, &tree)).collect()
+}
+
+/// The files that the checks rest on, or are given as tests, in a snapshot.
+pub fn files(snapshots: &Snapshots, subject: &Loop, commit: &str) -> BTreeSet<String> {
+    let (tree, folder) = (OfSnapshot { snapshots, commit }, below(subject));
+    let checks = subject.contract.checks.iter();
+    let given = checks.flat_map(|check| test_files(&check.run, &folder, &tree));
+    let held = parts(snapshots, subject, commit).into_keys().map(|part| part.file);
+    given.chain(held).collect()
+}
+
+/// The folder of the checks, from the root of the checkout.
+fn below(subject: &Loop) -> String {
+    let folder = subject.place.folder.strip_prefix(&subject.place.checkout);
+    folder.unwrap_or(Path::new("")).to_string_lossy().into_owned()
 }
 
 /// Looks for what differs in the exam; `None` where there is none to compare with. `now` is the
@@ -128,48 +142,29 @@ fn old_exam(
     files: &BTreeSet<String>,
     stop: Stop<'_>,
 ) -> OldExam {
-    let folder = home.scratch(&subject.place.checkout);
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let laid_out =
-        snapshots.mixed(now, exam, &files).and_then(|tree| snapshots.check_out(&tree, &folder));
-    if let Err(why) = laid_out {
-        return OldExam::NotRun(why);
-    }
     let within = Within::at_most(OLD_EXAM, "the checks as they were took 15 minutes");
-    let here = inside(subject, &folder);
+    let laid_out = || {
+        let tree = snapshots.mixed(now, exam, &files)?;
+        let mut scratch = ScratchFolder::open(home, subject, within, stop)?;
+        scratch.lay_out(&tree)?;
+        Ok::<_, String>(scratch)
+    };
+    let scratch = match laid_out() {
+        Ok(scratch) => scratch,
+        Err(why) => return OldExam::NotRun(why),
+    };
     for check in &subject.contract.checks {
-        if let Some(failed) = run(home, subject, check, &here, &within, stop) {
-            return failed;
+        let result = match scratch.run(check) {
+            Ok(result) => result,
+            Err(why) => return OldExam::NotRun(why),
+        };
+        let how = format!("`{}` {}", check.run, result.what_happened());
+        match result.verdict {
+            Verdict::Passed => {}
+            Verdict::Failed | Verdict::TimedOut => return OldExam::Failed(how),
+            Verdict::Unknown => return OldExam::NotRun(how),
         }
     }
     OldExam::Passed
-}
-
-/// Where the checks run in the scratch folder.
-fn inside(subject: &Loop, scratch: &Path) -> PathBuf {
-    let place = &subject.place;
-    place.folder.strip_prefix(&place.checkout).map_or(scratch.to_owned(), |it| scratch.join(it))
-}
-
-/// Runs one check; `None` if it passed.
-fn run(
-    home: &Home,
-    subject: &Loop,
-    check: &Check,
-    folder: &Path,
-    within: &Within,
-    stop: Stop<'_>,
-) -> Option<OldExam> {
-    if !disk::exists(folder) {
-        return Some(OldExam::NotRun(format!("{} is gone", folder.display())));
-    }
-    let Some(result) = check::run(home, subject, check, folder, within, stop) else {
-        return Some(OldExam::NotRun("it was broken off".to_owned()));
-    };
-    let how = format!("`{}` {}", check.run, result.what_happened());
-    match result.verdict {
-        Verdict::Passed => None,
-        Verdict::Failed | Verdict::TimedOut => Some(OldExam::Failed(how)),
-        Verdict::Unknown => Some(OldExam::NotRun(how)),
-    }
 }

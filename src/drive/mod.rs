@@ -17,6 +17,8 @@ pub mod owner;
 pub mod prompt;
 pub mod resume;
 pub mod run;
+pub mod scratch;
 pub mod session;
 pub mod start;
 pub mod tree;
+pub mod trial;

@@ -40,8 +40,12 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
             return TreeBegun { seen: found.map(|found| hashed(subject, found)), watched, note };
         }
     };
-    let _ = snapshots.end(&subject.id, subject.state.completed, &snapshot.commit);
-    if subject.state.completed == 0 {
+    // A resume before the end of iteration 1 finds what that iteration did so far.
+    let is_known = subject.state.completed == 0 && snapshots.as_found(&subject.id).is_some();
+    if !is_known {
+        let _ = snapshots.end(&subject.id, subject.state.completed, &snapshot.commit);
+    }
+    if subject.state.completed == 0 && !is_known {
         let status = git::look(&subject.place.checkout).unwrap_or_default();
         let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
         let _ = snapshots.keep_yours(&subject.id, &yours);

@@ -31,6 +31,8 @@ pub enum RunEvent<'a> {
     CheckStarted(&'a str),
     /// A check ended.
     CheckEnded(&'a CheckResult),
+    /// The checks run with the work and without it, before the loop ends.
+    TrialStarted,
     /// An iteration was judged and counted. `exit` is the agent's exit status, `None` if it did not
     /// exit by itself; `ends` is the loop's outcome, if it ends here.
     IterationEnded { after: &'a Loop, exit: Option<i32>, ends: Option<Outcome> },

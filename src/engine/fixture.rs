@@ -9,6 +9,7 @@ use super::claim::promise::Promise;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::exam::ExamMode;
+use super::exam::trial::TrialTerms;
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
     Role, Run, State, VERSION,
@@ -47,6 +48,7 @@ pub fn a_loop() -> Loop {
             protect: Vec::new(),
             require: None,
             exam: ExamMode::default(),
+            trial: TrialTerms::default(),
             run: None,
         },
         place: Place {
@@ -100,6 +102,7 @@ pub fn facts(claim: Claim) -> Facts {
         changes: None,
         protected: None,
         exam: None,
+        trial: None,
         usage: None,
     }
 }

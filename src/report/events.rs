@@ -94,6 +94,7 @@ fn fields(event: &RunEvent<'_>) -> (&'static str, Value) {
         RunEvent::Said(text) => ("agent_line", json!({ "text": text })),
         RunEvent::CheckStarted(run) => ("check_start", json!({ "run": run })),
         RunEvent::CheckEnded(result) => ("check_end", check(result)),
+        RunEvent::TrialStarted => ("trial_start", Value::Null),
         RunEvent::IterationEnded { after, exit, ends } => {
             ("iteration_end", ended(after, exit, ends))
         }

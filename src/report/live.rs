@@ -49,6 +49,10 @@ impl Live {
                 self.doing = Doing::Checking(format!("`{}`", clip(run, 40)));
                 return false;
             }
+            RunEvent::TrialStarted => {
+                self.doing = Doing::Checking("without the work".to_owned());
+                return false;
+            }
             RunEvent::CheckEnded(result) => {
                 let run = clip(&result.run, 30);
                 self.check = Some(format!("`{run}` {}", result.what_happened()));

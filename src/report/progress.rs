@@ -89,6 +89,9 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             let (first, rest) = why.split_at(why.chars().next().map_or(0, char::len_utf8));
             vec![warning(format!("{}{}", first.to_uppercase(), clip(rest, WHY_MAX)))]
         }
+        RunEvent::TrialStarted => {
+            vec![plain("Trying whether the checks pass without the work...".to_owned())]
+        }
         RunEvent::Said(_) | RunEvent::CheckStarted(_) | RunEvent::Stopping => Vec::new(),
     };
     let stamp = at.format("[%H:%M:%S]");

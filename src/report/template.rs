@@ -136,6 +136,10 @@ mod tests {
         # completion_promise = "COMPLETE"  # what the agent says when it is done
         # require = "checked"            # only a check that failed before completes a loop
         # exam = "tell"                  # only report changes of what the checks rest on
+        # prove = true                   # before a loop ends, take its work away and see whether a test fails
+        # prove_timeout = "15m"          # the longest that may take; 0 = no limit
+        # setup = "npm ci"               # prepares the folder where checks run on another state of the tree
+        # tests = ["checks/**"]          # paths that are tests, beside those known by their names
         # protect = ["tests/**"]         # the agent must not change these, ignored files aside: else no claim is believed
 
         # For `crew run`, which starts the agent anew for every iteration:

@@ -30,6 +30,7 @@ mod orders;
 mod owners;
 mod prompts;
 mod protection;
+mod proven;
 mod reactions;
 mod repository;
 mod resumed;

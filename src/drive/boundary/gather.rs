@@ -1,20 +1,26 @@
 //! Gathers the facts of a boundary that are slow to get: runs its checks batch by batch and reads
 //! the working tree. It holds no lock except the boundary's own, and judges nothing.
 
+use std::time::Duration;
+
 use super::Open;
 use super::check::{Within, run};
-use crate::drive::{exam, tree};
+use crate::drive::{exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
-use crate::engine::boundary::wants::{wants, wants_exam};
+use crate::engine::boundary::wants::{wants, wants_exam, wants_trial};
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Loop};
+use crate::engine::record::{Check, Driver, Loop};
 use crate::engine::usage::Usage;
-use crate::world::clock;
+use crate::world::clock::{self, Deadline};
 use crate::world::files::protected;
 use crate::world::process::Stop;
 use crate::world::store::{Home, test_memory};
+
+/// The longest that everything crew runs at one boundary of a session may take: the client ends the
+/// hook after 60 minutes.
+const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
 impl Open {
     /// Gathers what is wanted and reports each check; `usage` is already known. `stop` ends a
@@ -29,6 +35,8 @@ impl Open {
     ) -> Option<Facts> {
         let subject = &self.before;
         let within = Within::of(subject, seen.agent.missed_ms);
+        let is_session = subject.driver() == Driver::Session;
+        let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
         let looks = seen.looks(&subject.contract);
         let look = || looks.tree.then(|| tree::look(&self.home, subject)).flatten();
         let left = look();
@@ -46,6 +54,7 @@ impl Open {
             changes,
             protected,
             exam: None,
+            trial: None,
             usage,
         };
         loop {
@@ -63,6 +72,11 @@ impl Open {
         if wants_exam(subject, &facts) {
             let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
             facts.exam = exam::look(&self.home, subject, now, stop);
+        }
+        if wants_trial(subject, &facts) {
+            tell(&RunEvent::TrialStarted);
+            let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
+            facts.trial = Some(trial::run(&self.home, subject, now, latest, stop));
         }
         if !facts.checks.is_empty() {
             facts.tree_checked = look();

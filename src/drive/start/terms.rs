@@ -11,6 +11,7 @@ use crate::engine::record::{Check, Contract, Role, Run};
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{Key, Layer, NamedCheck, Sourced, Value};
 use crate::parse::arguments::LoopArgs;
+use crate::parse::duration::whole_seconds;
 use crate::world::files::disk;
 
 /// The largest task, in bytes.
@@ -26,6 +27,8 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
         (Key::Exam, arguments.exam.map(Value::Exam)),
+        (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
+        (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
         (Key::Promise, promise.map(Value::Promise)),
     ]);
     let no_worse = arguments.no_worse.iter().map(Check::no_worse).map(NamedCheck::from);
@@ -78,14 +81,15 @@ pub fn contract(
     let checks = settings.contract_checks();
     let protect = settings.protected();
     let (require, exam) = (settings.require(), settings.exam());
-    if require.is_some() && checks.is_empty() {
+    if (require.is_some() || arguments.prove) && checks.is_empty() {
+        let asked = require.map_or("--prove".to_owned(), |it| format!("--require {}", it.label()));
         bail!(
-            "--require checked needs a check: without one nothing can fail and then pass\n\
+            "{asked} needs a check: without one nothing can fail and then pass\n\
              hint: give --verify \"your test command\", or leave it out"
         );
     }
-    let contract =
-        Contract { task, promise, checks, limits: settings.limits(), protect, require, exam, run };
+    let (limits, trial) = (settings.limits(), settings.trial());
+    let contract = Contract { task, promise, checks, limits, protect, require, exam, trial, run };
     if !contract.limits.end_every_loop() && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\

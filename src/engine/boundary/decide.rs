@@ -10,6 +10,7 @@ use super::judge::Judged;
 use super::limits::{TRANSIENT_ERRORS_MAX, outlasted_by, ran, reached, time_left_ms, wait_until};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Progress;
+use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
 use crate::engine::text::count;
 
@@ -47,8 +48,11 @@ pub fn decide(judged: &Judged, facts: &Facts) -> Decision {
         // 7. proved → finish `completed` with its proof.
         .or_else(|| {
             let proof = judged.proved?;
-            let was_lowered = proof == Proof::Unbroken && judged.remark.is_some();
-            let meaning = if was_lowered { "the checks pass" } else { proof.meaning() };
+            let meaning = match &facts.trial {
+                Some(Trial::Proven(how)) if proof == Proof::Proven => how,
+                _ if proof == Proof::Unbroken && judged.is_lowered => "the checks pass",
+                _ => proof.meaning(),
+            };
             Some(finish(Outcome::Completed, Some(proof), remarked(judged, meaning)))
         })
         .or_else(|| too_many_failures(subject))

@@ -9,6 +9,7 @@ use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, hollow, remembered};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::exam::finding::ExamFinding;
+use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Actor, Contract, Moment, Role, TreeSeen};
 use crate::engine::usage::Usage;
 
@@ -179,6 +180,8 @@ pub struct Facts {
     pub protected: Option<Result<Marks, Unseen>>,
     /// What differs in the exam; `None` if not looked at.
     pub exam: Option<ExamFinding>,
+    /// What the trial of the work came to; `None` if there was none.
+    pub trial: Option<Trial>,
     /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,
 }

@@ -11,6 +11,7 @@ use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict};
 use crate::engine::exam::finding::ExamFinding;
+use crate::engine::exam::trial::Trial;
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
 use crate::engine::text::{period, tail_of, with_reason};
 
@@ -31,6 +32,9 @@ pub struct Judged {
     pub progress: Progress,
     /// What a person should know of the checks if the loop completes here.
     pub remark: Option<String>,
+    /// Whether something keeps the proof at `unbroken`, whatever the checks did; the remark says
+    /// what.
+    pub is_lowered: bool,
 }
 
 /// Judges one boundary.
@@ -39,12 +43,15 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
     let counted = !facts.seen.breaks_off() && facts.seen.ran_an_iteration();
     let proof = proof(before, facts).filter(|_| counted);
     let unfair = || facts.exam.as_ref().and_then(ExamFinding::refusal);
-    let short = proof.and_then(|proof| unfair().or(proof.falls_short(before.contract.require)));
+    let required = before.contract.require;
+    let why_not = facts.trial.as_ref().and_then(Trial::why_not);
+    let short = proof.and_then(|proof| unfair().or(proof.falls_short(required, why_not)));
     let proof = proof.filter(|_| short.is_none());
     let is_asked = counted && asks_for_the_end(before, facts);
     let proved = proof.filter(|_| is_asked);
-    let refusal =
-        (is_asked && proved.is_none()).then(|| short.clone().or_else(|| incurable(facts)));
+    let is_curable = matches!(facts.trial, Some(Trial::Failed(_)));
+    let refusal = (is_asked && proved.is_none())
+        .then(|| short.clone().filter(|_| !is_curable).or_else(|| incurable(facts)));
     let Judgement { progress, why: progress_why } = progress(before, facts);
     let failure = failure(before, facts, progress);
     let sound = proof.filter(|_| failure.is_none() && skipped(facts).is_none());
@@ -94,7 +101,8 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
         after.took(spent);
     }
     let remark = remark(facts);
-    Judged { after, counted, proved, sound, incurable: again, progress, remark }
+    let is_lowered = is_lowered(facts);
+    Judged { after, counted, proved, sound, incurable: again, progress, remark, is_lowered }
 }
 
 /// The messages left for the next prompt: all except those an agent received, if one was started.
@@ -146,15 +154,26 @@ fn proof(subject: &Loop, facts: &Facts) -> Option<Proof> {
     }
     let once_failed = |run: &str| subject.state.checks.get(run).is_some_and(|it| it.ever_failed);
     let has_failed_before = passing.any(|result| once_failed(&result.run));
-    let of_the_exam = facts.exam.as_ref().is_some_and(ExamFinding::lowers_the_proof);
-    let is_lowered = of_the_exam || doubt(facts).is_some();
-    Some(if has_failed_before && !is_lowered { Proof::Checked } else { Proof::Unbroken })
+    Some(match &facts.trial {
+        _ if is_lowered(facts) => Proof::Unbroken,
+        Some(Trial::Proven(_)) => Proof::Proven,
+        _ if has_failed_before => Proof::Checked,
+        _ => Proof::Unbroken,
+    })
+}
+
+/// Whether what was found keeps the proof at `unbroken`, whatever the checks did.
+fn is_lowered(facts: &Facts) -> bool {
+    facts.exam.as_ref().is_some_and(ExamFinding::lowers_the_proof) || doubt(facts).is_some()
 }
 
 /// What a person should know of the checks that passed.
 fn remark(facts: &Facts) -> Option<String> {
     let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
-    let remarks: Vec<String> = doubt(facts).into_iter().chain(of_the_exam).collect();
+    let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
+    let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
+    let remarks: Vec<String> =
+        doubt(facts).into_iter().chain(of_the_exam).chain(of_the_trial).collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 

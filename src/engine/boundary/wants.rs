@@ -5,7 +5,7 @@ use super::decide::{Decision, decide};
 use super::facts::Facts;
 use super::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::record::{Check, Loop, Outcome, Role};
+use crate::engine::record::{Check, Loop, Outcome, Proof, Role};
 
 /// The checks to run next, in this order, each command once a boundary: every `gate`; every
 /// `verify` if there is a success claim, or a limit ends the loop here; every `until`; and, if all
@@ -41,11 +41,26 @@ pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
 
 /// Whether the exam is worth a look: the loop would end `completed` on its checks.
 pub fn wants_exam(subject: &Loop, known: &Facts) -> bool {
-    let is_completed = || match decide(&judge(subject, known), known) {
+    subject.state.exam.is_some() && would_complete(subject, known)
+}
+
+/// Whether the work is worth a trial: the loop asks for one and would end `completed` here, and
+/// nothing that was found keeps the proof low anyway.
+pub fn wants_trial(subject: &Loop, known: &Facts) -> bool {
+    subject.contract.is_tried()
+        && would_complete(subject, known)
+        && !judge(subject, known).is_lowered
+}
+
+/// Whether the loop ends `completed` here, if a trial can still give the proof that it requires.
+fn would_complete(subject: &Loop, known: &Facts) -> bool {
+    let mut subject = subject.clone();
+    subject.contract.require =
+        subject.contract.require.filter(|required| *required != Proof::Proven);
+    match decide(&judge(&subject, known), known) {
         Decision::Finish(ending) => ending.outcome == Outcome::Completed,
         _ => false,
-    };
-    subject.state.exam.is_some() && is_completed()
+    }
 }
 
 /// Whether a limit or a stall ends the loop here, as far as is known. The final report then shows

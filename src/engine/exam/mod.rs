@@ -2,6 +2,8 @@
 //! belief away, never add it, and fails no iteration.
 
 pub mod finding;
+pub mod test_path;
+pub mod trial;
 
 use serde::{Deserialize, Serialize};
 

@@ -9,6 +9,7 @@ use super::outcome::Proof;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
+use crate::engine::exam::trial::TrialTerms;
 use crate::engine::text::word;
 
 /// The fixed part of a loop.
@@ -30,6 +31,9 @@ pub struct Contract {
     /// What becomes of a changed exam.
     #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
     pub exam: ExamMode,
+    /// Whether and how the work is tried before the loop ends.
+    #[serde(default, skip_serializing_if = "TrialTerms::are_usual")]
+    pub trial: TrialTerms,
     /// How iterations run as fresh processes; `None` for a loop that no process has driven yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
@@ -55,6 +59,12 @@ impl Contract {
     pub fn bounds_an_iteration(&self) -> bool {
         let pace = self.run.as_ref().map(|run| run.pace);
         pace.is_some_and(|pace| pace.timeout_s > 0 || pace.idle_timeout_s > 0)
+    }
+
+    /// Whether the work is taken away on trial before the loop ends.
+    pub fn is_tried(&self) -> bool {
+        let asks = self.trial.prove || self.require == Some(Proof::Proven);
+        asks && !self.checks.is_empty()
     }
 
     /// Whether checks alone end the loop; a claim ends nothing then.

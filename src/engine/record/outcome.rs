@@ -46,6 +46,8 @@ impl Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Proof {
+    /// A test also fails when the work is taken away.
+    Proven,
     /// A check that had failed in or before this loop now passes, and so do all others.
     Checked,
     /// The checks pass and were never seen to fail.
@@ -55,16 +57,26 @@ pub enum Proof {
 }
 
 impl Proof {
-    /// Why this proof is too weak for `required`; `None` if it suffices. An agent cannot make a
-    /// check fail first.
-    pub fn falls_short(self, required: Option<Self>) -> Option<String> {
-        let is_short = required == Some(Self::Checked) && self != Self::Checked;
-        is_short.then(|| {
+    /// Those that a loop may require.
+    pub const REQUIRED: [Self; 2] = [Self::Checked, Self::Proven];
+
+    /// Why this proof is too weak for `required`; `None` if it suffices. `why_not` is what a trial
+    /// came to.
+    pub fn falls_short(self, required: Option<Self>, why_not: Option<&str>) -> Option<String> {
+        let is_enough = match required? {
+            Self::Proven => self == Self::Proven,
+            _ => matches!(self, Self::Proven | Self::Checked),
+        };
+        let required = required?.label();
+        (!is_enough).then(|| {
+            let (grade, meaning) = (self.label(), self.meaning());
+            let (why, remedy) = match why_not {
+                Some(why_not) => (why_not, "with a test that fails without the work"),
+                None => (meaning, "with a check that fails now"),
+            };
             format!(
-                "the proof would be `{}` and this loop requires `checked`: {}; start it without --require, or \
-                 with a check that fails now",
-                self.label(),
-                self.meaning()
+                "the proof would be `{grade}` and this loop requires `{required}`: {why}; start it without \
+                 --require, or {remedy}"
             )
         })
     }
@@ -77,6 +89,7 @@ impl Proof {
     /// The meaning of the word, for the final report to a person.
     pub fn meaning(self) -> &'static str {
         match self {
+            Self::Proven => "a test fails without the work and passes with it",
             Self::Checked => "a check that had failed now passes",
             Self::Unbroken => "the checks pass; they were never seen to fail",
             Self::Claimed => "nothing was checked: this is the agent's word",

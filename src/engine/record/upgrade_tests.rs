@@ -37,6 +37,7 @@ fn contract() -> Value {
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "exam": "tell",
+        "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"] },
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
         }],
@@ -219,7 +220,7 @@ fn the_words_in_a_record_are_these() {
     let table = [
         spelled([Status::Running, Status::Waiting, Status::Paused, Status::Finished]),
         spelled([Completed, Exhausted, Aborted, Stalled, Blocked, Cancelled, Interrupted, Error]),
-        spelled([Proof::Checked, Proof::Unbroken, Proof::Claimed]),
+        spelled([Proof::Proven, Proof::Checked, Proof::Unbroken, Proof::Claimed]),
         spelled([Driver::Session, Driver::Process]),
         spelled(Role::ALL),
         spelled([Verdict::Passed, Verdict::Failed, Verdict::TimedOut, Verdict::Unknown]),
@@ -234,7 +235,7 @@ fn the_words_in_a_record_are_these() {
     insta::assert_snapshot!(table.join("\n"), @"
     running waiting paused finished
     completed exhausted aborted stalled blocked cancelled interrupted error
-    checked unbroken claimed
+    proven checked unbroken claimed
     session process
     verify gate until
     passed failed timedout unknown

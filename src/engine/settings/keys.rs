@@ -6,6 +6,7 @@
 use super::Value;
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
+use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
 use crate::engine::record::{Permissions, Role};
 
 /// A setting, in the order of display.
@@ -37,6 +38,14 @@ pub enum Key {
     Require,
     /// What becomes of a changed exam.
     Exam,
+    /// Whether the work is tried before a loop ends.
+    Prove,
+    /// For a whole trial.
+    ProveTimeout,
+    /// What prepares the folder of a trial.
+    Setup,
+    /// Globs of paths that are tests.
+    Tests,
     /// The name of the agent that fresh processes run.
     Agent,
     Model,
@@ -161,7 +170,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 29] = {
+const ROWS: [KeyRow; 33] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -193,6 +202,26 @@ const ROWS: [KeyRow; 29] = {
             0,
             "\"tell\"",
             "only report changes of what the checks rest on",
+        ),
+        row(Key::Prove, Term, "prove", Switch, Less).says(
+            0,
+            "true",
+            "before a loop ends, take its work away and see whether a test fails",
+        ),
+        row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
+            TRIAL_TIMEOUT_S,
+            "\"15m\"",
+            "the longest that may take",
+        ),
+        row(Key::Setup, Term, "setup", Name, All).says(
+            0,
+            "\"npm ci\"",
+            "prepares the folder where checks run on another state of the tree",
+        ),
+        row(Key::Tests, Term, "tests", Words, Nothing).says(
+            0,
+            "[\"checks/**\"]",
+            "paths that are tests, beside those known by their names",
         ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
             .says(3, "3", "failed iterations in a row that abort it")
@@ -296,7 +325,12 @@ impl Key {
             Kind::Exam => Some(Value::Exam(ExamMode::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
-            Kind::Proof | Kind::Model | Kind::Words | Kind::Commands(_) | Kind::Globs => None,
+            Kind::Proof
+            | Kind::Name
+            | Kind::Model
+            | Kind::Words
+            | Kind::Commands(_)
+            | Kind::Globs => None,
             _ => Some(Value::Number(number)),
         }
     }
@@ -317,6 +351,7 @@ impl Key {
                 allowed != 0 && (*value == 0 || *value > allowed)
             }
             (Wider::Less, Value::Number(value), Some(Value::Number(allowed))) => *value < allowed,
+            (Wider::Less, Value::Switch(value), Some(Value::Switch(allowed))) => !*value & allowed,
             (Wider::On | Wider::Other | Wider::OtherOrOff, own, Some(allowed)) => *own != allowed,
             _ => true,
         }

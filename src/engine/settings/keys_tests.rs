@@ -67,6 +67,17 @@ fn of_promise() -> Rules {
     ]
 }
 
+fn of_proof() -> Rules {
+    let switch = Value::Switch;
+    let (on, off) = (Some(switch(true)), switch(false));
+    vec![
+        (None, switch(true), false, true),
+        (None, off.clone(), false, false),
+        (on.clone(), off.clone(), true, false),
+        (Some(off), switch(true), false, true),
+    ]
+}
+
 fn rules(key: Key) -> Rules {
     let switch = Value::Switch;
     match key {
@@ -76,7 +87,7 @@ fn rules(key: Key) -> Rules {
         Key::MaxDuration | Key::MaxWait => of_limit(12 * 3600),
         Key::MaxCost | Key::MaxTokens | Key::MaxTurns => of_limit(0),
         Key::Timeout => of_limit(3600),
-        Key::IdleTimeout => of_limit(900),
+        Key::IdleTimeout | Key::ProveTimeout => of_limit(900),
         Key::KeepLogs => of_limit(2 << 30),
         Key::KeepDays => of_limit(90),
         Key::Delay => vec![
@@ -97,6 +108,13 @@ fn rules(key: Key) -> Rules {
                 (None, mode(ExamMode::Tell), true, false),
                 (Some(mode(ExamMode::Tell)), mode(ExamMode::Tell), false, false),
             ]
+        }
+        Key::Prove => of_proof(),
+        Key::Setup => {
+            vec![(None, text("npm ci"), true, false), (Some(text("a")), text("a"), true, false)]
+        }
+        Key::Tests => {
+            vec![(None, Value::Words(vec!["checks/**".to_owned()]), false, false)]
         }
         Key::Require => vec![(None, Value::Proof(Proof::Checked), false, false)],
         Key::Agent => vec![

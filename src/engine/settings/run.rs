@@ -4,6 +4,7 @@ use super::merge::Settings;
 use super::{Key, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
+use crate::engine::exam::trial::TrialTerms;
 use crate::engine::record::{
     Check, GitSteps, IterationTimes, Limits, Permissions, Proof, Reaction,
 };
@@ -52,6 +53,17 @@ impl Settings {
     pub fn exam(&self) -> ExamMode {
         let value = self.layer.value(Key::Exam);
         if let Some(Value::Exam(mode)) = value { *mode } else { ExamMode::default() }
+    }
+
+    /// Whether and how the work is tried before the loop ends.
+    pub fn trial(&self) -> TrialTerms {
+        let tests = self.layer.value(Key::Tests);
+        TrialTerms {
+            prove: self.is_on(Key::Prove),
+            timeout_s: self.number(Key::ProveTimeout),
+            setup: self.layer.word(Key::Setup).map(str::to_owned),
+            tests: if let Some(Value::Words(globs)) = tests { globs.clone() } else { Vec::new() },
+        }
     }
 
     /// The checks of a contract.

@@ -80,9 +80,15 @@ pub struct LoopArgs {
     /// No claim ends the loop
     #[arg(long, conflicts_with = "completion_promise")]
     pub no_promise: bool,
-    /// Only a check that had failed and now passes completes it: checked
+    /// The lowest proof that completes it: checked (a check had failed and now passes) or proven
     #[arg(long, value_name = "PROOF", value_parser = values::proof)]
     pub require: Option<Proof>,
+    /// Before it ends, take the work away and see whether a test fails (`proven`)
+    #[arg(long)]
+    pub prove: bool,
+    /// The longest that may take (15m; 0 = no limit)
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    pub prove_timeout: Option<Duration>,
     /// `tell`: a change of what the checks rest on is only reported (hold: the checks as they were
     /// decide)
     #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]

@@ -58,8 +58,8 @@ pub(super) fn tokens<T: Amount>(text: &str) -> Result<T, String> {
 
 /// A grade of proof that a loop may require.
 pub(super) fn proof(text: &str) -> Result<Proof, &'static str> {
-    let is_checked = text == Proof::Checked.label();
-    is_checked.then_some(Proof::Checked).ok_or("it takes checked (`proven` is not built yet)")
+    let found = Proof::REQUIRED.into_iter().find(|proof| proof.label() == text);
+    found.ok_or("it takes checked or proven")
 }
 
 /// A text without its mark.

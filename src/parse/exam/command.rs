@@ -24,6 +24,8 @@ pub enum SimpleCommand {
     Package {
         script: String,
     },
+    /// A test runner, with the files that it was given.
+    Tests(Vec<String>),
 }
 
 /// Words before a command that run it; a number after one is its argument.
@@ -33,6 +35,11 @@ const WRAPPERS: [&str; 16] = [
 ];
 /// Programs that run the rest of their words after `run` or `exec`.
 const RUNNERS: [&str; 8] = ["uv", "poetry", "pipenv", "pdm", "hatch", "rye", "bundle", "mise"];
+/// Programs that run tests, and modules of Python that do.
+const TEST_RUNNERS: [&str; 14] = [
+    "pytest", "py.test", "unittest", "nose2", "jest", "vitest", "mocha", "ava", "tap", "rspec",
+    "phpunit", "bats", "prove", "minitest",
+];
 /// Options of interpreters that take the next word.
 const WITH_VALUE: [&str; 5] = ["-r", "--require", "-W", "-X", "--import"];
 
@@ -82,7 +89,8 @@ fn read(mut words: Vec<String>) -> Option<SimpleCommand> {
         "sh" | "bash" | "dash" | "zsh" | "ksh" if has_text(rest) => {
             SimpleCommand::Shell(rest.iter().find(plain)?.clone())
         }
-        name if INTERPRETERS.contains(&name) => SimpleCommand::Script(interpreted(rest)?),
+        name if TEST_RUNNERS.contains(&name) => tests(rest),
+        name if INTERPRETERS.contains(&name) => interpreted(rest)?,
         _ if program.contains('/') => SimpleCommand::Script(program),
         _ => return None,
     })
@@ -115,20 +123,34 @@ fn has_text(words: &[String]) -> bool {
     words.iter().take_while(|word| word.starts_with('-')).any(|word| word.ends_with('c'))
 }
 
-/// The file that an interpreter runs: a script, or the module after `-m`.
-fn interpreted(words: &[String]) -> Option<String> {
+/// What an interpreter runs: a script, the module after `-m`, or tests.
+fn interpreted(words: &[String]) -> Option<SimpleCommand> {
+    if words.iter().any(|word| word == "--test") {
+        return Some(tests(words));
+    }
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "-m" {
-            return Some(format!("{}.py", words.next()?.replace('.', "/")));
+            let module = words.next()?;
+            if TEST_RUNNERS.contains(&module.as_str()) {
+                return Some(tests(words.as_slice()));
+            }
+            return Some(SimpleCommand::Script(format!("{}.py", module.replace('.', "/"))));
         }
         if WITH_VALUE.contains(&word.as_str()) {
             words.next()?;
         } else if !word.starts_with('-') {
-            return Some(word.clone());
+            return Some(SimpleCommand::Script(word.clone()));
         }
     }
     None
+}
+
+/// The words of a test runner that may be files: `test_tax.py::test_round` names one.
+fn tests(words: &[String]) -> SimpleCommand {
+    let files = words.iter().filter(|word| !word.starts_with('-'));
+    let file = |word: &String| word.split("::").next().unwrap_or_default().to_owned();
+    SimpleCommand::Tests(files.map(file).collect())
 }
 
 fn make(words: &[String]) -> SimpleCommand {

@@ -3,6 +3,7 @@
 //! file that a command only reads, as `grep` does, may be the work itself and is not part of it.
 
 mod command;
+pub mod inline;
 mod just;
 mod make;
 mod package;
@@ -33,19 +34,31 @@ impl SourceTree for BTreeMap<String, String> {
 /// The parts that a command rests on, each with its text. `folder`, from the root of the tree, is
 /// where the command runs.
 pub fn rests_on(run: &str, folder: &str, tree: &dyn SourceTree) -> BTreeMap<ExamPart, String> {
-    let mut search = Search { tree, found: BTreeMap::new(), seen: BTreeSet::new() };
-    search.commands(run, folder, 0);
-    search.found
+    Search::of(run, folder, tree).found
+}
+
+/// The files, from the root of the tree, that a test runner is given in a command.
+pub fn test_files(run: &str, folder: &str, tree: &dyn SourceTree) -> BTreeSet<String> {
+    Search::of(run, folder, tree).tests
 }
 
 struct Search<'a> {
     tree: &'a dyn SourceTree,
     found: BTreeMap<ExamPart, String>,
+    /// The files that test runners are given.
+    tests: BTreeSet<String>,
     /// The commands already followed, each with its folder.
     seen: BTreeSet<(String, String)>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn of(run: &str, folder: &str, tree: &'a dyn SourceTree) -> Self {
+        let (found, tests, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut search = Self { tree, found, tests, seen };
+        search.commands(run, folder, 0);
+        search
+    }
+
     /// Follows every command of a text of `sh`.
     fn commands(&mut self, run: &str, folder: &str, depth: usize) {
         let is_new = self.seen.insert((run.to_owned(), folder.to_owned()));
@@ -64,6 +77,10 @@ impl Search<'_> {
                 }
                 SimpleCommand::Just { recipes } => self.just(&here, &recipes, depth),
                 SimpleCommand::Package { script } => self.package(&here, &script, depth),
+                SimpleCommand::Tests(files) => {
+                    let files = files.iter().filter_map(|file| joined(&here, file));
+                    self.tests.extend(files.filter(|file| self.tree.text(file).is_some()));
+                }
             }
         }
     }

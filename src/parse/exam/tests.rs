@@ -93,6 +93,27 @@ fn a_check_rests_on_the_script_or_entry_it_names_and_on_what_that_runs() {
 }
 
 #[test]
+fn a_file_that_a_test_runner_is_given_is_a_test_and_not_held() {
+    let files = ["check_tax.py", "sub/check.js"].map(|path| (path.to_owned(), String::new()));
+    let mut files = BTreeMap::from(files);
+    files.insert("Makefile".to_owned(), "test:\n\tcd sub && node --test check.js\n".to_owned());
+    for (run, expected) in [
+        ("pytest -q check_tax.py::test_round", "check_tax.py"),
+        ("python3 -m pytest check_tax.py -k round", "check_tax.py"),
+        ("uv run pytest check_tax.py missing.py .", "check_tax.py"),
+        ("python3 -m unittest check_tax.py", "check_tax.py"),
+        ("npx vitest run sub/check.js", "sub/check.js"),
+        ("make test", "sub/check.js"),
+        ("python3 check_tax.py", ""),
+    ] {
+        let found: Vec<String> = test_files(run, "", &files).into_iter().collect();
+        assert_eq!(found.join(" "), expected, "{run}");
+        let held = named(run, "", &files);
+        assert!(expected.is_empty() || !held.iter().any(|it| it == expected), "{run}: {held:?}");
+    }
+}
+
+#[test]
 fn an_entry_is_its_rule_with_those_it_needs_and_the_variables_they_use() {
     let files = tree(&[("Makefile", MAKEFILE), ("justfile", JUSTFILE)]);
     let text = |run: &str| rests_on(run, "", &files).into_values().next().unwrap();

@@ -138,7 +138,6 @@ impl<'text> Written<'text> {
     /// The value of a key of this kind.
     pub(super) fn read(self, kind: Kind) -> Taken<settings::Value> {
         use settings::Value::{self as Is, Number, Off, Switch, Text};
-        let text = self.quoted().unwrap_or_default();
         let [switch, branch, on] = match self.value {
             Some(_) => ["true or false", "a branch in quotes, or false", "true"],
             None => ["1 or 0", "a branch, or 0", "1"],
@@ -164,10 +163,7 @@ impl<'text> Written<'text> {
                 let promise = Promise::new(&self.text()?);
                 promise.map(Is::Promise).map_err(|error| format!("{}: {error}", self.name))
             }
-            Kind::Proof => {
-                let proof = Some(Proof::Checked).filter(|proof| proof.label() == text);
-                self.or(proof, "\"checked\" (`proven` is not built yet)").map(Is::Proof)
-            }
+            Kind::Proof => self.choice(&Proof::REQUIRED, Proof::label).map(Is::Proof),
             Kind::Exam => self.choice(&ExamMode::ALL, ExamMode::label).map(Is::Exam),
             Kind::Name => self.text().map(Text),
             Kind::Model => {

@@ -14,6 +14,8 @@ use crate::world::git::head::is_id;
 
 /// The name of the state in which the checks before the first iteration left the tree.
 pub const CHECKED: &str = "0-checked";
+/// The name of the tree as found, after crew itself changed it.
+const FOUND: &str = "found";
 /// The most snapshots of one loop.
 const NAMES_MAX: usize = 1_000_000;
 /// The most bytes of the list of paths that were changed before the loop began.
@@ -65,6 +67,19 @@ impl Snapshots {
         let agents = self.named(id, &format!("{iteration}-agent"));
         let to = agents.or_else(|| Some(self.at_the_end_of(id, iteration)?.1))?;
         Some((from, to))
+    }
+
+    /// The tree as the loop found it, with what crew itself did to it since, as by a rebase.
+    pub fn as_found(&self, id: &LoopId) -> Option<String> {
+        [FOUND, CHECKED, "0"].into_iter().find_map(|name| self.named(id, name))
+    }
+
+    /// Takes what crew did to the tree, from one snapshot to another, into the tree as found.
+    pub fn follow(&self, id: &LoopId, was: &str, now: &str) -> Result<(), String> {
+        let Some(found) = self.as_found(id) else { return Ok(()) };
+        let work = self.paths(&found, was)?;
+        let work: Vec<&str> = work.iter().map(String::as_str).collect();
+        self.name(id, FOUND, &self.mixed(now, &found, &work)?)
     }
 
     /// What changed from one snapshot to another.

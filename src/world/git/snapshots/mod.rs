@@ -11,7 +11,7 @@ pub mod history;
 mod objects;
 pub mod prune;
 mod read;
-mod scratch;
+pub mod scratch;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;

@@ -2,15 +2,26 @@
 //! changes what differs, so that what a build left there is still of use. The working tree of the
 //! user is not touched.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::fill::ATTRIBUTES;
-use super::{Snapshots, write};
+use super::{FILE_BYTES, Snapshots, write};
 use crate::world::clock::Deadline;
 use crate::world::files::{disk, tree};
+use crate::world::store::home::hash;
 
 /// The longest that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
+/// Names the ignored files that a new working tree needs.
+const INCLUDE: &str = ".worktreeinclude";
+/// The most files that are copied by it.
+const INCLUDED_MAX: usize = 10_000;
+/// The file that says by which command a folder was set up, and its most bytes.
+const SET_UP: &str = ".git/crew-set-up";
+const SETUP_BYTES: u64 = 4096;
 /// Settings of the folder's own repository: a check may run git in it.
 const CONFIG: &str =
     "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tautocrlf = false\n[gc]\n\tauto = 0";
@@ -38,24 +49,42 @@ impl Snapshots {
         write(&scratch.folder.join("config"), CONFIG)?;
         write(&scratch.folder.join("info/attributes"), ATTRIBUTES)?;
         write(&scratch.folder.join("objects/info/alternates"), &objects)?;
+        let excludes = self.folder.join("info/exclude");
+        if disk::is_file(&excludes) {
+            let copied = tree::copy_with_time(&excludes, &scratch.folder.join("info/exclude"));
+            copied.map_err(|error| error.to_string())?;
+        }
         write(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")?;
         scratch.reset(commit)
     }
 
     /// A snapshot with these files as they are in another one.
     pub fn mixed(&self, commit: &str, other: &str, files: &[&str]) -> Result<String, String> {
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
         let index = self.folder.join(format!("index.{}", std::process::id()));
+        let run = |arguments: &[&str], input: &[u8]| {
+            self.printed_in(&self.checkout, arguments, input, Some(&index))
+        };
         let made = || {
-            let run = |arguments: &[&str], input: &[u8]| {
-                self.printed_in(&self.checkout, arguments, input, Some(&index))
-            };
-            run(&["read-tree", commit], &[])?;
-            for file in files {
-                let listed = run(&["ls-tree", "-z", other, "--", file], &[])?;
-                let gone = format!("0 {}\t{file}\0", "0".repeat(commit.len()));
-                let entry = if listed.is_empty() { gone.into_bytes() } else { listed };
-                run(&["update-index", "-z", "--index-info"], &entry)?;
+            let files: BTreeSet<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
+            let listed = run(&["ls-tree", "-r", "-z", "--full-tree", other], &[])?;
+            // Deletions come first: a folder may take the place of a file.
+            let no_id = "0".repeat(commit.len());
+            let gone = files
+                .iter()
+                .flat_map(|file| [b"0 ", no_id.as_bytes(), b"\t", file, b"\0"].concat());
+            let mut entries: Vec<u8> = gone.collect();
+            for entry in listed.split_inclusive(|byte| *byte == 0) {
+                let path = entry.iter().position(|byte| *byte == b'\t');
+                let path = path.and_then(|tab| entry.get(tab + 1..entry.len() - 1));
+                if path.is_some_and(|path| files.contains(path)) {
+                    entries.extend(entry);
+                }
             }
+            run(&["read-tree", commit], &[])?;
+            run(&["update-index", "--replace", "-z", "--index-info"], &entries)?;
             let tree = run(&["write-tree", "--missing-ok"], &[])?;
             let tree = String::from_utf8_lossy(&tree).trim_end().to_owned();
             self.id(&["commit-tree", "-m", "snapshot", &tree])
@@ -65,6 +94,30 @@ impl Snapshots {
         made
     }
 
+    /// Copies the ignored files that .worktreeinclude names from the working tree into a folder,
+    /// as they are now.
+    pub fn include(&self, folder: &Path) -> Result<(), String> {
+        let patterns = self.checkout.join(INCLUDE);
+        if !disk::is_file(&patterns) {
+            return Ok(());
+        }
+        let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", INCLUDE], &[])?;
+        let files = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        for path in files.take(INCLUDED_MAX) {
+            let path = Path::new(OsStr::from_bytes(path));
+            let (from, to) = (self.checkout.join(path), folder.join(path));
+            let is_known = disk::stamp(&from) == disk::stamp(&to);
+            let is_plain = matches!(tree::kind(&from), "file" | "program");
+            if is_known || !is_plain || disk::size(&from) > FILE_BYTES {
+                continue;
+            }
+            let parent = to.parent().unwrap_or(folder);
+            let copied = disk::make_folder(parent).and_then(|()| tree::copy_with_time(&from, &to));
+            copied.map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
     fn reset(&self, commit: &str) -> Result<(), String> {
         if !disk::exists(&self.folder.join("HEAD")) {
             return Err("there is no git dir".to_owned());
@@ -72,4 +125,15 @@ impl Snapshots {
         self.printed(&["reset", "--hard", "-q", commit], &[])?;
         self.printed(&["clean", "-fdq"], &[]).map(drop)
     }
+}
+
+/// Whether a folder was set up by this command; an empty one does nothing.
+pub fn is_set_up(folder: &Path, setup: &str) -> bool {
+    let known = disk::read_text(&folder.join(SET_UP), SETUP_BYTES).ok().flatten();
+    setup.is_empty() || known.is_some_and(|known| known.trim_end() == hash(setup.as_bytes()))
+}
+
+/// Notes that a folder was set up by this command.
+pub fn mark_set_up(folder: &Path, setup: &str) -> Result<(), String> {
+    write(&folder.join(SET_UP), &hash(setup.as_bytes()))
 }

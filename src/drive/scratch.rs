@@ -1,0 +1,111 @@
+//! The folder where the checks of a loop run on another state of its working tree: laid out from a
+//! snapshot, prepared by `setup` and .worktreeinclude, and kept, so that the next time is warm.
+//! Nothing in it reaches the working tree of the user.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::boundary::check::{self, Within};
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::record::{Check, Loop, Role};
+use crate::world::clock::{self, Stopwatch};
+use crate::world::files::disk::{self, Lock};
+use crate::world::git::snapshots::Snapshots;
+use crate::world::git::snapshots::scratch::{is_set_up, mark_set_up};
+use crate::world::process::Stop;
+use crate::world::store::Home;
+
+/// The longest that one process waits for another that works in the same folder.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// The shortest time between two states of the tree. Tools that compare times in whole seconds, as
+/// Python does with its compiled files, would take the second for the first.
+const APART: Duration = Duration::from_millis(1100);
+
+/// The folder, held against other processes.
+pub struct ScratchFolder<'a> {
+    home: &'a Home,
+    subject: &'a Loop,
+    pub snapshots: Snapshots,
+    folder: PathBuf,
+    within: Within,
+    stop: Stop<'a>,
+    laid_out: Option<Stopwatch>,
+    /// Whether `setup` ran since it was opened.
+    was_set_up: bool,
+    _lock: Lock,
+}
+
+impl<'a> ScratchFolder<'a> {
+    /// Takes the folder. Everything in it ends `within`, or when `stop` says so.
+    pub fn open(
+        home: &'a Home,
+        subject: &'a Loop,
+        within: Within,
+        stop: Stop<'a>,
+    ) -> Result<Self, String> {
+        let folder = home.scratch(&subject.place.checkout);
+        let parent = folder.parent().unwrap_or(Path::new("/"));
+        disk::make_private_folder(parent).map_err(|error| error.to_string())?;
+        let lock = disk::lock(&folder.with_extension("lock"), LOCK_WAIT);
+        let lock = lock.map_err(|error| error.to_string())?;
+        let lock = lock.ok_or("another crew runs checks in the scratch folder of this checkout")?;
+        let snapshots = Snapshots::of(home, subject);
+        let (laid_out, was_set_up) = (None, false);
+        Ok(Self {
+            home,
+            subject,
+            snapshots,
+            folder,
+            within,
+            stop,
+            laid_out,
+            was_set_up,
+            _lock: lock,
+        })
+    }
+
+    /// Makes it hold a snapshot, ready for checks.
+    pub fn lay_out(&mut self, commit: &str) -> Result<(), String> {
+        if let Some(laid_out) = &self.laid_out {
+            let since = Duration::from_millis(laid_out.elapsed_ms());
+            clock::sleep(APART.saturating_sub(since));
+        }
+        self.snapshots.check_out(commit, &self.folder)?;
+        self.laid_out = Some(Stopwatch::start());
+        self.snapshots.include(&self.folder)?;
+        let is_set_up = is_set_up(&self.folder, &self.setup());
+        if is_set_up { Ok(()) } else { self.set_up_again().map(drop) }
+    }
+
+    /// Runs `setup`, which may be needed again after the work changed what it installs. False if
+    /// there is none, or it ran already.
+    pub fn set_up_again(&mut self) -> Result<bool, String> {
+        let setup = self.setup();
+        if setup.is_empty() || self.was_set_up {
+            return Ok(false);
+        }
+        self.was_set_up = true;
+        let result = self.run(&Check::new(&setup, Role::Verify))?;
+        if result.verdict != Verdict::Passed {
+            return Err(format!("`{setup}` {}", result.what_happened()));
+        }
+        mark_set_up(&self.folder, &setup)?;
+        Ok(true)
+    }
+
+    fn setup(&self) -> String {
+        self.subject.contract.trial.setup.clone().unwrap_or_default()
+    }
+
+    /// Runs a check in it; an error if it was broken off.
+    pub fn run(&self, check: &Check) -> Result<CheckResult, String> {
+        let place = &self.subject.place;
+        let below = place.folder.strip_prefix(&place.checkout).unwrap_or(Path::new(""));
+        let folder = self.folder.join(below);
+        if !disk::exists(&folder) {
+            return Err(format!("{} is gone", folder.display()));
+        }
+        let result = check::run(self.home, self.subject, check, &folder, &self.within, self.stop);
+        result.ok_or_else(|| "it was broken off".to_owned())
+    }
+}
