@@ -16,6 +16,8 @@ use crate::parse::arguments::{OutputArgs, RunArgs, RunOptions, UsageError};
 use crate::prompts::procedures as prompts;
 use crate::report::dry_run;
 use crate::world::env;
+use crate::world::git::snapshots::Snapshots;
+use crate::world::git::snapshots::prune::prune;
 use crate::world::process::signals::Signals;
 use crate::world::store::{Home, logs};
 
@@ -40,10 +42,12 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     if arguments.dry_run {
         return show(&home, &prepared);
     }
-    logs::keep::prune(&home, prepared.keep.bytes, prepared.keep.days);
+    let keep = prepared.keep;
+    logs::keep::prune(&home, keep.bytes, keep.days);
     let signals = Signals::listen()?;
     let mut reporter = Reporter::new(options.output);
     let record = begin(&home, prepared, &signals, &mut reporter)?;
+    prune(&home, &Snapshots::of(&home, &record), keep.snapshots, keep.days);
     drive_or_detach(&home, record, options, &signals, &mut reporter)
 }
 

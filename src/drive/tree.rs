@@ -2,18 +2,13 @@
 //! by a walk. It says what an iteration changed and names the snapshots, and judges nothing.
 
 use crate::engine::evidence::changes::Changes;
-use crate::engine::record::{Driver, Loop, TreeSeen};
+use crate::engine::record::{Loop, TreeSeen};
 use crate::world::files::fingerprint::{Fingerprint, fingerprint};
 use crate::world::git;
 use crate::world::git::head::{checked_out, moved};
 use crate::world::git::snapshots::history::CHECKED;
-use crate::world::git::snapshots::prune::prune;
 use crate::world::git::snapshots::{Snapshot, Snapshots};
 use crate::world::store::Home;
-
-/// How much is kept of all snapshots, in bytes, and for how many days.
-const SNAPSHOTS_BYTES: u64 = 10 << 30;
-const SNAPSHOTS_DAYS: u64 = 90;
 
 /// The tree that a loop begins with.
 #[derive(Debug, Default)]
@@ -49,9 +44,6 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
         let status = git::look(&subject.place.checkout).unwrap_or_default();
         let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
         let _ = snapshots.keep_yours(&subject.id, &yours);
-    }
-    if subject.driver() == Driver::Process {
-        prune(home, &snapshots, SNAPSHOTS_BYTES, SNAPSHOTS_DAYS);
     }
     let note = filled.words();
     TreeBegun { seen: Some(kept(subject, &snapshot)), watched: filled.watched, note }

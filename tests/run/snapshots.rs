@@ -115,3 +115,12 @@ fn the_users_repository_is_as_it_was_and_snapshots_outlive_its_branches_and_its_
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "work\n");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o111, 0);
 }
+
+#[test]
+fn the_story_names_the_iteration_and_the_files_that_turned_a_check_red() {
+    let world = World::new(&["echo a > a.txt", "echo b > b.txt; touch broken", "echo c > c.txt"]);
+    world.crew(&["run", "Do it", "-n", "3", "--gate", "! test -e broken"]);
+    let told = world.crew(&["show"]).stdout;
+    let red = "red      `! test -e broken` was green after 1, red since 2: b.txt, broken";
+    assert!(told.contains(red), "{told}");
+}

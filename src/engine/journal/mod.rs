@@ -4,6 +4,7 @@
 //! generation is written again.
 
 pub mod account;
+pub mod regression;
 pub mod story;
 
 use std::collections::VecDeque;

@@ -2,11 +2,13 @@
 //! between. Lines come one at a time, and only what a page shows is kept, so a journal of any
 //! length needs little memory.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::{Choice, Event, JournalEntry, Settled};
-use crate::engine::evidence::Evidence;
+use crate::engine::evidence::{Evidence, Verdict};
 use crate::engine::record::{Driver, Limits, Owner};
 
 /// The most chapters kept; the newest are.
@@ -18,6 +20,8 @@ pub struct Story {
     pub chapters: Settled<Chapter>,
     /// Everyone who drove the loop, in order.
     pub drivers: Settled<Who>,
+    /// The checks that passed before the first iteration, by command.
+    pub green_before: BTreeSet<String>,
     /// Lines that could not be read.
     pub torn: u64,
     /// Whether the journal is longer than the part that was read: its beginning is missing then.
@@ -84,7 +88,8 @@ impl Story {
     /// An empty story that will keep all evidence of iteration `pick`.
     pub fn picking(pick: Option<u32>) -> Self {
         let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
-        Self { chapters, drivers, torn: 0, cut: false, pick, picked: Settled::newest(1) }
+        let (green_before, picked) = (BTreeSet::new(), Settled::newest(1));
+        Self { chapters, drivers, green_before, torn: 0, cut: false, pick, picked }
     }
 
     /// Takes the next line.
@@ -119,6 +124,10 @@ impl Story {
             }
             Event::Boundary { decision, why, .. } => What::Boundary { decision, why },
             Event::Changed { what, limits, state, .. } => {
+                if state.completed == 0 {
+                    let passed = state.checks.iter().filter(|(_, it)| it.last == Verdict::Passed);
+                    self.green_before = passed.map(|(run, _)| run.clone()).collect();
+                }
                 let now = Who::of(&state.owner);
                 let by = (self.drivers.iter().last() != Some(&now)).then_some(now);
                 if let Some(by) = &by {

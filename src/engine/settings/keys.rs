@@ -31,7 +31,9 @@ pub enum Key {
     MaxWait,
     /// For the iteration logs of all loops.
     KeepLogs,
-    /// For the age of the oldest log.
+    /// For the snapshots of all working trees.
+    KeepSnapshots,
+    /// For the age of the oldest log and snapshot.
     KeepDays,
     Promise,
     /// The weakest proof that completes a loop.
@@ -170,7 +172,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 33] = {
+const ROWS: [KeyRow; 34] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -280,6 +282,9 @@ const ROWS: [KeyRow; 33] = {
         row(Key::KeepLogs, Keep, "logs", Bytes, More)
             .says(2 << 30, "\"2GiB\"", "")
             .variable("CREW_KEEP_LOGS"),
+        row(Key::KeepSnapshots, Keep, "snapshots", Bytes, More)
+            .says(10 << 30, "\"10GiB\"", "")
+            .variable("CREW_KEEP_SNAPSHOTS"),
         row(Key::KeepDays, Keep, "days", Days, More).says(90, "90", "").variable("CREW_KEEP_DAYS"),
     ]
 };

@@ -89,6 +89,7 @@ fn rules(key: Key) -> Rules {
         Key::Timeout => of_limit(3600),
         Key::IdleTimeout | Key::ProveTimeout => of_limit(900),
         Key::KeepLogs => of_limit(2 << 30),
+        Key::KeepSnapshots => of_limit(10 << 30),
         Key::KeepDays => of_limit(90),
         Key::Delay => vec![
             (None, number(0), false, false),

@@ -9,10 +9,14 @@ use crate::engine::record::{
     Check, GitSteps, IterationTimes, Limits, Permissions, Proof, Reaction,
 };
 
-/// How much of the iteration logs of all loops is kept; 0 means "all of it".
+/// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
+/// 0 means "all of it".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogRetention {
     pub bytes: u64,
+    /// In bytes.
+    pub snapshots: u64,
+    /// For both.
     pub days: u64,
 }
 
@@ -106,8 +110,12 @@ impl Settings {
         self.layer.protect.iter().map(|glob| glob.value.clone()).collect()
     }
 
-    /// How much of the logs is kept.
+    /// How much of the logs and snapshots is kept.
     pub fn keep(&self) -> LogRetention {
-        LogRetention { bytes: self.number(Key::KeepLogs), days: self.number(Key::KeepDays) }
+        LogRetention {
+            bytes: self.number(Key::KeepLogs),
+            snapshots: self.number(Key::KeepSnapshots),
+            days: self.number(Key::KeepDays),
+        }
     }
 }

@@ -16,6 +16,7 @@ use super::{line, run};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
+use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::record::{Driver, Loop};
 use crate::engine::text::{clip, count, with_reason};
@@ -44,6 +45,9 @@ pub fn page(known: &StoryPage<'_>) -> String {
         row(&mut text, name, &clip(&value, 160));
     }
     row(&mut text, "driver", &drivers(story));
+    for regression in regressions(story) {
+        row(&mut text, "red", &clip(&regression.words(), 300));
+    }
     text.push_str("\nstory\n");
     let skipped = story.chapters.iter().len().saturating_sub(TOLD_MAX);
     let earlier = story.chapters.earlier + skipped as u64;
@@ -203,6 +207,7 @@ pub fn json(known: &StoryPage<'_>) -> Value {
         "earlier": story.chapters.earlier,
         "torn_lines": story.torn,
         "cut": story.cut,
+        "regressions": regressions(story),
         "spread_ms": record.spread(),
         "commits": since.commits,
         "diffstat": since.diffstat,

@@ -40,6 +40,21 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
         }
     }
     current.thin_out(is_old);
+    remove_scratch_folders(home, current, is_old);
+}
+
+/// Removes the folders where checks ran on another state of a working tree, if that is long ago.
+fn remove_scratch_folders(home: &Home, current: &Snapshots, is_old: impl Fn(i128) -> bool) {
+    let own = home.scratch(&current.checkout);
+    let Some(parent) = own.parent() else { return };
+    let names = disk::names(parent, ENTRIES_MAX).into_iter();
+    let folders = names.filter(|name| !name.contains('.')).map(|name| parent.join(name));
+    for folder in folders.filter(|folder| *folder != own && is_old(used(&folder.join(".git")))) {
+        let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
+        if matches!(lock, Ok(Some(_))) {
+            let _ = tree::remove(&folder);
+        }
+    }
 }
 
 impl Snapshots {
