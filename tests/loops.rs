@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 use crate::client::{
     Api, Client, Installed, Reply, Terminal, on_both_clients, on_both_terminals, with_terminal,
 };
-use crate::sandbox::{Sandbox, poll_until};
+use crate::sandbox::{DEADLINE, Sandbox, poll_until};
 
 on_both_clients!(
     twelve_tool_less_iterations_all_run_and_the_cap_is_never_met,
     an_idle_agent_ends_stalled_at_five,
     fifteen_iterations_with_a_tool_call_each_end_exhausted_at_fifteen,
     a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes,
+    a_finished_job_is_tried_and_the_working_tree_is_left_alone,
+    a_swapped_check_is_refused_and_then_blocks_the_loop,
     a_usage_error_costs_no_request_and_reaches_the_user,
     status_help_and_cancel_are_answered_without_the_model,
     a_second_session_in_the_folder_is_left_alone_and_a_cancel_from_outside_ends_the_first,
@@ -120,6 +122,49 @@ fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes
     );
     assert!(told.contains("missing: the file done"), "{told}");
     assert_eq!(session.result().trim(), claim.trim());
+}
+
+fn a_finished_job_is_tried_and_the_working_tree_is_left_alone(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    sandbox.write("twice.sh", "echo $1\n");
+    sandbox.write(
+        "tests/run.sh",
+        "echo 1..1\ntest \"$(sh twice.sh 2)\" = 4 && echo ok 1 - two || { echo not ok 1 - two; exit 1; }\n",
+    );
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "project"]);
+    sandbox.write("mine.txt", "not committed\n");
+    let before = sandbox.root().join("before");
+    let list = "find . -path ./.claude -prune -o -type f -print | sort | xargs sha256sum; git stash list; \
+                git worktree list";
+    let work = format!(
+        "echo 'echo $(($1 * 2))' > twice.sh; git add twice.sh; ({list}) > {}",
+        before.display()
+    );
+    let claim = "All done.\n\n<promise>COMPLETE</promise>";
+    let api = Api::scripted([Reply::bash(&work).then(Reply::text(claim))]);
+    let prompt = "/crew:loop \"Fix twice.sh\" --prove --verify \"sh tests/run.sh\"";
+    Client::new(installed, &sandbox, &api).prompt(prompt).run();
+    let ended = assert_ended(&sandbox, "completed", 1);
+    let why = "`sh tests/run.sh` passes, and without the work it fails in two";
+    assert_eq!((&ended["proof"], &ended["why"]), (&json!("proven"), &json!(why)), "{ended:#}");
+    let mut after = sandbox.command("sh");
+    after.args(["-c", list]);
+    let after = crate::child::Running::start(after, None).wait(DEADLINE).success();
+    assert_eq!(after, std::fs::read_to_string(before).unwrap());
+}
+
+fn a_swapped_check_is_refused_and_then_blocks_the_loop(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "test -e done\n");
+    let claim = "All done.\n\n<promise>COMPLETE</promise>";
+    let swap = Reply::bash("echo true > check.sh").then(Reply::text(claim));
+    let api = Api::scripted([swap, Reply::text(claim)]);
+    let prompt = "/crew:loop \"Make the file done\" --verify \"sh check.sh\"";
+    Client::new(installed, &sandbox, &api).prompt(prompt).run();
+    assert_ended(&sandbox, "blocked", 2);
+    let told = api.main_requests()[2].newest();
+    assert!(told.contains("the checks rest on check.sh, changed since the loop began"), "{told}");
 }
 
 fn a_usage_error_costs_no_request_and_reaches_the_user(installed: &Installed) {
