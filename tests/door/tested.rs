@@ -12,6 +12,8 @@ const SOME_PASS: &str = "test adds ... ok\ntest rounds ... ok\n\
     test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 const ONE_FAILS: &str = "test adds ... ok\ntest rounds ... FAILED\n\
     test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+const BOTH_FAIL: &str = "test adds ... FAILED\ntest rounds ... FAILED\n\
+    test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 const FILTERED: &str = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 57 filtered out; finished in 0.00s\n";
 const NONE: &str = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
 
@@ -78,4 +80,23 @@ fn a_log_of_many_megabytes_is_read_to_its_end() {
     door.stop(CLAIM).assert_goes_on();
     let tests = &door.record(&id)["state"]["evidence"]["checks"][0]["tests"];
     assert_eq!((&tests["passed"], &tests["failed"]), (&json!(3), &json!(1)), "{tests:#}");
+}
+
+#[test]
+fn in_a_session_no_worse_compares_with_the_tree_as_the_loop_found_it() {
+    let check = "--no-worse 'cat out; ! grep -q FAILED out' --stall 0";
+    for (now, ends) in [(ONE_FAILS, true), (BOTH_FAIL, false)] {
+        let door = Door::new();
+        door.sandbox.write("out", ONE_FAILS);
+        let id = door.begin(&format!("Build it {check}"));
+        door.sandbox.write("out", now);
+        door.sandbox.write("work.txt", "done\n");
+        let answer = door.stop(CLAIM);
+        if ends {
+            answer.assert_lets_go();
+            assert_eq!(door.record(&id)["state"]["ending"]["proof"], "unbroken");
+        } else {
+            answer.assert_goes_on();
+        }
+    }
 }

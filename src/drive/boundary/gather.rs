@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Open;
 use super::check::{Within, run};
-use crate::drive::{exam, tree, trial};
+use crate::drive::{as_found, exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
 use crate::engine::boundary::wants::{wants, wants_exam, wants_trial};
 use crate::engine::events::RunEvent;
@@ -57,14 +57,14 @@ impl Open {
             trial: None,
             usage,
         };
+        let runs = CheckRuns { home: &self.home, subject, within, latest, stop, tell };
         loop {
             let wanted = wants(subject, &facts);
             if wanted.is_empty() {
                 break;
             }
             for check in &wanted {
-                let (home, before) = (&self.home, &facts.tests_before);
-                let result = run_and_report(home, subject, check, before, &within, stop, tell)?;
+                let result = runs.run(check, &mut facts.tests_before)?;
                 facts.checks.push(result);
             }
             facts.now = clock::now();
@@ -98,14 +98,14 @@ pub fn each(
     tell: &dyn Fn(&RunEvent<'_>),
 ) -> Vec<CheckResult> {
     let within = Within::of(subject, 0);
+    let runs = CheckRuns { home, subject, within, latest: None, stop, tell };
     let mut done: Vec<CheckResult> = Vec::new();
     for check in subject.contract.before_the_first() {
         let is_known = subject.state.checks.contains_key(&check.run);
         if is_known || done.iter().any(|result| result.run == check.run) {
             continue;
         }
-        let before = TestMemories::new();
-        match run_and_report(home, subject, check, &before, &within, stop, tell) {
+        match runs.run(check, &mut TestMemories::new()) {
             Some(result) => done.push(result),
             None => break,
         }
@@ -113,20 +113,32 @@ pub fn each(
     done
 }
 
-fn run_and_report(
-    home: &Home,
-    subject: &Loop,
-    check: &Check,
-    before: &TestMemories,
-    within: &Within,
-    stop: Stop<'_>,
-    tell: &dyn Fn(&RunEvent<'_>),
-) -> Option<CheckResult> {
-    tell(&RunEvent::CheckStarted(&check.run));
-    let mut result = run(home, subject, check, &subject.place.folder, within, stop)?;
-    if check.no_worse && result.verdict == Verdict::Failed && is_no_worse(before, &result) {
-        result.verdict = Verdict::Passed;
+/// What the checks of one boundary share.
+struct CheckRuns<'a> {
+    home: &'a Home,
+    subject: &'a Loop,
+    within: Within,
+    /// When a session's boundary has to be over.
+    latest: Option<Deadline>,
+    stop: Stop<'a>,
+    tell: &'a dyn Fn(&RunEvent<'_>),
+}
+
+impl CheckRuns<'_> {
+    /// Runs a check and reports it. `before` is what is remembered of the tests.
+    fn run(&self, check: &Check, before: &mut TestMemories) -> Option<CheckResult> {
+        let Self { home, subject, stop, .. } = *self;
+        (self.tell)(&RunEvent::CheckStarted(&check.run));
+        let mut result = run(home, subject, check, &subject.place.folder, &self.within, stop)?;
+        if check.no_worse && result.verdict == Verdict::Failed {
+            if let Some(latest) = self.latest {
+                as_found::remember(home, subject, check, before, latest, stop);
+            }
+            if is_no_worse(before, &result) {
+                result.verdict = Verdict::Passed;
+            }
+        }
+        (self.tell)(&RunEvent::CheckEnded(&result));
+        Some(result)
     }
-    tell(&RunEvent::CheckEnded(&result));
-    Some(result)
 }
