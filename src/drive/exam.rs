@@ -15,6 +15,7 @@ use crate::engine::record::Loop;
 use crate::engine::text::named;
 use crate::parse::exam::settings::{may_be_settings, runner_part};
 use crate::parse::exam::{SourceTree, rests_on, test_files};
+use crate::world::env;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::Stop;
 use crate::world::store::Home;
@@ -26,11 +27,34 @@ const OLD_EXAM: Duration = Duration::from_secs(15 * 60);
 struct OfSnapshot<'a> {
     snapshots: &'a Snapshots,
     commit: &'a str,
+    program_folders: Vec<String>,
+}
+
+impl<'a> OfSnapshot<'a> {
+    fn new(snapshots: &'a Snapshots, subject: &Loop, commit: &'a str) -> Self {
+        let path = subject.state.owner.search_path.clone().or_else(|| env::text("PATH"));
+        let checkout = &subject.place.checkout;
+        let inside = |folder: &str| {
+            let folder = Path::new(folder);
+            let inside = if folder.is_absolute() {
+                folder.strip_prefix(checkout).ok()?.to_owned()
+            } else {
+                Path::new(&below(subject)).join(folder)
+            };
+            inside.to_str().map(str::to_owned)
+        };
+        let program_folders = path.unwrap_or_default().split(':').filter_map(inside).collect();
+        Self { snapshots, commit, program_folders }
+    }
 }
 
 impl SourceTree for OfSnapshot<'_> {
     fn text(&self, path: &str) -> Option<String> {
         self.snapshots.file(self.commit, path)
+    }
+
+    fn program_folders(&self) -> &[String] {
+        &self.program_folders
     }
 }
 
@@ -39,7 +63,8 @@ pub fn begin(home: &Home, record: &mut Loop) -> Option<String> {
     let commit = record.state.trees.snapshot.clone();
     record.state.exam = commit.filter(|_| !record.contract.checks.is_empty());
     let parts = parts(&Snapshots::of(home, record), record, record.state.exam.as_ref()?);
-    let names: Vec<String> = parts.keys().map(ExamPart::name).collect();
+    let there = parts.iter().filter(|(_, text)| !text.is_empty());
+    let names: Vec<String> = there.map(|(part, _)| part.name()).collect();
     let is_held = record.contract.exam == ExamMode::Hold && !names.is_empty();
     is_held.then(|| {
         format!(
@@ -67,14 +92,14 @@ pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
 
 /// What all checks rest on in a snapshot, with its text.
 fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> BTreeMap<ExamPart, String> {
-    let (tree, folder) = (OfSnapshot { snapshots, commit }, below(subject));
+    let (tree, folder) = (OfSnapshot::new(snapshots, subject, commit), below(subject));
     let checks = subject.contract.checks.iter();
     checks.flat_map(|check| rests_on(&check.run, &folder, &tree)).collect()
 }
 
 /// The files that the checks rest on, or are given as tests, in a snapshot.
 pub fn files(snapshots: &Snapshots, subject: &Loop, commit: &str) -> BTreeSet<String> {
-    let (tree, folder) = (OfSnapshot { snapshots, commit }, below(subject));
+    let (tree, folder) = (OfSnapshot::new(snapshots, subject, commit), below(subject));
     let checks = subject.contract.checks.iter();
     let given = checks.flat_map(|check| test_files(&check.run, &folder, &tree));
     let held = parts(snapshots, subject, commit).into_keys().map(|part| part.file);

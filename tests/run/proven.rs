@@ -199,6 +199,20 @@ const OTHERS: &[Row] = &[
          assert_eq!(twice(2), 4);\\n}\\n' > src/lib.rs",
         "tests and work cannot be told apart: src/lib.rs",
     ),
+    proven(
+        "a deleted test beside true work",
+        &PYTHON,
+        "printf 'def twice(n):\\n    return n * 2\\n' > tax.py; sed -i.bak '3,4d' tests/test_tax.py; rm \
+         tests/*.bak",
+        "tests 2 → 1 (1 gone: tests.test_tax.Tax.test_none)",
+    ),
+    proven(
+        "a skipped test beside true work",
+        &PYTHON,
+        "printf 'def twice(n):\\n    return n * 2\\n' > tax.py; sed -i.bak '3i\\    @unittest.skip(\"\")' \
+         tests/test_tax.py; rm tests/*.bak",
+        "1 newly skipped: tests.test_tax.Tax.test_none",
+    ),
     Row {
         end: "completed unbroken",
         ..checked(

@@ -12,9 +12,11 @@ use crate::engine::boundary::limits::overtime_ms;
 use crate::engine::boundary::protect;
 use crate::engine::journal::Event;
 use crate::engine::record::{
-    Actor, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory, Status,
+    Actor, Check, Contract, Driver, Limits, Loop, LoopId, Outcome, Owner, Place, SessionMemory,
+    Status,
 };
 use crate::engine::text::count;
+use crate::parse::exam::only_what_changed;
 use crate::world::files::fingerprint::NO_STALL_RULE;
 use crate::world::files::{disk, protected, room};
 use crate::world::store::StoreError::{self, Absent, Corrupt, Newer};
@@ -94,6 +96,7 @@ pub fn write_view(record: &Loop) -> Option<String> {
 /// it.
 fn look(home: &Home, record: &mut Loop) -> Vec<String> {
     let mut notes: Vec<String> = overtime(record).into_iter().collect();
+    notes.extend(record.contract.checks.iter().filter_map(partial));
     if record.watches_the_tree() || !record.contract.checks.is_empty() {
         let tree = tree::begin(home, record);
         notes.extend(match (&tree.seen, tree.watched) {
@@ -119,6 +122,15 @@ fn look(home: &Home, record: &mut Loop) -> Vec<String> {
         }
     }
     notes
+}
+
+/// The note on a check that runs only the tests of what changed.
+fn partial(check: &Check) -> Option<String> {
+    let word = only_what_changed(&check.run)?;
+    Some(format!(
+        "`{}` leaves tests out ({word}): what it does not run, it does not prove",
+        check.run
+    ))
 }
 
 /// How far a check may outlast the time limit; `None` if that is the usual margin, or there is no

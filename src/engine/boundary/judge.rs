@@ -172,8 +172,12 @@ fn remark(facts: &Facts) -> Option<String> {
     let of_the_exam = facts.exam.as_ref().and_then(ExamFinding::remark);
     let of_the_trial = facts.trial.as_ref().and_then(Trial::why_not);
     let of_the_trial = of_the_trial.map(|why| format!("not proven: {why}"));
-    let remarks: Vec<String> =
-        doubt(facts).into_iter().chain(of_the_exam).chain(of_the_trial).collect();
+    let of_the_tests = facts.checks.iter().filter_map(|check| {
+        let memory = facts.tests_before.get(&check.run);
+        TestReport::of(memory, check.test_run.as_ref()?).taken_away()
+    });
+    let remarks = doubt(facts).into_iter().chain(of_the_tests).chain(of_the_exam);
+    let remarks: Vec<String> = remarks.chain(of_the_trial).collect();
     (!remarks.is_empty()).then(|| remarks.join("; "))
 }
 

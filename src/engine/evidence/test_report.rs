@@ -155,7 +155,9 @@ impl TestReport {
                 let known = first.tests.keys().map(String::as_str);
                 report.gone = Names::of(known.filter(|name| !run.tests.contains_key(*name)));
             }
-            report.total_before = Some(first.total()).filter(|total| *total != run.total());
+            let is_counted = run.uncounted == 0 && first.uncounted == 0;
+            let before = Some(first.total()).filter(|total| is_counted && *total != run.total());
+            report.total_before = before;
         }
         let is_known =
             |name: &&str| first.tests.get(*name).is_some_and(|it| *it != TestStatus::Skipped);

@@ -26,6 +26,8 @@ pub enum SimpleCommand {
     },
     /// A test runner, with the files that it was given.
     Tests(Vec<String>),
+    /// A program without a path, found on `PATH`; what it is given follows.
+    Program(String),
 }
 
 /// Words before a command that run it; a number after one is its argument.
@@ -45,7 +47,37 @@ const WITH_VALUE: [&str; 5] = ["-r", "--require", "-W", "-X", "--import"];
 
 /// The commands of a text that rest on a file, in order.
 pub fn simple_commands(run: &str) -> Vec<SimpleCommand> {
-    pieces(run).iter().filter_map(|piece| read(shell_words::split(piece).ok()?)).collect()
+    let mut commands = Vec::new();
+    for piece in pieces(run) {
+        let Ok(mut words) = shell_words::split(&piece) else { continue };
+        unwrap(&mut words);
+        let program = words.first().filter(|word| !word.contains('/'));
+        commands.extend(program.cloned().map(SimpleCommand::Program));
+        commands.extend(read(&words));
+    }
+    commands
+}
+
+/// The word of a command that limits its tests to what changed: `--onlyChanged`, `nx affected`.
+pub fn only_what_changed(run: &str) -> Option<String> {
+    const OPTIONS: [&str; 9] = [
+        "--changed",
+        "--changedSince",
+        "--onlyChanged",
+        "--only-changed",
+        "--last-failed",
+        "--lf",
+        "--testmon",
+        "--affected",
+        "--findRelatedTests",
+    ];
+    let words = pieces(run).into_iter().filter_map(|piece| shell_words::split(&piece).ok());
+    let is_such = |word: &String| OPTIONS.contains(&word.split('=').next().unwrap_or_default());
+    words.into_iter().find_map(|words| {
+        let is_nx = words.iter().any(|word| word == "nx");
+        let affected = words.iter().find(|word| is_nx && word.starts_with("affected"));
+        words.iter().find(|word| is_such(word)).or(affected).cloned()
+    })
 }
 
 /// The text between unquoted operators.
@@ -73,8 +105,7 @@ fn pieces(run: &str) -> Vec<String> {
     pieces
 }
 
-fn read(mut words: Vec<String>) -> Option<SimpleCommand> {
-    unwrap(&mut words);
+fn read(words: &[String]) -> Option<SimpleCommand> {
     let program = words.first()?.clone();
     let rest = &words[1..];
     let plain = |word: &&String| !word.starts_with('-') && !word.contains('=');

@@ -11,6 +11,7 @@ pub mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use self::command::only_what_changed;
 use self::command::{SimpleCommand, simple_commands};
 use crate::engine::exam::ExamPart;
 
@@ -23,6 +24,11 @@ const PARTS_MAX: usize = 100;
 pub trait SourceTree {
     /// The text of a regular file of moderate size; `None` if there is none.
     fn text(&self, path: &str) -> Option<String>;
+
+    /// The folders of `PATH` that are inside the tree, from its root, in order.
+    fn program_folders(&self) -> &[String] {
+        &[]
+    }
 }
 
 impl SourceTree for BTreeMap<String, String> {
@@ -77,6 +83,7 @@ impl<'a> Search<'a> {
                 }
                 SimpleCommand::Just { recipes } => self.just(&here, &recipes, depth),
                 SimpleCommand::Package { script } => self.package(&here, &script, depth),
+                SimpleCommand::Program(name) => self.program(&name),
                 SimpleCommand::Tests(files) => {
                     let files = files.iter().filter_map(|file| joined(&here, file));
                     self.tests.extend(files.filter(|file| self.tree.text(file).is_some()));
@@ -89,6 +96,19 @@ impl<'a> Search<'a> {
         let Some(path) = joined(folder, file) else { return };
         if let Some(text) = self.tree.text(&path) {
             self.found.insert(ExamPart::whole(path), text);
+        }
+    }
+
+    /// A program rests on its file in the tree, and on there being none in the folders before.
+    fn program(&mut self, name: &str) {
+        for folder in self.tree.program_folders() {
+            let Some(path) = joined(folder, name) else { continue };
+            let text = self.tree.text(&path);
+            let is_there = text.is_some();
+            self.found.insert(ExamPart::whole(path), text.unwrap_or_default());
+            if is_there {
+                return;
+            }
         }
     }
 

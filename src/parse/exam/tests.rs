@@ -113,6 +113,45 @@ fn a_file_that_a_test_runner_is_given_is_a_test_and_not_held() {
     }
 }
 
+/// A tree with folders of programs in it.
+struct WithPrograms(BTreeMap<String, String>, Vec<String>);
+
+impl SourceTree for WithPrograms {
+    fn text(&self, path: &str) -> Option<String> {
+        self.0.get(path).cloned()
+    }
+
+    fn program_folders(&self) -> &[String] {
+        &self.1
+    }
+}
+
+#[test]
+fn a_program_that_is_found_in_the_tree_is_held_by_content_and_place() {
+    let files = tree(&[("tools/check", "exit 1"), ("late/check", "")]);
+    let tree = WithPrograms(files, ["bin", "tools", "late"].map(str::to_owned).to_vec());
+    let held = |run: &str| {
+        let found = rests_on(run, "", &tree).into_iter();
+        found.map(|(part, text)| format!("{}={text}", part.name())).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(held("A=1 check --fast"), "bin/check= tools/check=exit 1");
+    assert_eq!(held("cargo test"), "bin/cargo= late/cargo= tools/cargo=");
+}
+
+#[test]
+fn a_command_that_runs_only_what_changed_is_known() {
+    for (run, expected) in [
+        ("npx jest --onlyChanged", Some("--onlyChanged")),
+        ("npx vitest run --changed=HEAD~1", Some("--changed=HEAD~1")),
+        ("make lint; npx nx affected -t test", Some("affected")),
+        ("pytest --lf -q", Some("--lf")),
+        ("cargo test changed", None),
+        ("echo affected", None),
+    ] {
+        assert_eq!(only_what_changed(run).as_deref(), expected, "{run}");
+    }
+}
+
 #[test]
 fn an_entry_is_its_rule_with_those_it_needs_and_the_variables_they_use() {
     let files = tree(&[("Makefile", MAKEFILE), ("justfile", JUSTFILE)]);
