@@ -67,9 +67,17 @@ impl TestRun {
             && self.named(TestStatus::Passed).count() >= self.passed as usize
     }
 
+    /// Whether a name can still change what is kept.
+    pub fn takes(&self, status: TestStatus) -> bool {
+        status == TestStatus::Failed || self.tests.len() < TESTS_NAMED
+    }
+
     /// Adds a test that was named and is in the totals. A name that failed once has failed. Of very
     /// many, those that come late are left out.
     pub fn name(&mut self, name: &str, status: TestStatus) {
+        if !self.takes(status) {
+            return;
+        }
         let name = start(name.trim(), NAME_CHARS);
         let is_new = !self.tests.contains_key(name);
         if name.is_empty() || is_new && self.tests.len() == TESTS_NAMED {

@@ -76,6 +76,9 @@ impl Cargo {
     }
 
     fn name(&mut self, name: &str, status: TestStatus) {
+        if !self.run.takes(status) {
+            return;
+        }
         let name = name.strip_suffix(" - should panic").unwrap_or(name);
         // The lines of a documentation test move with every change above it.
         let name = name.rsplit_once(" (line ").map_or(name, |(name, _)| name);
@@ -86,7 +89,9 @@ impl Cargo {
 
 /// Whether a suite ended without its totals: "process didn't exit successfully: … (signal: 6, …)".
 fn was_killed(line: &str) -> bool {
-    line.contains("process didn't exit successfully: ") && !line.ends_with("(exit status: 101)")
+    line.ends_with(')')
+        && !line.ends_with("(exit status: 101)")
+        && line.contains("process didn't exit successfully: ")
 }
 
 /// The program of "unittests src/lib.rs (target/debug/deps/shop-0123456789abcdef)".

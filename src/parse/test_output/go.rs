@@ -106,7 +106,9 @@ impl Go {
             TestStatus::Failed => add(&mut self.run.failed, 1),
             TestStatus::Skipped => add(&mut self.run.skipped, 1),
         }
-        self.run.name(&format!("{package}.{test}"), status);
+        if self.run.takes(status) {
+            self.run.name(&format!("{package}.{test}"), status);
+        }
     }
 }
 

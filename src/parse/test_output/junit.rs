@@ -81,13 +81,19 @@ impl JUnit {
 
 impl Case {
     fn of(tag: &BytesStart<'_>) -> Self {
-        let attribute = |name: &str| {
-            let found = tag.try_get_attribute(name).ok()??;
-            Some(found.unescape_value().ok()?.into_owned())
-        };
-        let (class, name) = (attribute("classname"), attribute("name").unwrap_or_default());
-        let class = class.filter(|class| !class.is_empty());
-        let name = class.map_or(name.clone(), |class| format!("{class}.{name}"));
+        let (mut class, mut name) = (None, String::new());
+        for attribute in tag.attributes().with_checks(false).filter_map(Result::ok) {
+            let value = || attribute.unescape_value().unwrap_or_default();
+            match attribute.key.as_ref() {
+                b"classname" => class = Some(value()),
+                b"name" => name = value().into_owned(),
+                _ => {}
+            }
+        }
+        if let Some(class) = class.filter(|class| !class.is_empty()) {
+            name.insert(0, '.');
+            name.insert_str(0, &class);
+        }
         Self { name, status: TestStatus::Passed, is_error: false }
     }
 

@@ -15,7 +15,9 @@ impl Runner for Nextest {
         let line = line.trim_start();
         if let Some(summary) = line.strip_prefix("Summary [") {
             self.summary(summary);
-        } else if let Some((word, rest)) = line.split_once(" [") {
+        } else if line.starts_with(|first: char| first.is_ascii_uppercase())
+            && let Some((word, rest)) = line.split_once(" [")
+        {
             self.test(word, rest);
         }
     }

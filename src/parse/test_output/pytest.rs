@@ -96,11 +96,11 @@ fn verbose(line: &str) -> Option<(&str, TestStatus)> {
         let (word, name) = rest.split_once(' ')?;
         return Some((name, status_of(word)?));
     }
-    let words = ["PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS"];
-    let (at, word) = words.iter().find_map(|word| {
-        let at = line.find(&format!(" {word}"))?;
-        let after = line[at + 1 + word.len()..].chars().next();
-        after.is_none_or(|it| it == ' ').then_some((at, *word))
+    let words = [" PASSED", " FAILED", " ERROR", " SKIPPED", " XFAIL", " XPASS"];
+    let (at, word) = words.iter().filter(|word| line.contains(**word)).find_map(|word| {
+        let at = line.find(*word)?;
+        let after = line[at + word.len()..].chars().next();
+        after.is_none_or(|it| it == ' ').then_some((at, word.trim_start()))
     })?;
     Some((&line[..at], status_of(word)?))
 }

@@ -34,7 +34,9 @@ impl Runner for Tap {
             self.test(test, TestStatus::Failed);
         } else if let Some(total) = line.strip_prefix("# ").or(line.strip_prefix("ℹ ")) {
             self.node_total(total);
-        } else if let Some((file, rest)) = line.split_once(" (Wstat: ") {
+        } else if line.contains(" (Wstat: ")
+            && let Some((file, rest)) = line.split_once(" (Wstat: ")
+        {
             self.prove_file(file, rest);
         } else if let Some(totals) = line.strip_prefix("Files=") {
             let tests = totals.split(", Tests=").nth(1).and_then(|rest| rest.split(',').next());

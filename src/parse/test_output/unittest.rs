@@ -16,6 +16,9 @@ pub(super) struct Unittest {
     begun: Option<String>,
 }
 
+/// How a line on a failed test begins.
+const FAILURES: [&str; 3] = ["FAIL: ", "ERROR: ", "UNEXPECTED SUCCESS: "];
+
 impl Runner for Unittest {
     fn line(&mut self, line: &str) {
         if let Some(ran) = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test")) {
@@ -23,9 +26,7 @@ impl Runner for Unittest {
         } else if let (Some(ran), false) = (self.ran, line.is_empty()) {
             self.ran = None;
             self.totals(ran, line);
-        } else if let Some((word, rest)) = line.split_once(": ")
-            && matches!(word, "FAIL" | "ERROR" | "UNEXPECTED SUCCESS")
-        {
+        } else if let Some(rest) = FAILURES.iter().find_map(|word| line.strip_prefix(word)) {
             self.failure(rest);
         } else {
             self.verbose(line);
@@ -77,8 +78,10 @@ impl Unittest {
     /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
     fn verbose(&mut self, line: &str) {
         let begun = self.begun.take();
-        let Some((head, end)) = line.rsplit_once(" ... ") else {
-            self.begun = name_of(line).filter(|_| line.ends_with(')') && line.starts_with("test"));
+        let parts = line.contains(" ... ").then(|| line.rsplit_once(" ... ")).flatten();
+        let Some((head, end)) = parts else {
+            let is_name = line.starts_with("test") && line.ends_with(')');
+            self.begun = is_name.then(|| name_of(line)).flatten();
             return;
         };
         let status = match end.split(' ').next() {
