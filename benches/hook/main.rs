@@ -10,6 +10,7 @@
 )]
 
 mod call;
+mod evidence;
 mod figures;
 mod long;
 mod run;
@@ -60,6 +61,7 @@ fn measure(folder: &Path) -> (Vec<Row>, String) {
     rows.push(steer::status(folder));
     rows.push(steer::crowd(folder));
     rows.extend(run::iteration(folder));
+    rows.extend(evidence::rows(folder));
     rows.extend(long::rows(folder));
     let counts = weigh::instructions(folder, &noop, &transcripts);
     let counts = counts.unwrap_or_else(|| "Not counted: there is no valgrind here.\n".to_owned());
