@@ -8,6 +8,7 @@ use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
 use crate::drive::session::{EventResult, within};
 use crate::drive::start::session::Started;
+use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
 use crate::parse::arguments;
@@ -15,7 +16,7 @@ use crate::parse::typed::Typed;
 use crate::report::called::called;
 use crate::report::{help, line, page};
 use crate::world::client;
-use crate::world::store::Home;
+use crate::world::store::{Home, journal};
 
 /// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -29,6 +30,11 @@ pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         *words = called(words, &program, is_help);
     }
     said
+}
+
+/// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
+fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
+    journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
 }
 
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -46,12 +52,13 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
-            let prompt = prompt::again(record, resumed.handoff.as_deref());
+            let prompt = prompt::again(record, resumed.handoff.as_deref(), &accounts(home, record));
             let told = [Some(line::resumed(record)), resumed.accepted].into_iter().flatten();
             go_on(home, hook, record, prompt, told.collect::<Vec<_>>().join("\n"))
         }
         EventResult::Reminded(record) => {
-            go_on(home, hook, &record, prompt::again(&record, None), line::reminded(&record))
+            let prompt = prompt::again(&record, None, &accounts(home, &record));
+            go_on(home, hook, &record, prompt, line::reminded(&record))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
+use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, Role};
 use crate::engine::text::{clip, clip_at_word, count, distinct, period, tail_of, units};
 
@@ -21,6 +22,8 @@ pub const PROMPT_UNITS_MAX: usize = 8_900;
 const TASK_UNITS_MAX: usize = 1_000;
 /// The same limit if the task is not in the context; it leaves room for the rest.
 const TASK_UNITS_WHOLE: usize = 5_000;
+/// The most of it that earlier iterations take.
+const EARLIER_UNITS_MAX: usize = 2_000;
 /// How many characters of an agent's standard error the next one reads.
 const ERRORS_CHARS: usize = 1000;
 /// A command longer than this many characters is shown cut.
@@ -87,31 +90,49 @@ pub fn woken(subject: &Loop, waited: Duration) -> String {
          iteration {} again; look at what is already in the tree, then continue.\n",
         subject.iteration()
     );
-    compose(subject, &why, TASK_UNITS_MAX)
+    compose(subject, &why, TASK_UNITS_MAX, &[])
 }
 
 /// The prompt after a boundary that continues.
 pub fn next(subject: &Loop) -> String {
-    compose(subject, "", TASK_UNITS_MAX)
+    compose(subject, "", TASK_UNITS_MAX, &[])
 }
 
 /// The prompt if the task is no longer in the agent's context: after a compaction, or in the
-/// session that takes the loop over. `handoff` is the page of its previous owner.
-pub fn again(subject: &Loop, handoff: Option<&Path>) -> String {
+/// session that takes the loop over. `handoff` is the page of its previous owner, `accounts` are the
+/// last iterations.
+pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account]) -> String {
     let handoff = handoff.map_or_else(String::new, |page| {
         format!("What was done before you came is in {}; read it first.\n", page.display())
     });
-    compose(subject, &handoff, TASK_UNITS_WHOLE)
+    compose(subject, &handoff, TASK_UNITS_WHOLE, accounts)
 }
 
-fn compose(subject: &Loop, before: &str, task_units: usize) -> String {
+fn compose(subject: &Loop, before: &str, task_units: usize, accounts: &[Account]) -> String {
     let task = task(subject, task_units);
     let head = format!("{}\n{before}\nThe task:\n{task}\n", first_line(subject));
     let tail = closing(subject);
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail));
+    let earlier = earlier(accounts, room.min(EARLIER_UNITS_MAX));
+    let room = room.saturating_sub(units(&earlier));
     let last = subject.state.evidence.as_ref();
     let seen = last.map_or_else(String::new, |it| seen(it, room, PromptReader::Maker) + "\n");
-    head + &seen + &tail
+    head + &seen + &earlier + &tail
+}
+
+/// The last iterations, a line each, as many of the newest as fit.
+fn earlier(accounts: &[Account], room: usize) -> String {
+    let mut text = "What the last iterations came to:\n\n".to_owned();
+    let (heading, mut lines) = (text.len() - 1, String::new());
+    for account in accounts.iter().rev() {
+        let line = format!("- Iteration {}: {}.\n", account.iteration, account.words);
+        if units(&text) + units(&lines) + units(&line) > room {
+            break;
+        }
+        lines.insert_str(0, &line);
+    }
+    text.insert_str(heading, &lines);
+    if lines.is_empty() { lines } else { text }
 }
 
 fn task(subject: &Loop, most: usize) -> String {

@@ -7,6 +7,8 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{Claim, read};
 use crate::engine::evidence::Verdict;
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
+use crate::engine::journal::account::ACCOUNT_CHARS;
+use crate::engine::text::one_line;
 use crate::engine::usage::Money;
 
 #[test]
@@ -196,7 +198,9 @@ proptest! {
             facts.checks.push(failed);
         }
         let after = judge(&subject, &facts).after;
-        for prompt in [start(&subject, "/crew:loop"), next(&after), again(&after, None), woken(&after, MINUTE)] {
+        let account = Account { iteration: 3, words: one_line(&tail, ACCOUNT_CHARS) };
+        let accounts = vec![account; 5];
+        for prompt in [start(&subject, "/crew:loop"), next(&after), again(&after, None, &accounts), woken(&after, MINUTE)] {
             prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
             prop_assert!(prompt.ends_with("Now go on with the task."));
             let claim = read(&prompt, subject.contract.promise.as_ref());
@@ -204,4 +208,22 @@ proptest! {
             prop_assert!(!heard, "{claim:?}");
         }
     }
+}
+
+#[test]
+fn an_agent_that_lost_its_context_reads_the_last_iterations() {
+    let mut after = judge(&a_loop(), &facts(Claim::None)).after;
+    after.contract.task = "Build it".to_owned();
+    let account = |iteration, words: &str| Account { iteration, words: words.to_owned() };
+    let accounts =
+        [account(3, "2 files changed"), account(4, "claimed done, refused: 1 test fails")];
+    let prompt = again(&after, None, &accounts);
+    let earlier = prompt.split("What the last iterations came to:\n").nth(1).unwrap();
+    insta::assert_snapshot!(earlier.split("\n\n").next().unwrap(), @"
+    - Iteration 3: 2 files changed.
+    - Iteration 4: claimed done, refused: 1 test fails.
+    ");
+    let long = vec![account(7, &"x".repeat(500)); 5];
+    let prompt = again(&after, None, &long);
+    assert_eq!(prompt.matches("- Iteration 7: ").count(), 3, "as many as fit, the newest");
 }

@@ -43,6 +43,8 @@ fn nothing_that_is_planted_runs() {
     let again = Snapshots::of(&Home::at(&kept.yard.path("home two")), &kept.subject);
     again.fill(&kept.subject).unwrap();
     assert!(!disk::exists(&kept.yard.path("planted")));
+    kept.yard.sh("repo", "git status; git add file; true");
+    assert!(disk::exists(&kept.yard.path("planted")), "with the user's own settings it runs");
 }
 
 #[test]

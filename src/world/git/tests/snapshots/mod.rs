@@ -29,6 +29,14 @@ impl Kept {
         Self::of(yard, "repo")
     }
 
+    /// In a folder with one file and without git, after these commands.
+    fn outside(script: &str) -> Self {
+        let yard = Yard::new();
+        yard.write("plain/file", "one\n");
+        yard.sh("plain", &format!("set -e\nchmod 644 file\n{script}"));
+        Self::of(yard, "plain")
+    }
+
     fn of(yard: Yard, folder: &str) -> Self {
         let mut subject = a_loop();
         subject.place.checkout = yard.path(folder);

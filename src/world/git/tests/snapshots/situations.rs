@@ -71,6 +71,28 @@ fn each_situation_of_a_repository_is_reported_as_what_happened_to_the_files() {
 }
 
 #[test]
+fn outside_git_the_same_changes_are_reported() {
+    let is_without = |it: &&(&str, &str, &str)| !it.0.contains("git ") && !it.1.contains("git ");
+    for (before, script, expected) in SITUATIONS.iter().filter(is_without) {
+        let kept = Kept::outside(before);
+        assert_eq!(kept.changed_by(script), *expected, "{before} / {script}");
+    }
+    let others = [
+        ("echo a > a", "mv a b", "R a → b"),
+        ("mkdir -p a/b; echo a > a/b/c", "mv a d", "R a/b/c → d/b/c"),
+        ("echo a > a; echo b > b", "rm a b", "D a, D b"),
+        ("echo '*.o' > .gitignore; echo a > a.o", "echo b > a.o; echo b > b.c", "A b.c"),
+        ("", "git init -q; git add .; echo b > b", "A b"),
+        ("", "git init -q nested; echo a > nested/a", "left out nested/"),
+        ("echo a > a", "cp -p file a", "M a"),
+        ("", "mkdir empty", ""),
+    ];
+    for (before, script, expected) in others {
+        assert_eq!(Kept::outside(before).changed_by(script), expected, "{before} / {script}");
+    }
+}
+
+#[test]
 fn a_return_brings_everything_back_and_the_way_back_does_too() {
     for (before, script, _) in SITUATIONS.into_iter().filter(|it| !it.0.contains("sub")) {
         let kept = Kept::after(before);
