@@ -74,8 +74,10 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
     let (before, now) = (subject.state.trees.snapshot.as_ref()?, seen.snapshot.as_ref()?);
     let heads = subject.state.trees.head.as_ref().zip(seen.head.as_ref());
     let head = heads.and_then(|(before, now)| moved(subject, before, now));
+    let is_new = subject.state.tree.as_ref() != Some(&seen.identity);
+    let left_out = if is_new { seen.left_out.clone() } else { Vec::new() };
     if before == now {
-        return Some(Changes { head, ..Changes::default() });
+        return Some(Changes { head, left_out, ..Changes::default() });
     }
     let snapshots = Snapshots::of(home, subject);
     let mut changes = snapshots.compare(before, now).ok()?;
@@ -83,7 +85,7 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
     changes.mark_yours(|path| yours.iter().any(|it| it == path));
     let is_plain = changes.total() == changes.modified;
     changes.white_space = is_plain && snapshots.differ_in_white_space(before, now);
-    Some(Changes { head, ..changes })
+    Some(Changes { head, left_out, ..changes })
 }
 
 /// Names what the running iteration left: the agent, and then the checks.
@@ -106,10 +108,16 @@ fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
 
 fn kept(subject: &Loop, snapshot: &Snapshot) -> TreeSeen {
     let head = checked_out(&subject.place.checkout);
-    TreeSeen { identity: snapshot.identity(), snapshot: Some(snapshot.commit.clone()), head }
+    let left_out = snapshot.left_out.iter().map(|it| it.path.display().to_string()).collect();
+    TreeSeen {
+        identity: snapshot.identity(),
+        snapshot: Some(snapshot.commit.clone()),
+        head,
+        left_out,
+    }
 }
 
 fn hashed(subject: &Loop, found: Fingerprint) -> TreeSeen {
     let head = checked_out(&subject.place.checkout);
-    TreeSeen { identity: found.hash, snapshot: None, head }
+    TreeSeen { identity: found.hash, snapshot: None, head, left_out: Vec::new() }
 }

@@ -124,3 +124,19 @@ fn the_story_names_the_iteration_and_the_files_that_turned_a_check_red() {
     let red = "red      `! test -e broken` was green after 1, red since 2: b.txt, broken";
     assert!(told.contains(red), "{told}");
 }
+
+#[test]
+fn a_file_too_large_for_a_snapshot_is_progress_and_is_named() {
+    let world = World::new(&["truncate -s 51M model.bin", "truncate -s 52M model.bin"]);
+    world.crew(&["run", "Do it", "-n", "2"]);
+    for iteration in ["1", "2"] {
+        let told = world.crew(&["show", "--iteration", iteration, "--json"]).stdout;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let evidence = &told["iteration"]["evidence"];
+        let why = "left out of snapshots: model.bin";
+        assert_eq!(
+            (&evidence["progress"], &evidence["progress_why"]),
+            (&"made".into(), &why.into())
+        );
+    }
+}

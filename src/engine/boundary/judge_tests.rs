@@ -115,7 +115,7 @@ fn failures_are_what_the_rule_says_and_anything_else_resets_them() {
     let mut around = ended(ProcessEnd::Exit(0));
     around.seen.agent.failed_around = Some("reaction `fmt` failed (exit 1)".to_owned());
     let said = Claim::Failure { reason: Some("no network".to_owned()) };
-    let table = [
+    let table = vec![
         (timed_out, Some("the iteration ran into its timeout of 30m")),
         (ended(ProcessEnd::Signal(9)), Some("the agent was ended by signal 9")),
         (

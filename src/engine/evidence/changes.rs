@@ -3,10 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::text::count;
+use crate::engine::text::{count, named};
 
 /// The most files that are kept by name.
 pub const FILES_KEPT: usize = 100;
+
+/// The most paths left out of a snapshot that a line names.
+const LEFT_OUT_NAMED: usize = 3;
 
 /// How a file changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +73,7 @@ pub struct Changes {
     /// Whether the files differ in white space alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub white_space: bool,
-    /// Files and repositories that differ and that snapshots leave out, by path.
+    /// Files and repositories that snapshots leave out, by path, if one of them may have changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }
@@ -131,8 +134,10 @@ impl Changes {
             (self.added + self.removed > 0).then(|| format!("+{} −{}", self.added, self.removed));
         let files =
             [first, new, some(self.renamed, "renamed"), some(self.deleted, "deleted"), lines];
+        let large = (self.total() == 0 && !self.left_out.is_empty())
+            .then(|| format!("left out of snapshots: {}", named(&self.left_out, LEFT_OUT_NAMED)));
         let head = self.head.iter().flat_map(HeadMove::words);
-        let words: Vec<String> = files.into_iter().flatten().chain(head).collect();
+        let words: Vec<String> = files.into_iter().flatten().chain(large).chain(head).collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
 }

@@ -30,6 +30,8 @@ pub struct TreeSeen {
     pub snapshot: Option<String>,
     /// `None` outside git.
     pub head: Option<CheckedOut>,
+    /// What differs from the snapshot and is not in it, by path.
+    pub left_out: Vec<String>,
 }
 
 /// The part of a loop's state that is about its tree, besides the identity.
@@ -57,7 +59,7 @@ impl TreeMemory {
 impl State {
     /// Remembers the tree at the end of the last iteration, or before the first.
     pub fn remember_tree(&mut self, seen: Option<TreeSeen>) {
-        let Some(TreeSeen { identity, snapshot, head }) = seen else {
+        let Some(TreeSeen { identity, snapshot, head, .. }) = seen else {
             (self.tree, self.trees.snapshot) = (None, None);
             return;
         };

@@ -99,8 +99,8 @@ pub fn next(subject: &Loop) -> String {
 }
 
 /// The prompt if the task is no longer in the agent's context: after a compaction, or in the
-/// session that takes the loop over. `handoff` is the page of its previous owner, `accounts` are the
-/// last iterations.
+/// session that takes the loop over. `handoff` is the page of its previous owner, `accounts` are
+/// the last iterations.
 pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account]) -> String {
     let handoff = handoff.map_or_else(String::new, |page| {
         format!("What was done before you came is in {}; read it first.\n", page.display())
