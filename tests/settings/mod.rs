@@ -232,9 +232,12 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.token_budget        100k          built-in
     wait.max                 0 (none)      $CREW_MAX_WAIT
     keep.logs                2GiB          built-in
+    keep.snapshots           10GiB         built-in
     keep.days                90            built-in
     loop.completion_promise  COMPLETE      built-in
     loop.exam                hold          built-in
+    loop.prove               false         built-in
+    loop.prove_timeout       15m           built-in
     agent.name               claude        built-in
     agent.permissions        accept-edits  built-in
     loop.commit              false         built-in
