@@ -182,10 +182,13 @@ fn work(
         let is_other = is_test(path) || stay.contains(path);
         !is_other && !tests.covers(path) && !protected.covers(path) && !path.contains('\u{fffd}')
     });
-    let inline = |commit: &str, path: &str| {
-        inline_tests(path, &snapshots.file(commit, path).unwrap_or_default())
+    let inline = |commit: &str| -> Vec<String> {
+        let paths: Vec<&str> = files.iter().map(String::as_str).collect();
+        let texts = snapshots.texts(commit, &paths);
+        paths.iter().zip(&texts).map(|(path, text)| inline_tests(path, text)).collect()
     };
-    let (mixed, files) =
-        files.into_iter().partition(|path| inline(found, path) != inline(now, path));
+    let differ: Vec<bool> = inline(found).iter().zip(inline(now)).map(|(a, b)| *a != b).collect();
+    let mut differ = differ.into_iter();
+    let (mixed, files) = files.into_iter().partition(|_| differ.next().unwrap_or(false));
     Ok(Work { files, mixed })
 }

@@ -170,6 +170,10 @@ const TRUE_ONES: &[Row] = &[
     ),
 ];
 
+/// A part of the Python project's tests, which passes from the start.
+const PASSING: Project =
+    Project { check: "python3 -m unittest -v tests.test_tax.Tax.test_none", files: PYTHON.files };
+
 /// What is not proven, and why.
 const OTHERS: &[Row] = &[
     checked(
@@ -213,6 +217,15 @@ const OTHERS: &[Row] = &[
          tests/test_tax.py; rm tests/*.bak",
         "1 newly skipped: tests.test_tax.Tax.test_none",
     ),
+    Row {
+        end: "completed unbroken",
+        ..checked(
+            "a refactoring",
+            &PASSING,
+            "printf 'def twice(number):\\n    return number\\n' > tax.py",
+            "passes without the work too, as after a refactoring",
+        )
+    },
     Row {
         end: "completed unbroken",
         ..checked(

@@ -6,6 +6,8 @@ use super::Snapshots;
 
 /// The largest file that is read, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
+/// How many files are read by one process.
+const TEXTS_AT_ONCE: usize = 100;
 /// How many links in a row are followed.
 const LINKS_MAX: usize = 4;
 
@@ -16,6 +18,22 @@ impl Snapshots {
         let printed = self.printed(&arguments, &[])?;
         let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
         Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
+    /// The texts of files in a snapshot, in this order, by one process for many of them; empty for
+    /// what is not there, is large or is not text. Links are not followed.
+    pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {
+        let mut texts = Vec::new();
+        for paths in paths.chunks(TEXTS_AT_ONCE) {
+            let named: Vec<String> =
+                paths.iter().map(|path| format!("{commit}:{path}\n")).collect();
+            let printed = self.printed(&["cat-file", "--batch"], named.concat().as_bytes());
+            let read = printed.ok().and_then(|printed| batch(&printed, paths.len()));
+            // Together they were too much, or a name has a line break.
+            let one = |path: &&str| self.file(commit, path).unwrap_or_default();
+            texts.extend(read.unwrap_or_else(|| paths.iter().map(one).collect()));
+        }
+        texts
     }
 
     /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
@@ -41,6 +59,28 @@ impl Snapshots {
         }
         None
     }
+}
+
+/// The contents that `git cat-file --batch` printed; `None` unless they are as many as were asked
+/// for.
+fn batch(mut printed: &[u8], wanted: usize) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    while !printed.is_empty() {
+        let end = printed.iter().position(|byte| *byte == b'\n')?;
+        let heading = String::from_utf8_lossy(&printed[..end]).into_owned();
+        printed = &printed[end + 1..];
+        if heading.ends_with(" missing") {
+            texts.push(String::new());
+            continue;
+        }
+        let size: usize = heading.rsplit(' ').next()?.parse().ok()?;
+        let content = printed.get(..size)?;
+        let text =
+            Some(content).filter(|_| size <= TEXT_BYTES).and_then(|it| str::from_utf8(it).ok());
+        texts.push(text.unwrap_or_default().to_owned());
+        printed = printed.get(size + 1..)?;
+    }
+    (texts.len() == wanted).then_some(texts)
 }
 
 /// The path that a link leads to; `None` out of the tree.

@@ -17,6 +17,8 @@ use crate::world::store::home::hash;
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 /// Names the ignored files that a new working tree needs.
 const INCLUDE: &str = ".worktreeinclude";
+/// The most files that are passed to git by name; the list of more is that of the whole tree.
+const LISTED_BY_NAME: usize = 200;
 /// The most files that are copied by it.
 const INCLUDED_MAX: usize = 10_000;
 /// The file that says by which command a folder was set up, and its most bytes.
@@ -68,18 +70,23 @@ impl Snapshots {
             self.printed_in(&self.checkout, arguments, input, Some(&index))
         };
         let made = || {
-            let files: BTreeSet<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
-            let listed = run(&["ls-tree", "-r", "-z", "--full-tree", other], &[])?;
+            let names: BTreeSet<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
+            let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", other];
+            if files.len() <= LISTED_BY_NAME {
+                list.push("--");
+                list.extend(files.iter());
+            }
+            let listed = run(&list, &[])?;
             // Deletions come first: a folder may take the place of a file.
             let no_id = "0".repeat(commit.len());
-            let gone = files
+            let gone = names
                 .iter()
                 .flat_map(|file| [b"0 ", no_id.as_bytes(), b"\t", file, b"\0"].concat());
             let mut entries: Vec<u8> = gone.collect();
             for entry in listed.split_inclusive(|byte| *byte == 0) {
                 let path = entry.iter().position(|byte| *byte == b'\t');
                 let path = path.and_then(|tab| entry.get(tab + 1..entry.len() - 1));
-                if path.is_some_and(|path| files.contains(path)) {
+                if path.is_some_and(|path| names.contains(path)) {
                     entries.extend(entry);
                 }
             }
