@@ -30,7 +30,7 @@ pub fn back(words: &[String]) -> Result<Exit> {
         format!("  removed  {}", files(restored.removed)),
         format!("  undo     crew back {} {}", record.id, restored.kept_as),
     ];
-    let left = restored.left.iter().map(|left| format!("  left     {}", left.path.display()));
+    let left = restored.left.iter().map(|left| format!("  left     {}", left.display()));
     lines.extend(left);
     print::out(&lines.join("\n"));
     Ok(Exit::SUCCESS)

@@ -9,19 +9,25 @@ use std::time::Duration;
 use crate::drive::boundary::check::Within;
 use crate::drive::scratch::ScratchFolder;
 use crate::engine::evidence::Verdict;
+use crate::engine::evidence::test_report::is_no_worse;
 use crate::engine::exam::finding::{ExamFinding, OldExam};
+use crate::engine::exam::trial::passed;
 use crate::engine::exam::{ExamMode, ExamPart, NAMED_MAX};
 use crate::engine::record::Loop;
 use crate::engine::text::named;
 use crate::parse::exam::settings::{may_be_settings, runner_part};
 use crate::parse::exam::{SourceTree, rests_on, test_files};
+use crate::world::clock::Deadline;
 use crate::world::env;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::process::Stop;
-use crate::world::store::Home;
+use crate::world::store::{Home, test_memory};
 
 /// The longest that the checks as they were may take.
 const OLD_EXAM: Duration = Duration::from_secs(15 * 60);
+
+/// The most changed files that are read for settings of test runners.
+const SETTINGS_READ: usize = 200;
 
 /// The files of one snapshot.
 struct OfSnapshot<'a> {
@@ -50,7 +56,7 @@ impl<'a> OfSnapshot<'a> {
 
 impl SourceTree for OfSnapshot<'_> {
     fn text(&self, path: &str) -> Option<String> {
-        self.snapshots.file(self.commit, path)
+        self.snapshots.content(self.commit, path)
     }
 
     fn program_folders(&self) -> &[String] {
@@ -112,32 +118,63 @@ fn below(subject: &Loop) -> String {
     folder.unwrap_or(Path::new("")).to_string_lossy().into_owned()
 }
 
-/// Looks for what differs in the exam; `None` where there is none to compare with. `now` is the
-/// snapshot of what the agent left, if one was taken. `stop` ends a check early; then the exam as
-/// it was did not pass.
-pub fn look(home: &Home, subject: &Loop, now: Option<&str>, stop: Stop<'_>) -> Option<ExamFinding> {
+/// Looks for what differs in the exam; `None` where there is none to compare with. `left` is the
+/// snapshot of what the agent left, and `checked` that of what the checks made of it. `latest` is
+/// when the boundary has to be over, and `stop` ends a check early; then the exam as it was did not
+/// pass.
+pub fn look(
+    home: &Home,
+    subject: &Loop,
+    [left, checked]: [Option<&str>; 2],
+    latest: Option<Deadline>,
+    stop: Stop<'_>,
+) -> Option<ExamFinding> {
     let exam = subject.state.exam.as_ref()?;
-    let snapshots = Snapshots::of(home, subject);
-    let now = match now {
-        Some(now) => now.to_owned(),
-        None => snapshots.take().ok()?.commit,
+    let compared = || {
+        let snapshots = Snapshots::of(home, subject);
+        let left = match left {
+            Some(left) => left.to_owned(),
+            None => snapshots.take()?.commit,
+        };
+        let (mut finding, mut files) = (ExamFinding::default(), BTreeSet::new());
+        for now in [Some(&*left), checked.filter(|it| *it != left)].into_iter().flatten() {
+            finding.settings.extend(settings(&snapshots, exam, now)?);
+            let differing = differing(&snapshots, subject, exam, now);
+            finding.changed.extend(differing.parts.iter().map(ExamPart::name));
+            files.extend(differing.files);
+        }
+        for names in [&mut finding.settings, &mut finding.changed] {
+            names.sort();
+            names.dedup();
+        }
+        if !finding.changed.is_empty() && subject.contract.exam == ExamMode::Hold {
+            let tree = snapshots.with_files_of(&left, exam, &files)?;
+            finding.old = Some(old_exam(home, subject, &tree, latest, stop));
+        }
+        Ok::<_, String>(finding)
     };
-    if now == *exam {
-        return Some(ExamFinding::default());
-    }
-    let settings = settings(&snapshots, exam, &now).ok()?;
-    let Differing { parts: changed, files } = differing(&snapshots, subject, exam, &now);
-    let names = changed.iter().map(ExamPart::name).collect();
-    let is_held = !changed.is_empty() && subject.contract.exam == ExamMode::Hold;
-    let old = is_held.then(|| old_exam(home, subject, &snapshots, (exam, &now), &files, stop));
-    Some(ExamFinding { changed: names, old, settings })
+    Some(compared().unwrap_or_else(|why| ExamFinding {
+        old: (subject.contract.exam == ExamMode::Hold).then_some(OldExam::Unseen(why)),
+        ..ExamFinding::default()
+    }))
+}
+
+/// A tree with what the checks rest on as the loop found it, where that differs.
+pub fn as_held(snapshots: &Snapshots, subject: &Loop, now: &str) -> Result<String, String> {
+    let Some(exam) = &subject.state.exam else { return Ok(now.to_owned()) };
+    let Differing { parts, files } = differing(snapshots, subject, exam, now);
+    if parts.is_empty() { Ok(now.to_owned()) } else { snapshots.with_files_of(now, exam, &files) }
 }
 
 /// The files whose part that test runners obey differs.
 fn settings(snapshots: &Snapshots, exam: &str, now: &str) -> Result<Vec<String>, String> {
     let mut paths = snapshots.paths(exam, now)?;
-    let part = |commit: &str, path: &str| runner_part(path, &snapshots.file(commit, path)?);
-    paths.retain(|path| may_be_settings(path) && part(exam, path) != part(now, path));
+    let part = |commit: &str, path: &str| runner_part(path, &snapshots.content(commit, path)?);
+    paths.retain(|path| may_be_settings(path));
+    // Of very many nobody would read which: all of them count.
+    if paths.len() <= SETTINGS_READ {
+        paths.retain(|path| part(exam, path) != part(now, path));
+    }
     Ok(paths)
 }
 
@@ -158,27 +195,26 @@ fn differing(snapshots: &Snapshots, subject: &Loop, exam: &str, now: &str) -> Di
     Differing { files: either.map(|part| part.file.clone()).collect(), parts: held }
 }
 
-/// Runs the checks as they were on the final tree.
+/// Runs the checks on a tree in which they are as they were.
 fn old_exam(
     home: &Home,
     subject: &Loop,
-    snapshots: &Snapshots,
-    (exam, now): (&str, &str),
-    files: &BTreeSet<String>,
+    tree: &str,
+    latest: Option<Deadline>,
     stop: Stop<'_>,
 ) -> OldExam {
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let within = Within::at_most(OLD_EXAM, "the checks as they were took 15 minutes");
+    let time = latest.map_or(OLD_EXAM, |latest| OLD_EXAM.min(latest.left()));
+    let within = Within::at_most(time, "the checks as they were took too long");
     let laid_out = || {
-        let tree = snapshots.mixed(now, exam, &files)?;
         let mut scratch = ScratchFolder::open(home, subject, within, stop)?;
-        scratch.lay_out(&tree)?;
+        scratch.lay_out(tree)?;
         Ok::<_, String>(scratch)
     };
     let scratch = match laid_out() {
         Ok(scratch) => scratch,
         Err(why) => return OldExam::NotRun(why),
     };
+    let memories = test_memory::read(home, &subject.id);
     for check in &subject.contract.checks {
         let result = match scratch.run(check) {
             Ok(result) => result,
@@ -186,7 +222,9 @@ fn old_exam(
         };
         let how = format!("`{}` {}", check.run, result.what_happened());
         match result.verdict {
-            Verdict::Passed => {}
+            Verdict::Passed if passed(&result) => {}
+            Verdict::Passed => return OldExam::Failed(format!("{how} without a passing test")),
+            Verdict::Failed if check.no_worse && is_no_worse(&memories, &result) => {}
             Verdict::Failed | Verdict::TimedOut => return OldExam::Failed(how),
             Verdict::Unknown => return OldExam::NotRun(how),
         }

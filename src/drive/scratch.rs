@@ -105,6 +105,10 @@ impl<'a> ScratchFolder<'a> {
         if !disk::exists(&folder) {
             return Err(format!("{} is gone", folder.display()));
         }
+        let checkout = place.checkout.display().to_string();
+        if check.run.contains(&checkout) {
+            return Err(format!("`{}` names the checkout by its whole path", check.run));
+        }
         let result = check::run(self.home, self.subject, check, &folder, &self.within, self.stop);
         result.ok_or_else(|| "it was broken off".to_owned())
     }

@@ -11,6 +11,7 @@ use super::boundary::check::Within;
 use super::exam;
 use super::scratch::ScratchFolder;
 use crate::engine::boundary::protect::Cover;
+use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::test_path::is_test;
 use crate::engine::exam::trial::{
     Trial, TriedCheck, cannot_be_told_apart, failing_test, judge, passed,
@@ -50,7 +51,14 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     }
     let snapshots = Snapshots::of(home, record);
     let last = snapshots.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit);
-    let trial = run(home, record, last.as_deref(), None, stop);
+    let finding = exam::look(home, record, [last.as_deref(), None], None, stop);
+    let refused = finding.as_ref().and_then(ExamFinding::refusal);
+    let lowered = finding.filter(ExamFinding::lowers_the_proof);
+    let against = refused.or_else(|| lowered.and_then(|finding| finding.remark()));
+    let trial = match against {
+        Some(why) => Trial::Failed(why),
+        None => run(home, record, last.as_deref(), None, stop),
+    };
     let text = match &trial {
         Trial::Proven(how) => format!("proven by hand: {how}"),
         Trial::Failed(why) | Trial::Impossible(why) => format!("not proven by hand: {why}"),
@@ -78,6 +86,7 @@ fn tried(
             mixed => cannot_be_told_apart(mixed),
         }));
     }
+    let now = &exam::as_held(&snapshots, subject, now).map_err(Trial::Impossible)?;
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let without = snapshots.mixed(now, &found, &files).map_err(Trial::Impossible)?;
     let within = within(subject.contract.trial.timeout_s, latest);

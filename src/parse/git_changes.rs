@@ -73,6 +73,8 @@ pub struct IndexEntry {
     pub path: Vec<u8>,
     /// "mode id"; zeros where the path does not exist.
     pub what: Vec<u8>,
+    /// Whether the other side does not have the path.
+    pub is_new: bool,
 }
 
 impl IndexEntry {
@@ -89,8 +91,9 @@ pub fn entries(text: &[u8]) -> Vec<IndexEntry> {
     let mut entries = Vec::new();
     while let (Some(header), Some(path)) = (parts.next(), parts.next()) {
         let fields: Vec<&[u8]> = header.split(|byte| *byte == b' ').collect();
-        if let [_, mode, _, id, _] = fields[..] {
-            entries.push(IndexEntry { path: path.to_vec(), what: [mode, b" ", id].concat() });
+        if let [before, mode, _, id, _] = fields[..] {
+            let (path, what) = (path.to_vec(), [mode, b" ", id].concat());
+            entries.push(IndexEntry { path, what, is_new: before == b":000000" });
         }
     }
     entries

@@ -142,8 +142,8 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let world = World::new(&[CLAIM]);
     let ran = run(&world, &[]);
     assert!(ran.code() == 1 && ran.stderr.contains("--require checked needs a check"), "{ran:#?}");
-    let ran = world.crew(&["run", "Build it", "--require", "proven"]);
-    let told = "invalid value 'proven' for '--require <PROOF>': it takes checked (`proven` is not built yet)";
+    let ran = world.crew(&["run", "Build it", "--require", "claimed"]);
+    let told = "invalid value 'claimed' for '--require <PROOF>': it takes checked or proven";
     assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
     world.settings("[loop]\nrequire = \"checked\"\n");
     assert!(world.crew(&["config"]).success().contains("loop.require"));

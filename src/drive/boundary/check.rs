@@ -14,8 +14,8 @@ use crate::parse::test_output::TestOutput;
 use crate::world::clock::{self, Deadline};
 use crate::world::process::groups::{self, Note};
 use crate::world::process::{self, ExitCause, ProcessSpec, Stop};
-use crate::world::recorded_environment;
 use crate::world::store::Home;
+use crate::world::{env, recorded_environment};
 
 /// The status a shell exits with when it does not find a program.
 const NOT_FOUND: i32 = 127;
@@ -78,7 +78,7 @@ pub fn run(
     let mut variables = plan.variables();
     variables.push(("CREW_LOOP", subject.id.to_string()));
     variables.push(("CREW_ITERATION", subject.iteration().to_string()));
-    variables.extend(subject.state.owner.search_path.clone().map(|path| ("PATH", path)));
+    variables.extend(search_path(home, subject, folder).map(|path| ("PATH", path)));
     let (own, left) = (Duration::from_secs(check.timeout_s), within.deadline.left());
     let arguments = ["-c", &check.run];
     let spec = ProcessSpec {
@@ -115,6 +115,23 @@ pub fn run(
     let test_run = tests.report();
     let tests = None;
     Some(CheckResult { run, roles, verdict, exit, elapsed_ms, tail, incurable, test_run, tests })
+}
+
+/// The `PATH` of a check, if it is not that of this process. In the scratch folder the folders of
+/// the checkout are those of the scratch folder: a changed program must not judge itself.
+fn search_path(home: &Home, subject: &Loop, folder: &Path) -> Option<String> {
+    let own = subject.state.owner.search_path.clone();
+    let checkout = &subject.place.checkout;
+    let scratch = home.scratch(checkout);
+    if !folder.starts_with(&scratch) {
+        return own;
+    }
+    let moved = |entry: &str| match Path::new(entry).strip_prefix(checkout) {
+        Ok(below) => scratch.join(below).display().to_string(),
+        Err(_) => entry.to_owned(),
+    };
+    let path = own.or_else(|| env::text("PATH"))?;
+    Some(path.split(':').map(moved).collect::<Vec<_>>().join(":"))
 }
 
 #[cfg(test)]

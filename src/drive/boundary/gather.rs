@@ -69,19 +69,20 @@ impl Open {
             }
             facts.now = clock::now();
         }
+        if !facts.checks.is_empty() {
+            facts.tree_checked = look();
+        }
         if wants_exam(subject, &facts) {
-            let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
-            facts.exam = exam::look(&self.home, subject, now, stop);
+            let trees = [&facts.tree, &facts.tree_checked];
+            let trees = trees.map(|tree| tree.as_ref().and_then(|tree| tree.snapshot.as_deref()));
+            facts.exam = exam::look(&self.home, subject, trees, latest, stop);
         }
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);
             let now = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
             facts.trial = Some(trial::run(&self.home, subject, now, latest, stop));
         }
-        if !facts.checks.is_empty() {
-            facts.tree_checked = look();
-            facts.now = clock::now();
-        }
+        facts.now = clock::now();
         if let Some(agents) = &facts.tree {
             tree::name_the_end(&self.home, subject, agents, facts.tree_checked.as_ref());
         }

@@ -138,7 +138,8 @@ impl Seen {
     /// Which looks are worth their cost, before any check has run.
     pub fn looks(&self, contract: &Contract) -> Looks {
         let may_time_out = self.agent.process.is_some() && contract.bounds_an_iteration();
-        let tree = contract.limits.stall > 0 || may_time_out || !self.agent.denied.is_empty();
+        let is_compared = contract.limits.stall > 0 || !contract.checks.is_empty();
+        let tree = is_compared || may_time_out || !self.agent.denied.is_empty();
         let is_one = !self.breaks_off() && self.ran_an_iteration();
         match self.agent.process {
             Some(ProcessEnd::BrokenOff(_)) => Looks::default(),

@@ -187,8 +187,13 @@ fn doubt(facts: &Facts) -> Option<String> {
     let passing = facts.checks.iter().filter(|it| it.verdict == Verdict::Passed);
     let reports_failures =
         |it: &&CheckResult| it.test_run.as_ref().is_some_and(TestRun::has_failed);
-    let check = passing.into_iter().find(reports_failures)?;
-    Some(format!("`{}` reports failing tests", check.run))
+    let ran_once = |run: &str| facts.tests_before.get(run).is_some_and(|it| it.ever_ran);
+    let is_silent = |it: &&CheckResult| it.test_run.is_none() && ran_once(&it.run);
+    if let Some(check) = passing.clone().find(reports_failures) {
+        return Some(format!("`{}` reports failing tests", check.run));
+    }
+    let check = passing.clone().find(is_silent)?;
+    Some(format!("`{}` says nothing of its tests, and ran some before", check.run))
 }
 
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an

@@ -12,6 +12,8 @@ pub enum OldExam {
     Failed(String),
     /// It could not be run, which passes as little; the text says why.
     NotRun(String),
+    /// What the checks rest on could not be compared, which is no sign that it is the same.
+    Unseen(String),
 }
 
 /// The differences from the exam that the loop began with.
@@ -32,6 +34,12 @@ impl ExamFinding {
             OldExam::Passed => return None,
             OldExam::Failed(how) => format!("as they were, {how}"),
             OldExam::NotRun(why) => format!("as they were they could not be run: {why}"),
+            OldExam::Unseen(why) => {
+                return Some(format!(
+                    "what the checks rest on could not be compared with what the loop began with ({why}); a \
+                     person can accept it as it is: crew resume --accept-exam"
+                ));
+            }
         };
         Some(format!(
             "the checks rest on {}, changed since the loop began, and {why}; put it back as it was, or let a \

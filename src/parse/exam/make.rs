@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 /// The most rules one goal may lead to.
 const RULES_MAX: usize = 50;
 /// Variables that change every recipe.
-const OF_ALL: [&str; 4] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "include"];
+const OF_ALL: [&str; 5] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "GNUMAKEFLAGS", OTHER];
+/// In place of the name of a variable: a line that may change every recipe.
+const OTHER: &str = "include";
 
 /// A goal with everything it leads to.
 #[derive(Debug, Default)]
@@ -50,9 +52,11 @@ impl<'a> Makefile<'a> {
             is_in_rule = false;
             let plain = line.trim_start_matches("export ").trim_start_matches("override ");
             if let Some(included) = line.trim_start_matches('-').strip_prefix("include ") {
-                file.variables.push(("include", included, line));
+                file.variables.push((OTHER, included, line));
             } else if let Some((name, value)) = assignment(plain) {
                 file.variables.push((name, value, line));
+            } else if line.starts_with('.') && !line.starts_with(".PHONY") {
+                file.variables.push((OTHER, "", line));
             } else if let Some((goals, rest)) = line.split_once(':') {
                 let (needs, first) = rest.split_once(';').unwrap_or((rest, ""));
                 let commands = [first.trim()].into_iter().filter(|it| !it.is_empty()).collect();
@@ -60,6 +64,8 @@ impl<'a> Makefile<'a> {
                 let goals = goals.split_whitespace().collect();
                 file.rules.push(Rule { goals, needs, commands });
                 is_in_rule = true;
+            } else if ["export", "unexport"].iter().any(|word| line.starts_with(word)) {
+                file.variables.push((OTHER, "", line));
             }
         }
         file
@@ -119,10 +125,11 @@ impl<'a> Makefile<'a> {
     fn add_variables(&self, text: &mut String) {
         let mut added = BTreeSet::new();
         loop {
-            let next = self.variables.iter().enumerate().find(|(index, (name, ..))| {
+            let next = self.variables.iter().enumerate().find(|(index, (name, _, line))| {
                 let is_used =
                     [format!("$({name}"), format!("${{{name}")].iter().any(|it| text.contains(it));
-                (is_used || OF_ALL.contains(name)) && !added.contains(index)
+                let is_exported = line.starts_with("export ") || line.starts_with("unexport ");
+                (is_used || is_exported || OF_ALL.contains(name)) && !added.contains(index)
             });
             let Some((index, (_, _, line))) = next else { return };
             added.insert(index);

@@ -40,6 +40,22 @@ const PARTLY: [&str; 5] =
 /// Keys of a `package.json` that a runner reads.
 const PACKAGE_KEYS: [&str; 7] = ["jest", "vitest", "mocha", "ava", "tap", "nyc", "c8"];
 
+/// What a conftest holds that changes how tests run, defined there or imported.
+const HOOKS: [&str; 12] = [
+    "def pytest_",
+    "pytest_plugins",
+    "pytest_collect",
+    "pytest_configure",
+    "pytest_exception",
+    "pytest_generate",
+    "pytest_itemcollected",
+    "pytest_pyfunc",
+    "pytest_report",
+    "pytest_runtest",
+    "pytest_session",
+    "pytest_terminal",
+];
+
 /// Whether a file of that name may hold settings of a test runner.
 pub fn may_be_settings(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -77,7 +93,7 @@ pub fn runner_part(path: &str, text: &str) -> Option<String> {
 /// A conftest below the tests without a hook is a test's own file.
 fn conftest(path: &str, text: &str) -> String {
     let is_below = path.split('/').rev().skip(1).any(|part| part == "tests" || part == "test");
-    let has_hook = text.contains("def pytest_") || text.contains("pytest_plugins");
+    let has_hook = HOOKS.iter().any(|hook| text.contains(hook));
     if is_below && !has_hook { String::new() } else { text.to_owned() }
 }
 

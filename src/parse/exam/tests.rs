@@ -179,6 +179,27 @@ fn an_entry_is_its_rule_with_those_it_needs_and_the_variables_they_use() {
 }
 
 #[test]
+fn what_changes_every_recipe_belongs_to_each_entry() {
+    let text = |more: &str| {
+        let file = format!("{more}\ntest:\n\tcargo test\n");
+        rests_on("make test", "", &tree(&[("Makefile", &file)])).into_values().next().unwrap()
+    };
+    for more in [
+        ".IGNORE:",
+        "export PATH := bin",
+        "unexport CARGO",
+        "GNUMAKEFLAGS = -i",
+        "-include other.mk",
+        "export PYTEST_ADDOPTS=-k x",
+    ] {
+        assert_ne!(text(""), text(more), "{more}");
+    }
+    for more in [".PHONY: test", "UNUSED = 1", "other:\n\ttrue"] {
+        assert_eq!(text(""), text(more), "{more}");
+    }
+}
+
+#[test]
 fn recipes_that_name_each_other_come_to_an_end() {
     let files = tree(&[
         ("Makefile", "a: b\n\tmake b\nb: a\n\tmake a\n"),
@@ -198,6 +219,7 @@ fn of_a_file_with_other_uses_only_the_runners_part_counts() {
         ("conftest.py", "", "import x\n", false),
         ("tests/conftest.py", "", "def pytest_runtest_makereport(): pass\n", false),
         ("tests/conftest.py", "", "import pytest\n@pytest.fixture\ndef a(): pass\n", true),
+        ("tests/conftest.py", "", "from helper import pytest_runtest_makereport\n", false),
         ("pyproject.toml", "[project]\nname='a'\n", "[project]\nname='b'\n", true),
         ("pyproject.toml", "[project]\n", "[tool.pytest.ini_options]\naddopts='-k x'\n", false),
         ("setup.cfg", "[a]\n[tool:pytest]\nx=1\n[b]\n", "[tool:pytest]\nx=1\n[b]\nc=1\n", true),

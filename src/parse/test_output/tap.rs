@@ -60,7 +60,7 @@ impl Runner for Tap {
         let Self { counted: mut run, node, prove, is_known, .. } = *self;
         if let Some(prove) = prove {
             let skipped = run.skipped;
-            let passed = prove.tests.saturating_sub(prove.failed + skipped);
+            let passed = prove.tests.saturating_sub(prove.failed.saturating_add(skipped));
             run = TestRun { passed, failed: prove.failed, errors: prove.errors, skipped, ..run };
             return Some(run);
         }

@@ -57,7 +57,10 @@ impl Unittest {
         let not_loaded = self.run.errors.min(ran);
         add(&mut self.run.failed, failed);
         add(&mut self.run.skipped, skipped);
-        add(&mut self.run.passed, ran.saturating_sub(failed + skipped + not_loaded));
+        add(
+            &mut self.run.passed,
+            ran.saturating_sub(failed.saturating_add(skipped).saturating_add(not_loaded)),
+        );
     }
 
     /// `test_c (test_a.Shop.test_c)`, with the values of a subtest behind; of a module that could

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{FILE_BYTES, LeftOut, Snapshots};
+use super::{FILE_BYTES, Snapshots};
 use crate::engine::record::LoopId;
 use crate::parse::git_changes::{IndexEntry, entries};
 use crate::world::files::{disk, tree};
@@ -23,8 +23,8 @@ pub struct Restored {
     pub removed: usize,
     /// The name of the snapshot of what was there before.
     pub kept_as: String,
-    /// What snapshots leave out, and stayed as it was.
-    pub left: Vec<LeftOut>,
+    /// What snapshots leave out, and stayed as it was, by path.
+    pub left: Vec<PathBuf>,
 }
 
 impl Snapshots {
@@ -55,10 +55,23 @@ impl Snapshots {
         for entry in &gone {
             self.remove(path_of(entry))?;
         }
-        self.write_out(target, &there)?;
-        self.taken()?;
+        let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
+            there.into_iter().partition(|it| it.is_new && self.is_covered(path_of(it)));
+        let undone = |why: String| format!("{why}; crew back {id} {kept_as} brings the tree back");
+        self.write_out(target, &there).map_err(undone)?;
+        self.taken().map_err(undone)?;
         let (written, removed) = (there.len(), gone.len());
-        Ok(Restored { written, removed, kept_as, left: present.left_out })
+        let left = present.left_out.iter().map(|it| it.path.clone());
+        let left = left.chain(covered.iter().map(|it| path_of(it).to_owned())).collect();
+        Ok(Restored { written, removed, kept_as, left })
+    }
+
+    /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
+    /// folder that was not emptied.
+    fn is_covered(&self, path: &Path) -> bool {
+        let mut above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+        tree::kind(&self.checkout.join(path)) != "gone"
+            || above.any(|it| !matches!(tree::kind(&self.checkout.join(it)), "folder" | "gone"))
     }
 
     /// Removes a file of the tree, and the folders that it leaves empty. A link in its path means

@@ -23,6 +23,8 @@ const FILL_IN_A_HOOK: Duration = Duration::from_secs(15);
 const EXCLUDES_BYTES: u64 = 1 << 20;
 /// The names in git's folder that are searched for a shared index.
 const NAMES_MAX: usize = 10_000;
+/// The most files of an old git dir that a new one takes over.
+const FILES_MAX: usize = 1_000_000;
 /// What is taken over from the user's repository.
 struct Theirs {
     objects: PathBuf,
@@ -56,11 +58,25 @@ impl Snapshots {
             ..self.clone()
         };
         let made = aside.make(subject, deadline).and_then(|filled| {
+            self.carry_over(&aside, deadline);
             tree::exchange(&aside.folder, &self.folder).map_err(|error| error.to_string())?;
             Ok(filled)
         });
         let _ = tree::remove(&aside.folder);
         Ok(Filled { is_new: true, elapsed_ms: watch.elapsed_ms(), watched, ..made? })
+    }
+
+    /// Gives a new git dir the snapshots of the old one, as far as they can be read: that one look
+    /// failed is no reason to lose them.
+    fn carry_over(&self, new: &Self, deadline: Deadline) {
+        for folder in ["objects", "refs/crew", "yours"] {
+            let (from, to) = (self.folder.join(folder), new.folder.join(folder));
+            for file in tree::files(&from, FILES_MAX) {
+                let to = to.join(&file);
+                let made = disk::make_private_folder(to.parent().unwrap_or(&to));
+                let _ = made.and_then(|()| tree::share(&from.join(&file), &to, deadline));
+            }
+        }
     }
 
     fn make(&self, subject: &Loop, deadline: Deadline) -> Result<Filled, String> {

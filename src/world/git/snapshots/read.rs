@@ -36,6 +36,17 @@ impl Snapshots {
         texts
     }
 
+    /// The same for a file of any kind: of one that is large, not text or a link out of the tree
+    /// what tells it from another.
+    pub fn content(&self, commit: &str, path: &str) -> Option<String> {
+        self.file(commit, path).or_else(|| {
+            let listed = self.printed(&["ls-tree", "-z", commit, "--", path], &[]).ok()?;
+            let entry = String::from_utf8_lossy(&listed).into_owned();
+            let (entry, _) = entry.split_once('\t')?;
+            (!entry.starts_with("040000")).then(|| entry.to_owned())
+        })
+    }
+
     /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
     /// such file, or it is large or not text.
     pub fn file(&self, commit: &str, path: &str) -> Option<String> {

@@ -21,6 +21,8 @@ const INCLUDE: &str = ".worktreeinclude";
 const LISTED_BY_NAME: usize = 200;
 /// The most files that are copied by it.
 const INCLUDED_MAX: usize = 10_000;
+/// The most bytes of the rules of what git ignores.
+const EXCLUDES_BYTES: u64 = 8 << 20;
 /// The file that says by which command a folder was set up, and its most bytes.
 const SET_UP: &str = ".git/crew-set-up";
 const SETUP_BYTES: u64 = 4096;
@@ -38,26 +40,32 @@ impl Snapshots {
             deadline: Some(Deadline::after(WITHIN)),
             ..self.clone()
         };
-        let _ = disk::remove(&scratch.folder.join("index.lock"));
-        if scratch.reset(commit).is_ok() {
+        // What a check did to its own git dir must not hide what it left in the folder.
+        let index = folder.with_extension("index");
+        let _ = disk::remove(&folder.with_extension("index.lock"));
+        if self.lay_down(&scratch).and_then(|()| scratch.reset(commit, &index)).is_ok() {
             return Ok(());
         }
         tree::remove(folder).map_err(|error| error.to_string())?;
+        let _ = disk::remove(&index);
+        self.lay_down(&scratch)?;
+        scratch.reset(commit, &index)
+    }
+
+    /// Writes the git dir of a scratch folder, except its objects.
+    fn lay_down(&self, scratch: &Self) -> Result<(), String> {
         for name in ["objects/info", "refs/heads", "info"] {
             let made = disk::make_private_folder(&scratch.folder.join(name));
             made.map_err(|error| error.to_string())?;
         }
         let objects = self.folder.join("objects").display().to_string();
+        let excludes = disk::read_text(&self.folder.join("info/exclude"), EXCLUDES_BYTES);
+        let excludes = excludes.ok().flatten().unwrap_or_default();
         write(&scratch.folder.join("config"), CONFIG)?;
         write(&scratch.folder.join("info/attributes"), ATTRIBUTES)?;
+        write(&scratch.folder.join("info/exclude"), &excludes)?;
         write(&scratch.folder.join("objects/info/alternates"), &objects)?;
-        let excludes = self.folder.join("info/exclude");
-        if disk::is_file(&excludes) {
-            let copied = tree::copy_with_time(&excludes, &scratch.folder.join("info/exclude"));
-            copied.map_err(|error| error.to_string())?;
-        }
-        write(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")?;
-        scratch.reset(commit)
+        write(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")
     }
 
     /// A snapshot with these files as they are in another one.
@@ -101,6 +109,17 @@ impl Snapshots {
         made
     }
 
+    /// The same with a set of files.
+    pub fn with_files_of(
+        &self,
+        commit: &str,
+        other: &str,
+        files: &BTreeSet<String>,
+    ) -> Result<String, String> {
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        self.mixed(commit, other, &files)
+    }
+
     /// Copies the ignored files that .worktreeinclude names from the working tree into a folder,
     /// as they are now.
     pub fn include(&self, folder: &Path) -> Result<(), String> {
@@ -125,12 +144,13 @@ impl Snapshots {
         Ok(())
     }
 
-    fn reset(&self, commit: &str) -> Result<(), String> {
-        if !disk::exists(&self.folder.join("HEAD")) {
-            return Err("there is no git dir".to_owned());
-        }
-        self.printed(&["reset", "--hard", "-q", commit], &[])?;
-        self.printed(&["clean", "-fdq"], &[]).map(drop)
+    fn reset(&self, commit: &str, index: &Path) -> Result<(), String> {
+        let run = |arguments: &[&str]| self.printed_in(&self.checkout, arguments, &[], Some(index));
+        run(&["reset", "--hard", "-q", commit])?;
+        run(&["clean", "-fdq"])?;
+        let own = self.folder.join("index");
+        let _ = disk::remove(&own);
+        tree::copy_with_time(index, &own).map_err(|error| error.to_string())
     }
 }
 

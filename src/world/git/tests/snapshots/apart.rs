@@ -218,9 +218,45 @@ fn a_scratch_folder_holds_a_snapshot_and_keeps_only_what_is_ignored() {
     kept.yard.sh("out", "echo built > b.o; echo left > left; rm d/b");
     kept.snapshots.check_out(&first, &out).unwrap();
     assert_eq!(list("out"), list("repo").replace("./.gitignore\n", "./.gitignore\n./b.o\n"));
-    kept.yard.sh("out", "echo broken > .git/HEAD; touch .git/index.lock");
+    let warm = list("out");
+    kept.yard.sh(
+        "out",
+        "git update-index --skip-worktree file; echo swapped > file; echo hidden >> .git/info/exclude
+         touch hidden; echo broken > .git/HEAD; touch .git/index.lock",
+    );
+    kept.snapshots.check_out(&first, &out).unwrap();
+    assert_eq!(list("out"), warm, "nothing that a check left there counts");
+    assert_eq!(kept.yard.sh("out", "cat file"), kept.yard.sh("repo", "cat file"));
+    kept.yard.sh("out", "rm -r .git; echo broken > .git");
     kept.snapshots.check_out(&first, &out).unwrap();
     assert_eq!(list("out"), list("repo"), "made anew");
+}
+
+#[test]
+fn a_return_leaves_what_no_snapshot_holds() {
+    let kept = Kept::after("echo a > dist; echo b > cfg; mkdir d; echo c > d/c");
+    let first = kept.commit();
+    kept.sh("rm dist cfg; rm -r d");
+    kept.commit();
+    kept.sh("printf 'dist\\ncfg\\nd\\n' > .gitignore; mkdir dist
+         echo built > dist/x; echo secret > cfg; echo file > d; echo two >> file");
+    let restored = kept.snapshots.restore(&kept.subject.id, &first).unwrap();
+    let left: Vec<String> = restored.left.iter().map(|it| it.display().to_string()).collect();
+    assert_eq!(left, ["cfg", "d/c", "dist"]);
+    assert_eq!(kept.yard.sh("repo", "cat dist/x cfg d file"), "built\nsecret\nfile\none\n");
+}
+
+#[test]
+fn a_git_dir_that_is_made_again_keeps_the_snapshots_of_the_old_one() {
+    let kept = Kept::after("");
+    let (id, first) = (&kept.subject.id, kept.commit());
+    kept.snapshots.name(id, "1", &first).unwrap();
+    kept.sh("echo two >> file");
+    kept.yard.sh("home/trees", "for tree in */index; do echo broken > $tree; done");
+    assert!(kept.snapshots.fill(&kept.subject).unwrap().is_new);
+    let second = kept.commit();
+    assert_eq!(kept.snapshots.named(id, "1").as_deref(), Some(&*first));
+    assert!(kept.snapshots.text(&first, &second, false).unwrap().contains("+two"));
 }
 
 #[test]
