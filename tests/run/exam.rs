@@ -101,6 +101,34 @@ const ROWS: &[Row] = &[
         BLOCKED,
         "`test` in Makefile",
     ),
+    make(
+        "a makefile that comes first and is not text",
+        "printf '# \\351\\ntest:\\n\\ttrue\\n' > GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
+    ),
+    make("a makefile that ignores errors", "echo .IGNORE: >> Makefile", BLOCKED, "in Makefile"),
+    Row {
+        check: "python3 -m unittest -q tests/test_a.py; sh check.sh",
+        files: SH,
+        end: BLOCKED,
+        why: "check.sh",
+        ..row(
+            "a test that swaps the script while the checks run",
+            "",
+            "mkdir -p tests; echo \"open('check.sh', 'w').write('true')\" > tests/test_a.py",
+        )
+    },
+    Row {
+        end: "completed unbroken",
+        why: "tests/conftest.py",
+        ..sh(
+            "a conftest that imports a hook",
+            "touch done; mkdir tests; echo 'from a import pytest_runtest_call' > tests/conftest.py",
+            DONE,
+            "",
+        )
+    },
     npm("a test script", "sed -i.bak 's/sh check.sh/true/' package.json", BLOCKED, "scripts.test"),
     npm("the script it runs", "echo true > check.sh", BLOCKED, "check.sh"),
     npm(

@@ -99,16 +99,13 @@ struct Row {
     why: &'static str,
 }
 
-const PROVEN: &str = "completed proven";
-const CHECKED: &str = "completed checked";
-
 const fn proven(
     name: &'static str,
     project: &'static Project,
     agent: &'static str,
     why: &'static str,
 ) -> Row {
-    Row { name, project, agent, end: PROVEN, why }
+    Row { name, project, agent, end: "completed proven", why }
 }
 
 const fn checked(
@@ -117,7 +114,7 @@ const fn checked(
     agent: &'static str,
     why: &'static str,
 ) -> Row {
-    Row { name, project, agent, end: CHECKED, why }
+    Row { name, project, agent, end: "completed checked", why }
 }
 
 const RUST_WORK: &str = "printf 'pub fn twice(n: u32) -> u32 {\\n    n * 2\\n}\\n' > src/lib.rs";
@@ -237,7 +234,7 @@ const OTHERS: &[Row] = &[
     },
 ];
 
-/// The programs of this machine beside those of the tests: the toolchain that built them.
+/// With the programs of this machine and the toolchain that built the tests.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     let toolchain = Path::new(env!("CARGO")).parent().unwrap().display().to_string();
@@ -327,6 +324,30 @@ fn a_trial_that_was_killed_leaves_no_process_and_the_next_one_succeeds() {
     assert!(ran.stdout.contains("Completed, proven"), "{ran:#?}");
     let left = Pid::from_raw(left).unwrap();
     poll_until("the end of what was left", || test_kill_process(left).is_err());
+}
+
+#[test]
+fn the_work_is_tried_also_where_nothing_stalls_the_loop() {
+    let world = world(&SHELL, SHELL_WORK);
+    let start =
+        ["run", "Do it", "-n", "1", "--stall", "0", "--timeout", "0", "--idle-timeout", "0"];
+    world.crew(&[&start[..], &["--prove", "--verify", SHELL.check]].concat());
+    assert_eq!(world.the_loop()["proof"], "proven");
+    assert_eq!(world.crew(&["prove"]).code(), 0);
+}
+
+#[test]
+fn by_hand_too_nothing_is_proven_by_changed_checks() {
+    let world = world(&SHELL, "echo 'echo $(($1 * 2))' > twice; echo '# note' >> tests/run.sh");
+    world.crew(&["run", "Do it", "-n", "1", "--exam", "tell", "--verify", SHELL.check]);
+    assert_eq!(world.the_loop()["proof"], "checked");
+    let told = world.crew(&["prove"]);
+    assert!(told.code() == 0 && told.stdout.contains("it fails in two"), "as they were: {told:#?}");
+    let swap = format!("echo 'echo ok 1 - a; echo 1..1' > tests/run.sh\n{CLAIM}");
+    world.steps(&[&swap]);
+    world.crew(&["run", "Do it", "-n", "1", "--verify", "sh tests/run.sh", "--exam", "tell"]);
+    let told = world.crew(&["prove"]);
+    assert!(told.code() == 1 && told.stdout.contains("not proven"), "{told:#?}");
 }
 
 #[test]

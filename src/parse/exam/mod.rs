@@ -22,7 +22,8 @@ const PARTS_MAX: usize = 100;
 
 /// The files of a working tree, by their path from its root.
 pub trait SourceTree {
-    /// The text of a regular file of moderate size; `None` if there is none.
+    /// The text of a file; `None` if there is none. Of one that cannot be read as text, something
+    /// that differs as it does, after a zero byte.
     fn text(&self, path: &str) -> Option<String>;
 
     /// The folders of `PATH` that are inside the tree, from its root, in order.
@@ -156,13 +157,20 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The first of these files that is there, with its text.
-    fn first(&self, folder: &str, names: &[&str]) -> Option<(String, String)> {
-        names.iter().find_map(|name| {
+    /// The first of these files that is there, with its text. One that is not text is a part as a
+    /// whole: the program that reads it may understand it.
+    fn first(&mut self, folder: &str, names: &[&str]) -> Option<(String, String)> {
+        let found = names.iter().find_map(|name| {
             let path = joined(folder, name)?;
             let text = self.tree.text(&path)?;
             Some((path, text))
-        })
+        });
+        let (path, text) = found?;
+        if text.starts_with('\0') {
+            self.found.insert(ExamPart::whole(path), text);
+            return None;
+        }
+        Some((path, text))
     }
 }
 
