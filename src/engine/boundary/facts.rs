@@ -135,11 +135,16 @@ impl Seen {
         matches!(self.heard(), Claim::None | Claim::NearMiss(_)).then_some(work)
     }
 
-    /// Which looks are worth their cost, before any check has run.
-    pub fn looks(&self, contract: &Contract) -> Looks {
+    /// Whether it matters that the iteration changed something.
+    pub fn judges_progress(&self, contract: &Contract) -> bool {
         let may_time_out = self.agent.process.is_some() && contract.bounds_an_iteration();
-        let is_compared = contract.limits.stall > 0 || !contract.checks.is_empty();
-        let tree = is_compared || may_time_out || !self.agent.denied.is_empty();
+        contract.limits.stall > 0 || may_time_out || !self.agent.denied.is_empty()
+    }
+
+    /// Which looks are worth their cost, before any check has run. What checks proved is told by
+    /// snapshots, too.
+    pub fn looks(&self, contract: &Contract) -> Looks {
+        let tree = self.judges_progress(contract) || !contract.checks.is_empty();
         let is_one = !self.breaks_off() && self.ran_an_iteration();
         match self.agent.process {
             Some(ProcessEnd::BrokenOff(_)) => Looks::default(),
