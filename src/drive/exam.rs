@@ -153,10 +153,18 @@ pub fn look(
         }
         Ok::<_, String>(finding)
     };
-    Some(compared().unwrap_or_else(|why| ExamFinding {
-        old: (subject.contract.exam == ExamMode::Hold).then_some(OldExam::Unseen(why)),
-        ..ExamFinding::default()
-    }))
+    Some(compared().unwrap_or_else(|why| unseen(home, subject, exam, why)))
+}
+
+/// The finding where the trees could not be compared, as on a full disk: a refusal, unless the
+/// checks are known to have rested on nothing.
+fn unseen(home: &Home, subject: &Loop, exam: &str, why: String) -> ExamFinding {
+    let snapshots = Snapshots::of(home, subject);
+    let is_known = snapshots.paths(exam, exam).is_ok();
+    let is_free = is_known && parts(&snapshots, subject, exam).is_empty();
+    let is_held = subject.contract.exam == ExamMode::Hold && !is_free;
+    let old = is_held.then(|| OldExam::Unseen(why.clone()));
+    ExamFinding { old, uncompared: Some(why), ..ExamFinding::default() }
 }
 
 /// A tree with what the checks rest on as the loop found it, where that differs.

@@ -25,6 +25,8 @@ pub struct ExamFinding {
     pub old: Option<OldExam>,
     /// The settings of test runners that differ, by name.
     pub settings: Vec<String>,
+    /// Why they could not be compared; `None` if they were.
+    pub uncompared: Option<String>,
 }
 
 impl ExamFinding {
@@ -50,7 +52,7 @@ impl ExamFinding {
 
     /// Whether the proof is at most `unbroken`.
     pub fn lowers_the_proof(&self) -> bool {
-        !self.settings.is_empty()
+        !self.settings.is_empty() || self.uncompared.is_some()
     }
 
     /// What a person should know of an end that stands: "proved by the checks as they were".
@@ -63,7 +65,10 @@ impl ExamFinding {
             };
             remarks.push(format!("{how}: {}", named(&self.changed, NAMED_MAX)));
         }
-        if self.lowers_the_proof() {
+        if let Some(why) = &self.uncompared {
+            remarks.push(format!("settings of the tests could not be compared: {why}"));
+        }
+        if !self.settings.is_empty() {
             let settings = named(&self.settings, NAMED_MAX);
             remarks.push(format!("settings of the tests were changed: {settings}"));
         }
@@ -106,7 +111,7 @@ mod tests {
     }
 
     fn changed(old: Option<OldExam>) -> ExamFinding {
-        ExamFinding { changed: vec!["check.sh".to_owned()], old, settings: Vec::new() }
+        ExamFinding { changed: vec!["check.sh".to_owned()], old, ..ExamFinding::default() }
     }
 
     #[test]
