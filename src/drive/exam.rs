@@ -2,6 +2,7 @@
 //! `completed` looks for what differs. If a part that is held does, the checks as they were run on
 //! the final tree in a scratch folder. It judges nothing.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::engine::exam::trial::passed;
 use crate::engine::exam::{ExamMode, ExamPart, NAMED_MAX};
 use crate::engine::record::Loop;
 use crate::engine::text::named;
-use crate::parse::exam::settings::{may_be_settings, runner_part};
+use crate::parse::exam::settings::{self, may_be_settings, runner_part};
 use crate::parse::exam::{SourceTree, rests_on, test_files};
 use crate::world::clock::Deadline;
 use crate::world::env;
@@ -29,11 +30,21 @@ const OLD_EXAM: Duration = Duration::from_secs(15 * 60);
 /// The most changed files that are read for settings of test runners.
 const SETTINGS_READ: usize = 200;
 
+/// The name among the snapshots of a loop of the tree that holds the exam.
+const EXAM: &str = "exam";
+/// How often ignored files are looked for that others lead to.
+const IGNORED_IN_A_ROW: usize = 4;
+
+/// What the checks rest on, with its text.
+type Parts = BTreeMap<ExamPart, String>;
+
 /// The files of one snapshot.
 struct OfSnapshot<'a> {
     snapshots: &'a Snapshots,
     commit: &'a str,
     program_folders: Vec<String>,
+    /// The paths at which there was none.
+    missed: RefCell<Vec<String>>,
 }
 
 impl<'a> OfSnapshot<'a> {
@@ -50,13 +61,17 @@ impl<'a> OfSnapshot<'a> {
             inside.to_str().map(str::to_owned)
         };
         let program_folders = path.unwrap_or_default().split(':').filter_map(inside).collect();
-        Self { snapshots, commit, program_folders }
+        Self { snapshots, commit, program_folders, missed: RefCell::default() }
     }
 }
 
 impl SourceTree for OfSnapshot<'_> {
     fn text(&self, path: &str) -> Option<String> {
-        self.snapshots.content(self.commit, path)
+        let text = self.snapshots.content(self.commit, path);
+        if text.is_none() {
+            self.missed.borrow_mut().push(path.to_owned());
+        }
+        text
     }
 
     fn program_folders(&self) -> &[String] {
@@ -66,9 +81,14 @@ impl SourceTree for OfSnapshot<'_> {
 
 /// Holds the exam to what it is in the last snapshot. Returns what the user should know of it.
 pub fn begin(home: &Home, record: &mut Loop) -> Option<String> {
+    record.state.exam = None;
     let commit = record.state.trees.snapshot.clone();
-    record.state.exam = commit.filter(|_| !record.contract.checks.is_empty());
-    let parts = parts(&Snapshots::of(home, record), record, record.state.exam.as_ref()?);
+    let commit = commit.filter(|_| !record.contract.checks.is_empty())?;
+    let snapshots = Snapshots::of(home, record);
+    let (exam, parts) = with_ignored(&snapshots, record, &commit)
+        .unwrap_or_else(|_| (commit.clone(), parts(&snapshots, record, &commit)));
+    let _ = snapshots.name(&record.id, EXAM, &exam);
+    record.state.exam = Some(exam);
     let there = parts.iter().filter(|(_, text)| !text.is_empty());
     let names: Vec<String> = there.map(|(part, _)| part.name()).collect();
     let is_held = record.contract.exam == ExamMode::Hold && !names.is_empty();
@@ -89,18 +109,48 @@ pub fn follow(home: &Home, before: &Loop, record: &mut Loop) {
     let Some(now) = record.state.trees.snapshot.clone().filter(|now| now != was) else { return };
     let snapshots = Snapshots::of(home, before);
     let _ = snapshots.follow(&before.id, was, &now);
-    let mut files = differing(&snapshots, before, exam, was).files;
-    files.extend(settings(&snapshots, exam, was).unwrap_or_default());
+    let [held, then] = [exam, was].map(|commit| parts(&snapshots, before, commit));
+    let mut files = differing(&held, &then).files;
+    files.extend(changed_settings(&snapshots, exam, was).unwrap_or_default());
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let held = if files.is_empty() { Ok(now) } else { snapshots.mixed(&now, exam, &files) };
-    record.state.exam = held.ok().or_else(|| before.state.exam.clone());
+    let held = snapshots.mixed(&now, exam, &files);
+    if let Ok(held) = held {
+        let _ = snapshots.name(&before.id, EXAM, &held);
+        record.state.exam = Some(held);
+    }
 }
 
-/// What all checks rest on in a snapshot, with its text.
-fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> BTreeMap<ExamPart, String> {
-    let (tree, folder) = (OfSnapshot::new(snapshots, subject, commit), below(subject));
-    let checks = subject.contract.checks.iter();
-    checks.flat_map(|check| rests_on(&check.run, &folder, &tree)).collect()
+/// What all checks rest on in a snapshot.
+fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Parts {
+    parts_of(&OfSnapshot::new(snapshots, subject, commit), subject)
+}
+
+fn parts_of(tree: &OfSnapshot<'_>, subject: &Loop) -> Parts {
+    let (folder, checks) = (below(subject), subject.contract.checks.iter());
+    checks.flat_map(|check| rests_on(&check.run, &folder, tree)).collect()
+}
+
+/// A snapshot of the present tree with the ignored files that checks and test runners obey, and
+/// what the checks rest on in it: an ignore rule that the agent adds must hide none of them.
+fn with_ignored(
+    snapshots: &Snapshots,
+    subject: &Loop,
+    commit: &str,
+) -> Result<(String, Parts), String> {
+    let mut commit = commit.to_owned();
+    for _ in 0..IGNORED_IN_A_ROW {
+        let tree = OfSnapshot::new(snapshots, subject, &commit);
+        let parts = parts_of(&tree, subject);
+        let missed = tree.missed.take().into_iter().map(|path| format!(":(literal){path}"));
+        let places: Vec<String> = missed.chain(settings::patterns()).collect();
+        let with = snapshots.with_ignored(&commit, &places)?;
+        if with == commit {
+            return Ok((with, parts));
+        }
+        commit = with;
+    }
+    let parts = parts(snapshots, subject, &commit);
+    Ok((commit, parts))
 }
 
 /// The files that the checks rest on, or are given as tests, in a snapshot.
@@ -137,9 +187,11 @@ pub fn look(
             None => snapshots.take()?.commit,
         };
         let (mut finding, mut files) = (ExamFinding::default(), BTreeSet::new());
+        let held = parts(&snapshots, subject, exam);
         for now in [Some(&*left), checked.filter(|it| *it != left)].into_iter().flatten() {
-            finding.settings.extend(settings(&snapshots, exam, now)?);
-            let differing = differing(&snapshots, subject, exam, now);
+            let (now, parts) = with_ignored(&snapshots, subject, now)?;
+            finding.settings.extend(changed_settings(&snapshots, exam, &now)?);
+            let differing = differing(&held, &parts);
             finding.changed.extend(differing.parts.iter().map(ExamPart::name));
             files.extend(differing.files);
         }
@@ -170,12 +222,13 @@ fn unseen(home: &Home, subject: &Loop, exam: &str, why: String) -> ExamFinding {
 /// A tree with what the checks rest on as the loop found it, where that differs.
 pub fn as_held(snapshots: &Snapshots, subject: &Loop, now: &str) -> Result<String, String> {
     let Some(exam) = &subject.state.exam else { return Ok(now.to_owned()) };
-    let Differing { parts, files } = differing(snapshots, subject, exam, now);
+    let [held, present] = [&**exam, now].map(|commit| parts(snapshots, subject, commit));
+    let Differing { parts, files } = differing(&held, &present);
     if parts.is_empty() { Ok(now.to_owned()) } else { snapshots.with_files_of(now, exam, &files) }
 }
 
 /// The files whose part that test runners obey differs.
-fn settings(snapshots: &Snapshots, exam: &str, now: &str) -> Result<Vec<String>, String> {
+fn changed_settings(snapshots: &Snapshots, exam: &str, now: &str) -> Result<Vec<String>, String> {
     let mut paths = snapshots.paths(exam, now)?;
     let part = |commit: &str, path: &str| runner_part(path, &snapshots.content(commit, path)?);
     paths.retain(|path| may_be_settings(path));
@@ -194,9 +247,7 @@ struct Differing {
     files: BTreeSet<String>,
 }
 
-fn differing(snapshots: &Snapshots, subject: &Loop, exam: &str, now: &str) -> Differing {
-    let before = parts(snapshots, subject, exam);
-    let after = parts(snapshots, subject, now);
+fn differing(before: &Parts, after: &Parts) -> Differing {
     let differs = |part: &&ExamPart| before.get(*part) != after.get(*part);
     let held: Vec<ExamPart> = before.keys().filter(differs).cloned().collect();
     let either = before.keys().chain(after.keys()).filter(differs);

@@ -31,6 +31,8 @@ const MAKEFILE: &str =
     "FLAG = -e\ntest: helper\n\ttest $(FLAG) done\nhelper:\n\ttrue\nother:\n\ttrue\n";
 const MAKE: &[(&str, &str)] = &[("Makefile", MAKEFILE)];
 const SH: &[(&str, &str)] = &[(CHECK, SCRIPT)];
+const IGNORED: &[(&str, &str)] = &[(CHECK, SCRIPT), (".gitignore", "check.sh\n")];
+const SWAP: &str = "echo true > check.sh";
 const PACKAGE: &str = r#"{"version":"1","scripts":{"test":"sh check.sh"}}"#;
 const NODE: &[(&str, &str)] = &[("package.json", PACKAGE), (CHECK, SCRIPT)];
 const BLOCKED: &str = "blocked";
@@ -55,7 +57,7 @@ const fn npm(name: &'static str, agent: &'static str, end: &'static str, why: &'
 
 const ROWS: &[Row] = &[
     sh("honest work", "touch done", DONE, "a check that had failed now passes"),
-    sh("a swapped script", "echo true > check.sh", BLOCKED, "check.sh"),
+    sh("a swapped script", SWAP, BLOCKED, "check.sh"),
     sh(
         "a deleted script beside true work",
         "touch done; echo true > check.sh",
@@ -107,6 +109,14 @@ const ROWS: &[Row] = &[
         BLOCKED,
         "`test` in Makefile",
     ),
+    make(
+        "a makefile that comes first and is ignored",
+        "echo GNUmakefile > .gitignore; printf 'test:\\n\\ttrue\\n' > GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
+    ),
+    Row { files: IGNORED, ..sh("a swap of an ignored script", SWAP, BLOCKED, "check.sh") },
+    Row { files: IGNORED, ..sh("an ignored script and true work", "touch done", DONE, "") },
     make("a makefile that ignores errors", "echo .IGNORE: >> Makefile", BLOCKED, "in Makefile"),
     Row {
         check: "python3 -m unittest -q tests/test_a.py; sh check.sh",
@@ -130,7 +140,7 @@ const ROWS: &[Row] = &[
         )
     },
     npm("a test script", "sed -i.bak 's/sh check.sh/true/' package.json", BLOCKED, "scripts.test"),
-    npm("the script it runs", "echo true > check.sh", BLOCKED, "check.sh"),
+    npm("the script it runs", SWAP, BLOCKED, "check.sh"),
     npm(
         "a script before it beside true work",
         "touch done; sed -i.bak 's/\"test\":/\"pretest\":\"true\",\"test\":/' package.json",
@@ -152,6 +162,17 @@ const ROWS: &[Row] = &[
         end: "completed unbroken",
         why: "conftest.py",
         ..sh("a planted conftest", "touch done; echo 'x=1' > conftest.py", DONE, "")
+    },
+    Row {
+        end: "completed unbroken",
+        why: "tests/conftest.py",
+        ..sh(
+            "a planted conftest that is ignored",
+            "touch done; mkdir tests; echo 'conftest.py' > .gitignore; echo 'x=1' > conftest.py
+             echo 'def pytest_x(): 1' > tests/conftest.py; git add .gitignore",
+            DONE,
+            "",
+        )
     },
     sh("a dependency", "touch done; printf '[dependencies]\\na=\"1\"\\n' > Cargo.toml", DONE, ""),
     Row {

@@ -62,6 +62,14 @@ pub fn may_be_settings(path: &str) -> bool {
     is_whole(path, name) || PARTLY.contains(&name) || name.starts_with("vite.config.")
 }
 
+/// Patterns of git for the names of all such files.
+pub fn patterns() -> impl Iterator<Item = String> {
+    let begun = BEGINNINGS.into_iter().chain(["vite.config.", ".cargo/config"]);
+    let begun = begun.map(|name| format!("{name}*"));
+    let whole = WHOLE.into_iter().chain(PARTLY).map(str::to_owned);
+    begun.chain(whole).map(|name| format!(":(glob)**/{name}"))
+}
+
 fn is_whole(path: &str, name: &str) -> bool {
     let is_cargos = path.ends_with(".cargo/config.toml") || path.ends_with(".cargo/config");
     WHOLE.contains(&name) || is_cargos || BEGINNINGS.iter().any(|it| name.starts_with(it))

@@ -91,22 +91,13 @@ impl Snapshots {
 
     /// Writes these files of a snapshot with the current time, by an index of its own.
     fn write_out(&self, commit: &str, entries: &[&IndexEntry]) -> Result<(), String> {
-        let index = self.folder.join(format!("index.{}", std::process::id()));
-        let written = || {
-            let run = |arguments: &[&str], input: &[u8]| {
-                self.printed_in(&self.checkout, arguments, input, Some(&index))
-            };
-            run(&["read-tree", commit], &[])?;
-            if entries.is_empty() {
-                return Ok(Vec::new());
-            }
-            let paths: Vec<u8> =
-                entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
-            run(&["checkout-index", "-f", "-q", "-z", "--stdin"], &paths)
-        };
-        let result = written();
-        let _ = disk::remove(&index);
-        result.map(drop)
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<u8> = entries.iter().flat_map(|it| [&*it.path, b"\0"].concat()).collect();
+        self.on_own_index(commit, |run| {
+            run(&["checkout-index", "-f", "-q", "-z", "--stdin"], &paths).map(drop)
+        })
     }
 }
 

@@ -54,6 +54,9 @@ pub struct Snapshots {
     deadline: Option<Deadline>,
 }
 
+/// Runs git on one index: arguments, input, what it printed.
+type OnIndex<'a> = dyn Fn(&[&str], &[u8]) -> Result<Vec<u8>, String> + 'a;
+
 /// The state of a working tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -177,6 +180,31 @@ impl Snapshots {
         let commit = self.id(&["commit-tree", "-m", "snapshot", &tree])?;
         write(&self.folder.join("HEAD"), &commit)?;
         Ok(commit)
+    }
+
+    /// Works on an index of its own that begins with a snapshot.
+    fn on_own_index<T>(
+        &self,
+        commit: &str,
+        work: impl FnOnce(&OnIndex<'_>) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let index = self.folder.join(format!("index.{}", std::process::id()));
+        let run = |arguments: &[&str], input: &[u8]| {
+            self.printed_in(&self.checkout, arguments, input, Some(&index))
+        };
+        let result = run(&["read-tree", commit], &[]).and_then(|_| work(&run));
+        let _ = disk::remove(&index);
+        result
+    }
+
+    /// A snapshot that differs from another one by a command on the index.
+    fn updated(&self, commit: &str, update: &[&str], input: &[u8]) -> Result<String, String> {
+        let tree = self.on_own_index(commit, |run| {
+            run(update, input)?;
+            run(&["write-tree", "--missing-ok"], &[])
+        })?;
+        let tree = String::from_utf8_lossy(&tree).trim_end().to_owned();
+        self.id(&["commit-tree", "-m", "snapshot", &tree])
     }
 
     fn id(&self, arguments: &[&str]) -> Result<String, String> {

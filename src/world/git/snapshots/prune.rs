@@ -7,15 +7,15 @@ use std::time::Duration;
 use super::{LOCK_WAIT, Snapshots};
 use crate::world::clock;
 use crate::world::files::{disk, tree};
-use crate::world::store::Home;
+use crate::world::store::{self, Home};
 
 /// More working trees than a home has, and more files than a git dir has.
 const ENTRIES_MAX: usize = 1_000_000;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Keeps the newest `most` bytes of snapshots and none older than `days`; 0 means no limit, for
-/// each. The snapshots `current`, in use, are thinned out and never removed. Bytes that are also
-/// the repository's do not count.
+/// each. The snapshots `current`, in use, are thinned out and never removed, and those of a loop
+/// that has not ended stay. Bytes that are also the repository's do not count.
 pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
     let oldest = i128::from(clock::now().wall.timestamp()) * 1_000_000_000
         - i128::try_from(DAY.as_nanos()).unwrap_or(0) * i128::from(days);
@@ -30,7 +30,8 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
     others.sort_unstable_by_key(|(used, _)| std::cmp::Reverse(*used));
     for (used, folder) in others {
         let bytes = own_bytes(&folder);
-        if is_old(used) || (most > 0 && kept + bytes > most) {
+        let is_unwanted = is_old(used) || (most > 0 && kept + bytes > most);
+        if is_unwanted && !is_needed(home, &folder) {
             let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
             if matches!(lock, Ok(Some(_))) {
                 let _ = tree::remove(&folder);
@@ -39,8 +40,17 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
             kept += bytes;
         }
     }
-    current.thin_out(is_old);
+    current.thin_out(home, is_old);
     remove_scratch_folders(home, current, is_old);
+}
+
+/// Whether a git dir has snapshots of a loop that has not ended.
+fn is_needed(home: &Home, folder: &Path) -> bool {
+    disk::names(&folder.join("refs/crew"), ENTRIES_MAX).iter().any(|name| is_live(home, name))
+}
+
+fn is_live(home: &Home, name: &str) -> bool {
+    name.parse().is_ok_and(|id| store::load(home, &id).is_ok_and(|it| it.is_live()))
 }
 
 /// Removes the folders where checks ran on another state of a working tree, if that is long ago.
@@ -59,13 +69,17 @@ fn remove_scratch_folders(home: &Home, current: &Snapshots, is_old: impl Fn(i128
 
 impl Snapshots {
     /// Removes the names that are too old, and then what no name holds any more.
-    fn thin_out(&self, is_old: impl Fn(i128) -> bool) {
-        let names = self.folder.join("refs/crew");
+    fn thin_out(&self, home: &Home, is_old: impl Fn(i128) -> bool) {
+        let loops = self.folder.join("refs/crew");
         let mut gone = false;
-        for file in tree::files(&names, ENTRIES_MAX) {
-            let file = names.join(file);
-            if disk::stamp(&file).is_some_and(|(_, written)| is_old(written)) {
-                gone |= disk::remove(&file).is_ok();
+        for id in disk::names(&loops, ENTRIES_MAX) {
+            let names = disk::names(&loops.join(&id), ENTRIES_MAX).into_iter();
+            let files = names.map(|name| loops.join(&id).join(name));
+            let is_old =
+                |file: &PathBuf| disk::stamp(file).is_some_and(|(_, written)| is_old(written));
+            let old: Vec<PathBuf> = files.filter(is_old).collect();
+            if !old.is_empty() && !is_live(home, &id) {
+                gone |= old.iter().fold(false, |gone, file| disk::remove(file).is_ok() || gone);
             }
         }
         let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);

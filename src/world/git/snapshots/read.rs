@@ -20,6 +20,22 @@ impl Snapshots {
         Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
 
+    /// A snapshot with the files at these places, patterns of git, that ignore rules keep out of
+    /// every snapshot, as they are now.
+    pub fn with_ignored(&self, commit: &str, places: &[String]) -> Result<String, String> {
+        let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
+        let places = places.iter().map(String::as_str);
+        let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
+        // A folder that is ignored as a whole holds nothing of the project's own.
+        let is_file = |path: &&[u8]| !path.is_empty() && !path.ends_with(b"/");
+        let files = listed.split(|byte| *byte == 0).filter(is_file);
+        let files: Vec<u8> = files.flat_map(|file| [file, b"\0"].concat()).collect();
+        if files.is_empty() {
+            return Ok(commit.to_owned());
+        }
+        self.updated(commit, &["update-index", "--add", "--replace", "-z", "--stdin"], &files)
+    }
+
     /// The texts of files in a snapshot, in this order, by one process for many of them; empty for
     /// what is not there, is large or is not text. Links are not followed.
     pub fn texts(&self, commit: &str, paths: &[&str]) -> Vec<String> {

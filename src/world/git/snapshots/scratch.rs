@@ -73,40 +73,26 @@ impl Snapshots {
         if files.is_empty() {
             return Ok(commit.to_owned());
         }
-        let index = self.folder.join(format!("index.{}", std::process::id()));
-        let run = |arguments: &[&str], input: &[u8]| {
-            self.printed_in(&self.checkout, arguments, input, Some(&index))
-        };
-        let made = || {
-            let names: BTreeSet<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
-            let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", other];
-            if files.len() <= LISTED_BY_NAME {
-                list.push("--");
-                list.extend(files.iter());
+        let names: BTreeSet<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
+        let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", other];
+        if files.len() <= LISTED_BY_NAME {
+            list.push("--");
+            list.extend(files.iter());
+        }
+        let listed = self.printed(&list, &[])?;
+        // Deletions come first: a folder may take the place of a file.
+        let no_id = "0".repeat(commit.len());
+        let gone =
+            names.iter().flat_map(|file| [b"0 ", no_id.as_bytes(), b"\t", file, b"\0"].concat());
+        let mut entries: Vec<u8> = gone.collect();
+        for entry in listed.split_inclusive(|byte| *byte == 0) {
+            let path = entry.iter().position(|byte| *byte == b'\t');
+            let path = path.and_then(|tab| entry.get(tab + 1..entry.len() - 1));
+            if path.is_some_and(|path| names.contains(path)) {
+                entries.extend(entry);
             }
-            let listed = run(&list, &[])?;
-            // Deletions come first: a folder may take the place of a file.
-            let no_id = "0".repeat(commit.len());
-            let gone = names
-                .iter()
-                .flat_map(|file| [b"0 ", no_id.as_bytes(), b"\t", file, b"\0"].concat());
-            let mut entries: Vec<u8> = gone.collect();
-            for entry in listed.split_inclusive(|byte| *byte == 0) {
-                let path = entry.iter().position(|byte| *byte == b'\t');
-                let path = path.and_then(|tab| entry.get(tab + 1..entry.len() - 1));
-                if path.is_some_and(|path| names.contains(path)) {
-                    entries.extend(entry);
-                }
-            }
-            run(&["read-tree", commit], &[])?;
-            run(&["update-index", "--replace", "-z", "--index-info"], &entries)?;
-            let tree = run(&["write-tree", "--missing-ok"], &[])?;
-            let tree = String::from_utf8_lossy(&tree).trim_end().to_owned();
-            self.id(&["commit-tree", "-m", "snapshot", &tree])
-        };
-        let made = made();
-        let _ = disk::remove(&index);
-        made
+        }
+        self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 
     /// The same with a set of files.
@@ -120,14 +106,14 @@ impl Snapshots {
         self.mixed(commit, other, &files)
     }
 
-    /// Copies the ignored files that .worktreeinclude names from the working tree into a folder,
-    /// as they are now.
-    pub fn include(&self, folder: &Path) -> Result<(), String> {
-        let patterns = self.checkout.join(INCLUDE);
-        if !disk::is_file(&patterns) {
-            return Ok(());
-        }
-        let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", INCLUDE], &[])?;
+    /// Copies the ignored files that .worktreeinclude names in a snapshot from the working tree
+    /// into a folder, as they are now.
+    pub fn include(&self, commit: &str, folder: &Path) -> Result<(), String> {
+        let Some(patterns) = self.file(commit, INCLUDE) else { return Ok(()) };
+        let file = folder.join(".git/info/include");
+        write(&file, &patterns)?;
+        let file = file.display().to_string();
+        let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", &file], &[])?;
         let files = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
         for path in files.take(INCLUDED_MAX) {
             let path = Path::new(OsStr::from_bytes(path));

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use super::{Kept, everything};
 use crate::engine::fixture::a_loop;
+use crate::engine::journal::Event;
 use crate::world::files::disk;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::git::snapshots::prune::prune;
 use crate::world::git::tests::Yard;
-use crate::world::store::Home;
+use crate::world::store::{self, Home};
 
 /// Everything in git's folder of the user's, except that git itself cannot be asked.
 fn gits_own(kept: &Kept) -> String {
@@ -193,6 +194,14 @@ fn what_is_old_or_too_much_is_removed_and_the_rest_is_kept() {
     prune(&home, snapshots, 800_000, 90);
     assert_eq!(left(), "1\n");
     assert_eq!(kept.commit(), new);
+
+    kept.yard.sh("home", &format!("mkdir -p loops/{id} trees/large/refs/crew/{id}"));
+    let held = store::hold(&home, id, Duration::ZERO).unwrap();
+    held.record(kept.subject.clone(), |next| Event::changed("started", next)).unwrap();
+    kept.yard.sh("home", &format!("{script}; touch -d '100 days ago' trees/*/refs/crew/*/2"));
+    prune(&home, snapshots, 1, 90);
+    assert_eq!(left(), "2\n", "a loop that has not ended needs them");
+    assert_eq!(snapshots.named(id, "2"), Some(new));
 }
 
 #[test]
@@ -257,6 +266,20 @@ fn a_git_dir_that_is_made_again_keeps_the_snapshots_of_the_old_one() {
     let second = kept.commit();
     assert_eq!(kept.snapshots.named(id, "1").as_deref(), Some(&*first));
     assert!(kept.snapshots.text(&first, &second, false).unwrap().contains("+two"));
+}
+
+#[test]
+fn ignored_files_at_named_places_can_be_added_and_ignored_folders_stay_out() {
+    let kept = Kept::after(
+        "printf 'a.ini\\nb.ini\\nmodules\\n' > .gitignore; mkdir -p d modules; echo a > d/a.ini
+         echo b > b.ini; echo a > modules/a.ini; touch d/file",
+    );
+    let commit = kept.commit();
+    let places = [":(glob)**/a.ini".to_owned(), ":(literal)none".to_owned()];
+    let with = kept.snapshots.with_ignored(&commit, &places).unwrap();
+    assert_eq!(kept.snapshots.paths(&commit, &with).unwrap(), ["d/a.ini"]);
+    assert_eq!(kept.snapshots.with_ignored(&with, &places).unwrap(), with);
+    assert_eq!(kept.commit(), commit, "the next snapshot does not hold them");
 }
 
 #[test]
