@@ -71,7 +71,7 @@ impl Snapshots {
     /// Removes the names that are too old, and then what no name holds any more.
     fn thin_out(&self, home: &Home, is_old: impl Fn(i128) -> bool) {
         let loops = self.folder.join("refs/crew");
-        let mut gone = false;
+        let mut gone = 0;
         for id in disk::names(&loops, ENTRIES_MAX) {
             let names = disk::names(&loops.join(&id), ENTRIES_MAX).into_iter();
             let files = names.map(|name| loops.join(&id).join(name));
@@ -79,11 +79,11 @@ impl Snapshots {
                 |file: &PathBuf| disk::stamp(file).is_some_and(|(_, written)| is_old(written));
             let old: Vec<PathBuf> = files.filter(is_old).collect();
             if !old.is_empty() && !is_live(home, &id) {
-                gone |= old.iter().fold(false, |gone, file| disk::remove(file).is_ok() || gone);
+                gone += old.iter().filter(|file| disk::remove(file).is_ok()).count();
             }
         }
         let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
-        if gone && matches!(lock, Ok(Some(_))) {
+        if gone > 0 && matches!(lock, Ok(Some(_))) {
             let _ = self.printed(&["prune", "--expire=now"], &[]);
         }
     }
