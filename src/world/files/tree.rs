@@ -67,6 +67,11 @@ pub fn mode(path: &Path) -> Option<u32> {
     fs::metadata(path).ok().map(|it| it.permissions().mode() & 0o777)
 }
 
+/// Sets the permission bits of a file.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
 /// Whether a path leads to an executable file.
 pub fn is_program(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
@@ -79,7 +84,7 @@ pub fn link_or_copy(program: &Path, link: &Path) -> io::Result<()> {
 
 fn copy_program(program: &Path, copy: &Path) -> io::Result<()> {
     fs::copy(program, copy)?;
-    fs::set_permissions(copy, fs::Permissions::from_mode(0o755))
+    set_mode(copy, 0o755)
 }
 
 /// How a file came to its second place.

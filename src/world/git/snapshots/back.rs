@@ -27,6 +27,13 @@ pub struct Restored {
     pub left: Vec<PathBuf>,
 }
 
+/// The mode of a file, for a file of that kind in its place.
+struct KeptMode {
+    file: PathBuf,
+    kind: &'static str,
+    mode: u32,
+}
+
 impl Snapshots {
     /// Makes the working tree what it was in a snapshot.
     pub fn restore(&self, id: &LoopId, target: &str) -> Result<Restored, String> {
@@ -58,12 +65,25 @@ impl Snapshots {
         let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             there.into_iter().partition(|it| it.is_new && self.is_covered(path_of(it)));
         let undone = |why: String| format!("{why}; crew back {id} {kept_as} brings the tree back");
+        let modes: Vec<KeptMode> = there.iter().filter_map(|it| self.mode(it)).collect();
         self.write_out(target, &there).map_err(undone)?;
+        for kept in modes.iter().filter(|kept| tree::kind(&kept.file) == kept.kind) {
+            let set = tree::set_mode(&kept.file, kept.mode);
+            set.map_err(|error| undone(format!("{}: {error}", kept.file.display())))?;
+        }
         self.taken().map_err(undone)?;
         let (written, removed) = (there.len(), gone.len());
         let left = present.left_out.iter().map(|it| it.path.clone());
         let left = left.chain(covered.iter().map(|it| path_of(it).to_owned())).collect();
         Ok(Restored { written, removed, kept_as, left })
+    }
+
+    /// The mode of a file that will be replaced: git would make every file readable for all.
+    fn mode(&self, entry: &IndexEntry) -> Option<KeptMode> {
+        let file = self.checkout.join(path_of(entry));
+        let kind = tree::kind(&file);
+        let mode = tree::mode(&file).filter(|_| matches!(kind, "file" | "program"))?;
+        Some(KeptMode { file, kind, mode })
     }
 
     /// Whether something that no snapshot holds is where a file would come: an ignored file, or a

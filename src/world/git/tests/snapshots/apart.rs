@@ -256,6 +256,16 @@ fn a_return_leaves_what_no_snapshot_holds() {
 }
 
 #[test]
+fn a_file_that_is_written_again_keeps_its_mode() {
+    let kept = Kept::after("echo a > secret; echo a > tool; chmod 600 secret; chmod 700 tool");
+    let first = kept.commit();
+    kept.sh("echo b > secret; echo b > tool; chmod 640 tool");
+    kept.snapshots.restore(&kept.subject.id, &first).unwrap();
+    let modes = kept.yard.sh("repo", "stat -c '%n %a' secret tool; cat secret tool");
+    assert_eq!(modes, "secret 600\ntool 755\na\na\n");
+}
+
+#[test]
 fn a_git_dir_that_is_made_again_keeps_the_snapshots_of_the_old_one() {
     let kept = Kept::after("");
     let (id, first) = (&kept.subject.id, kept.commit());
