@@ -73,7 +73,7 @@ impl<'a> ScratchFolder<'a> {
         self.snapshots.check_out(commit, &self.folder)?;
         self.laid_out = Some(Stopwatch::start());
         let exam = self.subject.state.exam.as_deref();
-        self.snapshots.include(exam.unwrap_or(commit), &self.folder)?;
+        self.snapshots.include(exam.unwrap_or(commit), commit, &self.folder)?;
         let is_set_up = is_set_up(&self.folder, &self.setup());
         if is_set_up { Ok(()) } else { self.set_up_again().map(drop) }
     }

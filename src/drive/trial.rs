@@ -51,7 +51,8 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     }
     let snapshots = Snapshots::of(home, record);
     let last = snapshots.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit);
-    let finding = exam::look(home, record, [last.as_deref(), None], None, stop);
+    let left = exam::left(home, record, last.as_deref());
+    let finding = exam::look(home, record, left, None, None, stop);
     let refused = finding.as_ref().and_then(ExamFinding::refusal);
     let lowered = finding.filter(ExamFinding::lowers_the_proof);
     let against = refused.or_else(|| lowered.and_then(|finding| finding.remark()));
@@ -184,7 +185,7 @@ fn work(
     let (tests, protected) = (Cover::of(globs), Cover::of(&subject.contract.protect));
     let mut stay: BTreeSet<String> = BTreeSet::new();
     for commit in [found, now] {
-        stay.extend(exam::files(snapshots, subject, commit));
+        stay.extend(exam::files(snapshots, subject, commit)?);
     }
     let mut files = snapshots.paths(found, now)?;
     files.retain(|path| {

@@ -115,7 +115,44 @@ const ROWS: &[Row] = &[
         BLOCKED,
         "`test` in Makefile",
     ),
+    make(
+        "a makefile that is ignored and takes itself away",
+        "echo GNUmakefile > .gitignore; printf 'test:\\n\\t@rm GNUmakefile\\n' > GNUmakefile",
+        BLOCKED,
+        "`test` in Makefile",
+    ),
+    make("a folder in the place of a goal", "mkdir -p test", BLOCKED, "a file named test"),
+    make(
+        "a folder in the place of a goal beside true work",
+        "touch done; mkdir test; echo > test/a",
+        DONE,
+        "changed since: a file named test",
+    ),
+    Row {
+        files: &[
+            ("Makefile", "test:\n\tsh check.sh\n"),
+            (CHECK, SCRIPT),
+            (".gitignore", "check.sh\n"),
+        ],
+        ..make(
+            "an ignored script, and true work on the makefile that runs it",
+            "touch done; printf 'test: more\\n\\tsh check.sh\\nmore: ; true\\n' > Makefile",
+            DONE,
+            "changed since: `test` in Makefile",
+        )
+    },
+    Row {
+        check: "python3 -m unittest -q test_a.py",
+        files: &[("test_a.py", "open('done')\n")],
+        end: BLOCKED,
+        why: "unittest.py",
+        ..row("a module in the place of the runner", "", "echo > unittest.py")
+    },
     Row { files: IGNORED, ..sh("a swap of an ignored script", SWAP, BLOCKED, "check.sh") },
+    Row {
+        files: &[(CHECK, SCRIPT), (".gitignore", "check.sh\n"), (".worktreeinclude", "check.sh\n")],
+        ..sh("a swap of an ignored script that worktrees get", SWAP, BLOCKED, "check.sh")
+    },
     Row { files: IGNORED, ..sh("an ignored script and true work", "touch done", DONE, "") },
     make("a makefile that ignores errors", "echo .IGNORE: >> Makefile", BLOCKED, "in Makefile"),
     Row {

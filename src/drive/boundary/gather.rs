@@ -7,11 +7,11 @@ use super::Open;
 use super::check::{Within, run};
 use crate::drive::{as_found, exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
-use crate::engine::boundary::wants::{wants, wants_exam, wants_trial};
+use crate::engine::boundary::wants::{may_complete, wants, wants_exam, wants_trial};
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop};
+use crate::engine::record::{Check, Driver, Loop, TreeSeen};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::protected;
@@ -57,6 +57,10 @@ impl Open {
             trial: None,
             usage,
         };
+        let exam_left = may_complete(subject, &facts.seen).then(|| {
+            let snapshot = facts.tree.as_ref().and_then(|tree| tree.snapshot.as_deref());
+            exam::left(&self.home, subject, snapshot)
+        });
         let runs = CheckRuns { home: &self.home, subject, within, latest, stop, tell };
         loop {
             let wanted = wants(subject, &facts);
@@ -73,9 +77,12 @@ impl Open {
             facts.tree_checked = look();
         }
         if wants_exam(subject, &facts) {
-            let trees = [&facts.tree, &facts.tree_checked];
-            let trees = trees.map(|tree| tree.as_ref().and_then(|tree| tree.snapshot.as_deref()));
-            facts.exam = exam::look(&self.home, subject, trees, latest, stop);
+            let snapshot = |tree: &Option<TreeSeen>| tree.as_ref()?.snapshot.clone();
+            let [left, checked] = [&facts.tree, &facts.tree_checked].map(snapshot);
+            let checked = checked.filter(|_| !facts.checks.is_empty());
+            let present =
+                exam_left.unwrap_or_else(|| exam::left(&self.home, subject, left.as_deref()));
+            facts.exam = exam::look(&self.home, subject, present, checked.as_deref(), latest, stop);
         }
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);

@@ -1,6 +1,6 @@
 //! Adapts a loop that resumes in fresh processes: it keeps what it had, except what was typed now.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::drive::control::tellable;
 use crate::drive::start::agent::has_program;
@@ -80,7 +80,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
         notes.push(on_another_branch(record.branch(), now.as_deref()));
     }
     if arguments.accept_exam {
-        notes.extend(accept_exam(home, record));
+        notes.extend(accept_exam(home, record)?);
     }
     if let Some(words) = &arguments.tell {
         record.state.messages.push(tellable(words)?);
@@ -93,10 +93,13 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
 }
 
 /// Holds the exam to what it is now.
-fn accept_exam(home: &Home, record: &mut Loop) -> Option<String> {
+fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     let seen = tree::begin(home, record).seen;
+    if seen.as_ref().is_none_or(|seen| seen.snapshot.is_none()) {
+        bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
+    }
     record.state.remember_tree(seen);
-    exam::begin(home, record)
+    Ok(exam::begin(home, record))
 }
 
 /// Binds the loop to the repository that is there, as a start does: a loop that began in a session

@@ -2,7 +2,7 @@
 //! after each batch until it wants no more. It runs nothing itself.
 
 use super::decide::{Decision, decide};
-use super::facts::Facts;
+use super::facts::{Facts, Seen};
 use super::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::record::{Check, Loop, Outcome, Proof, Role};
@@ -37,6 +37,14 @@ pub fn wants(subject: &Loop, known: &Facts) -> Vec<Check> {
         next = left(&[Role::Verify]);
     }
     next
+}
+
+/// Whether the loop may end `completed` here, before any check has run.
+pub fn may_complete(subject: &Loop, seen: &Seen) -> bool {
+    let contract = &subject.contract;
+    let may_end =
+        *seen.heard() == Claim::Success || contract.has_until() || contract.promise.is_none();
+    subject.state.exam.is_some() && may_end && seen.looks(contract).checks
 }
 
 /// Whether the exam is worth a look: the loop would end `completed` on its checks.

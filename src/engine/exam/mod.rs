@@ -44,7 +44,7 @@ impl ExamMode {
 pub struct ExamPart {
     /// From the root of the checkout.
     pub file: String,
-    /// The rule, recipe or script in it; `None` is the whole file.
+    /// The rule, recipe or script in it; `None` is the whole file, and empty its place.
     pub entry: Option<String>,
 }
 
@@ -59,9 +59,15 @@ impl ExamPart {
         Self { file: file.into(), entry: Some(entry.into()) }
     }
 
+    /// The place of a file, which has to stay free.
+    pub fn place(file: impl Into<String>) -> Self {
+        Self { file: file.into(), entry: Some(String::new()) }
+    }
+
     /// "check.sh", "`test` in Makefile": for messages.
     pub fn name(&self) -> String {
         match &self.entry {
+            Some(entry) if entry.is_empty() => format!("a file named {}", self.file),
             Some(entry) => format!("`{entry}` in {}", self.file),
             None => self.file.clone(),
         }

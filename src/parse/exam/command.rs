@@ -26,6 +26,8 @@ pub enum SimpleCommand {
     },
     /// A test runner, with the files that it was given.
     Tests(Vec<String>),
+    /// A module of Python, found in the folder before anywhere else.
+    Module(String),
     /// A program without a path, found on `PATH`; what it is given follows.
     Program(String),
 }
@@ -53,6 +55,7 @@ pub fn simple_commands(run: &str) -> Vec<SimpleCommand> {
         unwrap(&mut words);
         let program = words.first().filter(|word| !word.contains('/'));
         commands.extend(program.cloned().map(SimpleCommand::Program));
+        commands.extend(module(&words).map(SimpleCommand::Module));
         commands.extend(read(&words));
     }
     commands
@@ -166,12 +169,30 @@ fn interpreted(words: &[String]) -> Option<SimpleCommand> {
             if TEST_RUNNERS.contains(&module.as_str()) {
                 return Some(tests(words.as_slice()));
             }
-            return Some(SimpleCommand::Script(format!("{}.py", module.replace('.', "/"))));
+            return None;
         }
         if WITH_VALUE.contains(&word.as_str()) {
             words.next()?;
         } else if !word.starts_with('-') {
             return Some(SimpleCommand::Script(word.clone()));
+        }
+    }
+    None
+}
+
+/// The module that an interpreter runs: `-m` before any script.
+fn module(words: &[String]) -> Option<String> {
+    let program = words.first()?.rsplit('/').next()?;
+    if !INTERPRETERS.contains(&program) {
+        return None;
+    }
+    let mut rest = words[1..].iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "-m" => return rest.next().cloned(),
+            word if WITH_VALUE.contains(&word) => drop(rest.next()?),
+            word if !word.starts_with('-') => return None,
+            _ => {}
         }
     }
     None

@@ -11,7 +11,8 @@ const RECIPES_MAX: usize = 50;
 
 struct JustRecipe<'a> {
     name: &'a str,
-    header: &'a str,
+    /// Its line, after those of its attributes.
+    header: Vec<&'a str>,
     needs: Vec<&'a str>,
     lines: Vec<&'a str>,
 }
@@ -26,19 +27,22 @@ pub struct Justfile<'a> {
 }
 
 impl<'a> Justfile<'a> {
-    /// Reads a justfile; what it does not understand is left out.
+    /// Reads a justfile; what it does not understand may change every recipe.
     pub fn read(text: &'a str) -> Self {
         let mut file = Self::default();
+        let mut attributes = Vec::new();
         for line in text.lines() {
             if line.starts_with([' ', '\t']) {
                 if let Some(recipe) = file.recipes.last_mut() {
                     recipe.lines.push(line.trim());
                 }
-            } else if line.starts_with('#') || line.starts_with('[') || line.trim().is_empty() {
-            } else if line.starts_with("set ") || line.starts_with("import ") {
+            } else if line.starts_with('#') || line.trim().is_empty() {
+            } else if line.starts_with('[') {
+                attributes.push(line);
+            } else if ["set ", "export "].iter().any(|word| line.starts_with(word)) {
                 file.variables.push(("", line));
             } else if let Some((name, value)) = line.split_once(":=") {
-                let name = name.trim().trim_start_matches("export ");
+                let name = name.trim();
                 match name.strip_prefix("alias ") {
                     Some(alias) => file.aliases.push((alias.trim(), value.trim())),
                     None => file.variables.push((name, line)),
@@ -48,7 +52,11 @@ impl<'a> Justfile<'a> {
                 let needs = needs.split(|it: char| it.is_whitespace() || "()&".contains(it));
                 let needs = needs.filter(|need| !need.is_empty()).collect();
                 let name = name.trim_start_matches('@');
-                file.recipes.push(JustRecipe { name, header: line, needs, lines: Vec::new() });
+                let mut header = std::mem::take(&mut attributes);
+                header.push(line);
+                file.recipes.push(JustRecipe { name, header, needs, lines: Vec::new() });
+            } else {
+                file.variables.push(("", line));
             }
         }
         file
@@ -70,7 +78,8 @@ impl<'a> Justfile<'a> {
                 continue;
             }
             for found in self.recipes.iter().filter(|found| found.name == name) {
-                let _ = writeln!(recipe.text, "{}\n{}", found.header, found.lines.join("\n"));
+                let lines = [&found.header[..], &found.lines[..]].concat();
+                let _ = writeln!(recipe.text, "{}", lines.join("\n"));
                 let plain = found.lines.iter().map(|line| line.trim_start_matches(['@', '-']));
                 recipe.commands.extend(plain.map(str::to_owned));
                 open.extend(found.needs.iter().rev());

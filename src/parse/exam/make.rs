@@ -7,9 +7,15 @@ use std::fmt::Write as _;
 /// The most rules one goal may lead to.
 const RULES_MAX: usize = 50;
 /// Variables that change every recipe.
-const OF_ALL: [&str; 5] = ["SHELL", ".SHELLFLAGS", "MAKEFLAGS", "GNUMAKEFLAGS", OTHER];
+const OF_ALL: [&str; 5] = ["SHELL", "MAKEFLAGS", "GNUMAKEFLAGS", "VPATH", OTHER];
 /// In place of the name of a variable: a line that may change every recipe.
-const OTHER: &str = "include";
+const OTHER: &str = "";
+
+/// Words that begin a line which is no rule.
+const RESERVED: [&str; 15] = [
+    "include", "-include", "sinclude", "ifdef", "ifndef", "ifeq", "ifneq", "else", "endif",
+    "export", "unexport", "undefine", "vpath", "load", "-load",
+];
 
 /// A goal with everything it leads to.
 #[derive(Debug, Default)]
@@ -31,44 +37,53 @@ pub struct Makefile<'a> {
     rules: Vec<Rule<'a>>,
     /// Name, value and whole line.
     variables: Vec<(&'a str, &'a str, &'a str)>,
+    /// The goals that are no files.
+    phony: Vec<&'a str>,
 }
 
 impl<'a> Makefile<'a> {
-    /// Reads a makefile; what it does not understand is left out.
+    /// Reads a makefile. What is neither a plain rule nor a plain assignment, such as a condition or
+    /// an included file, may change every recipe.
     pub fn read(text: &'a str) -> Self {
         let mut file = Self::default();
-        let mut is_in_rule = false;
-        for line in text.lines() {
-            if let Some(command) = line.strip_prefix('\t') {
-                if let (true, Some(rule)) = (is_in_rule, file.rules.last_mut()) {
-                    rule.commands.push(command);
-                }
+        let (mut is_in_rule, mut is_in_define) = (false, false);
+        for whole in text.lines() {
+            let line = whole.trim();
+            is_in_define |= line.split_whitespace().take(2).any(|word| word == "define");
+            let command = whole.strip_prefix('\t').filter(|_| is_in_rule && !is_in_define);
+            if let (Some(command), Some(rule)) = (command, file.rules.last_mut()) {
+                rule.commands.push(command);
                 continue;
             }
-            let line = line.trim_end();
-            if line.trim_start().is_empty() || line.trim_start().starts_with('#') {
+            if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             is_in_rule = false;
             let plain = line.trim_start_matches("export ").trim_start_matches("override ");
-            if let Some(included) = line.trim_start_matches('-').strip_prefix("include ") {
-                file.variables.push((OTHER, included, line));
-            } else if let Some((name, value)) = assignment(plain) {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            let assigned = assignment(plain).filter(|_| !is_in_define);
+            let is_reserved = is_in_define || RESERVED.contains(&first);
+            if let Some((name, value)) = assigned {
                 file.variables.push((name, value, line));
-            } else if line.starts_with('.') && !line.starts_with(".PHONY") {
-                file.variables.push((OTHER, "", line));
-            } else if let Some((goals, rest)) = line.split_once(':') {
-                let (needs, first) = rest.split_once(';').unwrap_or((rest, ""));
-                let commands = [first.trim()].into_iter().filter(|it| !it.is_empty()).collect();
-                let needs = needs.trim_start_matches(':').split_whitespace().collect();
-                let goals = goals.split_whitespace().collect();
-                file.rules.push(Rule { goals, needs, commands });
-                is_in_rule = true;
-            } else if ["export", "unexport"].iter().any(|word| line.starts_with(word)) {
+            } else if let Some(rule) = rule(line).filter(|_| !is_reserved) {
+                let is_phony = rule.goals == [".PHONY"];
+                is_in_rule = !is_phony;
+                if is_phony {
+                    file.phony.extend(rule.needs);
+                } else {
+                    file.rules.push(rule);
+                }
+            } else {
                 file.variables.push((OTHER, "", line));
             }
+            is_in_define &= first != "endef";
         }
         file
+    }
+
+    /// Whether `make` would take a file of that name for the goal, and find nothing to do.
+    pub fn is_a_file(&self, goal: &str) -> bool {
+        !self.phony.contains(&goal)
     }
 
     /// The goal of `make` without one.
@@ -101,10 +116,9 @@ impl<'a> Makefile<'a> {
         Some(recipe)
     }
 
-    /// The commands without make's prefixes, with continued lines joined.
+    /// The commands without make's prefixes.
     fn commands(&self, lines: &[&str]) -> Vec<String> {
-        let text = lines.join("\n").replace("\\\n", " ");
-        let plain = text.lines().map(|line| line.trim_start_matches(['@', '-', '+', ' ']));
+        let plain = lines.iter().map(|line| line.trim_start_matches(['@', '-', '+', ' ']));
         plain.map(|line| self.expand(line)).collect()
     }
 
@@ -138,10 +152,26 @@ impl<'a> Makefile<'a> {
     }
 }
 
-/// `NAME = value`, also with `:=`, `?=`, `+=` and `!=`.
+/// `NAME = value`, also with `:=`, `?=`, `+=` and `!=`; not for a name with a dot, which means
+/// something to `make` itself.
 fn assignment(line: &str) -> Option<(&str, &str)> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim_end_matches([':', '?', '+', '!']).trim();
     let is_name = !name.is_empty() && !name.contains([' ', '\t', ':', '$']);
-    is_name.then(|| (name, value.trim()))
+    (is_name && !name.starts_with('.')).then(|| (name, value.trim()))
+}
+
+/// `goals: needs ; command` with nothing to expand in the goals, and none that means something to
+/// `make` itself.
+fn rule(line: &str) -> Option<Rule<'_>> {
+    let (goals, rest) = line.split_once(':')?;
+    let is_special = |goal: &&str| goal.starts_with('.') && !goal.starts_with("./");
+    let goals: Vec<&str> = goals.split_whitespace().collect();
+    let is_assigned = rest.trim_start_matches(':').starts_with('=');
+    let is_strange = |goal: &&str| is_special(goal) || goal.contains(['%', '$', '=']);
+    let is_plain = goals == [".PHONY"] || !(is_assigned || goals.iter().any(is_strange));
+    let (needs, first) = rest.split_once(';').unwrap_or((rest, ""));
+    let commands = [first.trim()].into_iter().filter(|it| !it.is_empty()).collect();
+    let needs = needs.trim_start_matches(':').split_whitespace().collect();
+    is_plain.then_some(Rule { goals, needs, commands })
 }

@@ -26,6 +26,11 @@ pub trait SourceTree {
     /// that differs as it does, after a zero byte.
     fn text(&self, path: &str) -> Option<String>;
 
+    /// Whether there is a file or a folder.
+    fn is_there(&self, path: &str) -> bool {
+        self.text(path).is_some()
+    }
+
     /// The folders of `PATH` that are inside the tree, from its root, in order.
     fn program_folders(&self) -> &[String] {
         &[]
@@ -38,10 +43,19 @@ impl SourceTree for BTreeMap<String, String> {
     }
 }
 
-/// The parts that a command rests on, each with its text. `folder`, from the root of the tree, is
-/// where the command runs.
-pub fn rests_on(run: &str, folder: &str, tree: &dyn SourceTree) -> BTreeMap<ExamPart, String> {
-    Search::of(run, folder, tree).found
+/// What a command rests on.
+#[derive(Debug, Default)]
+pub struct RestsOn {
+    /// The parts, each with its text; of what must not be there, an empty one.
+    pub parts: BTreeMap<ExamPart, String>,
+    /// The paths at which a file would belong to it, and there is none.
+    pub missed: BTreeSet<String>,
+}
+
+/// What a command rests on. `folder`, from the root of the tree, is where the command runs.
+pub fn rests_on(run: &str, folder: &str, tree: &dyn SourceTree) -> RestsOn {
+    let Search { found, missed, .. } = Search::of(run, folder, tree);
+    RestsOn { parts: found, missed }
 }
 
 /// The files, from the root of the tree, that a test runner is given in a command.
@@ -52,6 +66,7 @@ pub fn test_files(run: &str, folder: &str, tree: &dyn SourceTree) -> BTreeSet<St
 struct Search<'a> {
     tree: &'a dyn SourceTree,
     found: BTreeMap<ExamPart, String>,
+    missed: BTreeSet<String>,
     /// The files that test runners are given.
     tests: BTreeSet<String>,
     /// The commands already followed, each with its folder.
@@ -60,10 +75,19 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn of(run: &str, folder: &str, tree: &'a dyn SourceTree) -> Self {
-        let (found, tests, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
-        let mut search = Self { tree, found, tests, seen };
+        let (found, missed) = (BTreeMap::new(), BTreeSet::new());
+        let (tests, seen) = (BTreeSet::new(), BTreeSet::new());
+        let mut search = Self { tree, found, missed, tests, seen };
         search.commands(run, folder, 0);
         search
+    }
+
+    fn text(&mut self, path: &str) -> Option<String> {
+        let text = self.tree.text(path);
+        if text.is_none() {
+            self.missed.insert(path.to_owned());
+        }
+        text
     }
 
     /// Follows every command of a text of `sh`.
@@ -85,6 +109,7 @@ impl<'a> Search<'a> {
                 SimpleCommand::Just { recipes } => self.just(&here, &recipes, depth),
                 SimpleCommand::Package { script } => self.package(&here, &script, depth),
                 SimpleCommand::Program(name) => self.program(&name),
+                SimpleCommand::Module(name) => self.module(&here, &name),
                 SimpleCommand::Tests(files) => {
                     let files = files.iter().filter_map(|file| joined(&here, file));
                     self.tests.extend(files.filter(|file| self.tree.text(file).is_some()));
@@ -95,16 +120,17 @@ impl<'a> Search<'a> {
 
     fn script(&mut self, folder: &str, file: &str) {
         let Some(path) = joined(folder, file) else { return };
-        if let Some(text) = self.tree.text(&path) {
+        if let Some(text) = self.text(&path) {
             self.found.insert(ExamPart::whole(path), text);
         }
     }
 
     /// A program rests on its file in the tree, and on there being none in the folders before.
     fn program(&mut self, name: &str) {
-        for folder in self.tree.program_folders() {
+        let tree = self.tree;
+        for folder in tree.program_folders() {
             let Some(path) = joined(folder, name) else { continue };
-            let text = self.tree.text(&path);
+            let text = self.text(&path);
             let is_there = text.is_some();
             self.found.insert(ExamPart::whole(path), text.unwrap_or_default());
             if is_there {
@@ -113,16 +139,37 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// A module of Python rests on its file in the folder, and on there being none that comes first.
+    fn module(&mut self, folder: &str, name: &str) {
+        let Some(path) = joined(folder, &name.replace('.', "/")) else { return };
+        let package = format!("{path}/__init__.py");
+        let files = if self.text(&package).is_some() {
+            vec![format!("{path}/__main__.py")]
+        } else {
+            vec![package, format!("{path}.py")]
+        };
+        for file in files {
+            let text = self.text(&file).unwrap_or_default();
+            self.found.insert(ExamPart::whole(file), text);
+        }
+    }
+
     fn make(&mut self, folder: &str, file: Option<&str>, goals: &[String], depth: usize) {
         let usual = ["GNUmakefile", "makefile", "Makefile"];
         let names: Vec<&str> = file.map_or_else(|| usual.to_vec(), |file| vec![file]);
         let Some((path, text)) = self.first(folder, &names) else { return };
+        let text = text.replace("\\\n", " ");
         let makefile = make::Makefile::read(&text);
         let first = makefile.first_goal();
         let goals: Vec<String> =
             if goals.is_empty() { first.into_iter().collect() } else { goals.to_vec() };
         for goal in goals {
             let Some(recipe) = makefile.recipe(&goal) else { continue };
+            if let Some(file) = joined(folder, &goal) {
+                let is_up_to_date = makefile.is_a_file(&goal) && self.tree.is_there(&file);
+                let text = if is_up_to_date { "there" } else { "" };
+                self.found.insert(ExamPart::place(file), text.to_owned());
+            }
             self.found.insert(ExamPart::entry(&path, goal), recipe.text);
             recipe.commands.iter().for_each(|run| self.commands(run, folder, depth + 1));
         }
@@ -162,7 +209,7 @@ impl<'a> Search<'a> {
     fn first(&mut self, folder: &str, names: &[&str]) -> Option<(String, String)> {
         let found = names.iter().find_map(|name| {
             let path = joined(folder, name)?;
-            let text = self.tree.text(&path)?;
+            let text = self.text(&path)?;
             Some((path, text))
         });
         let (path, text) = found?;

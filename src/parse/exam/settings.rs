@@ -7,7 +7,7 @@ use serde_json::Value;
 use toml::Table;
 
 /// Files that are a runner's settings as a whole.
-const WHOLE: [&str; 16] = [
+const WHOLE: [&str; 20] = [
     "pytest.ini",
     ".pytest.ini",
     "tox.ini",
@@ -24,6 +24,10 @@ const WHOLE: [&str; 16] = [
     ".mocharc.yaml",
     "nextest.toml",
     "ava.config.js",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    "bunfig.toml",
 ];
 /// The beginnings of the names of such files.
 const BEGINNINGS: [&str; 6] = [
@@ -62,6 +66,11 @@ pub fn may_be_settings(path: &str) -> bool {
     is_whole(path, name) || PARTLY.contains(&name) || name.starts_with("vite.config.")
 }
 
+/// Where a folder that is ignored as a whole may hold such a file, below the folder of the checks
+/// and those above it.
+pub const IN_OWN_FOLDERS: [&str; 3] =
+    [".cargo/config.toml", ".cargo/config", ".config/nextest.toml"];
+
 /// Patterns of git for the names of all such files.
 pub fn patterns() -> impl Iterator<Item = String> {
     let begun = BEGINNINGS.into_iter().chain(["vite.config.", ".cargo/config"]);
@@ -79,7 +88,8 @@ fn is_whole(path: &str, name: &str) -> bool {
 /// the file has none.
 pub fn runner_part(path: &str, text: &str) -> Option<String> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    if is_whole(path, name) {
+    // A file that is not text may still hold settings that the runner understands.
+    if is_whole(path, name) || text.starts_with('\0') {
         return Some(text.to_owned());
     }
     let part = match name {
@@ -121,7 +131,7 @@ fn tables(text: &str, keys: &[&[&str]]) -> String {
 }
 
 fn section(text: &str, heading: &str) -> String {
-    let mut lines = text.lines().skip_while(|line| line.trim() != heading);
+    let mut lines = text.lines().skip_while(|line| !line.trim().starts_with(heading));
     let heading = lines.next().map(str::to_owned);
     let body = lines.take_while(|line| !line.starts_with('['));
     heading.into_iter().chain(body.map(str::to_owned)).collect::<Vec<_>>().join("\n")

@@ -6,7 +6,9 @@ fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 fn named(run: &str, folder: &str, files: &BTreeMap<String, String>) -> Vec<String> {
-    rests_on(run, folder, files).keys().map(ExamPart::name).collect()
+    let parts = rests_on(run, folder, files).parts;
+    let is_place = |part: &ExamPart| part.entry.as_deref() == Some("");
+    parts.keys().filter(|part| !is_place(part)).map(ExamPart::name).collect()
 }
 
 const MAKEFILE: &str = "\
@@ -47,7 +49,7 @@ fn a_check_rests_on_the_script_or_entry_it_names_and_on_what_that_runs() {
         tree(&[("Makefile", MAKEFILE), ("justfile", JUSTFILE), ("package.json", package)]);
     files.extend(scripts.map(|path| (path.to_owned(), String::new())));
     files.insert("sub/Makefile".to_owned(), "test:\n\tsh ../run.sh\n".to_owned());
-    let table: [(&str, &str, &[&str]); 24] = [
+    let table: [(&str, &str, &[&str]); 25] = [
         ("sh run.sh", "", &["run.sh"]),
         ("./run.sh --fast", "", &["run.sh"]),
         ("bash -eu run.sh", "", &["run.sh"]),
@@ -59,7 +61,8 @@ fn a_check_rests_on_the_script_or_entry_it_names_and_on_what_that_runs() {
         ("sh -ec 'cd sub; sh ../run.sh'", "", &["run.sh"]),
         (". ./run.sh", "", &["run.sh"]),
         ("uv run python scripts/check.py", "", &["scripts/check.py"]),
-        ("python3 -m scripts.check", "", &["scripts/check.py"]),
+        ("python3 -m scripts.check", "", &["scripts/check.py", "scripts/check/__init__.py"]),
+        ("python3 -B -m unittest a.py", "", &["unittest.py", "unittest/__init__.py"]),
         ("node -r dotenv run.js", "", &["run.js"]),
         ("make test", "", &["`test` in Makefile", "make_fixtures", "run.sh", "scripts/check.py"]),
         ("make", "", &["`all` in Makefile"]),
@@ -131,7 +134,7 @@ fn a_program_that_is_found_in_the_tree_is_held_by_content_and_place() {
     let files = tree(&[("tools/check", "exit 1"), ("late/check", "")]);
     let tree = WithPrograms(files, ["bin", "tools", "late"].map(str::to_owned).to_vec());
     let held = |run: &str| {
-        let found = rests_on(run, "", &tree).into_iter();
+        let found = rests_on(run, "", &tree).parts.into_iter();
         found.map(|(part, text)| format!("{}={text}", part.name())).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(held("A=1 check --fast"), "bin/check= tools/check=exit 1");
@@ -155,7 +158,7 @@ fn a_command_that_runs_only_what_changed_is_known() {
 #[test]
 fn an_entry_is_its_rule_with_those_it_needs_and_the_variables_they_use() {
     let files = tree(&[("Makefile", MAKEFILE), ("justfile", JUSTFILE)]);
-    let text = |run: &str| rests_on(run, "", &files).into_values().next().unwrap();
+    let text = |run: &str| rests_on(run, "", &files).parts.into_values().next().unwrap();
     insta::assert_snapshot!(text("make test"), @"
     test: build fixtures
     	@$(PYTHON) scripts/check.py $(FLAGS)
@@ -182,10 +185,24 @@ fn an_entry_is_its_rule_with_those_it_needs_and_the_variables_they_use() {
 fn what_changes_every_recipe_belongs_to_each_entry() {
     let text = |more: &str| {
         let file = format!("{more}\ntest:\n\tcargo test\n");
-        rests_on("make test", "", &tree(&[("Makefile", &file)])).into_values().next().unwrap()
+        let found = rests_on("make test", "", &tree(&[("Makefile", &file)])).parts;
+        found.into_values().next().unwrap()
     };
     for more in [
         ".IGNORE:",
+        " .IGNORE:",
+        " include evil",
+        "sinclude evil",
+        "ifdef NOPE",
+        "%: SHELL=/bin/true",
+        "define SHELL\n/bin/true\nendef",
+        "export define SHELL\n/bin/true\nendef",
+        "$(T): ; true",
+        "$(X) := SHELL",
+        "private SHELL := /bin/true",
+        ".DEFAULT_GOAL := other",
+        ".RECIPEPREFIX = >",
+        "vpath %.c src",
         "export PATH := bin",
         "unexport CARGO",
         "GNUMAKEFLAGS = -i",
@@ -194,9 +211,47 @@ fn what_changes_every_recipe_belongs_to_each_entry() {
     ] {
         assert_ne!(text(""), text(more), "{more}");
     }
-    for more in [".PHONY: test", "UNUSED = 1", "other:\n\ttrue"] {
+    for more in [".PHONY: test", "UNUSED = 1", "other:\n\ttrue", "# a: b", "x.o: x.c y.h \\\n z.h"]
+    {
         assert_eq!(text(""), text(more), "{more}");
     }
+    let recipe = |more: &str| {
+        let file = format!("{more}test:\n    cargo test\n");
+        let found = rests_on("just test", "", &tree(&[("justfile", &file)])).parts;
+        found.into_values().next().unwrap()
+    };
+    for more in
+        ["export PATH := 'bin'\n", "[script('true')]\n", "import 'other'\n", "set fallback\n"]
+    {
+        assert_ne!(recipe(""), recipe(more), "{more}");
+    }
+    for more in ["unused := '1'\n", "other:\n    true\n", "[private]\nother:\n    true\n"] {
+        assert_eq!(recipe(""), recipe(more), "{more}");
+    }
+}
+
+#[test]
+fn a_file_in_the_place_of_a_goal_counts_unless_the_goal_is_phony() {
+    let there = |phony: &str, file: &str| {
+        let makefile = format!("{phony}test: all\n\tcargo test\n");
+        let files = tree(&[("Makefile", &makefile), (file, "")]);
+        rests_on("make test", "", &files).parts[&ExamPart::place("test")].clone()
+    };
+    assert_eq!([there("", "other"), there("", "test")], ["", "there"]);
+    assert_eq!([there(".PHONY: all test\n", "test"), there(".PHONY: a\n", "test")], ["", "there"]);
+}
+
+#[test]
+fn a_module_of_python_is_held_with_what_would_come_before_it() {
+    let held = |files: &[&str]| {
+        let files = tree(&files.iter().map(|path| (*path, "x")).collect::<Vec<_>>());
+        let found = rests_on("python3 -m checks.all", "", &files).parts.into_iter();
+        found.map(|(part, text)| format!("{}={text}", part.name())).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(held(&["checks/all.py"]), "checks/all.py=x checks/all/__init__.py=");
+    let package = ["checks/all/__init__.py", "checks/all/__main__.py"];
+    assert_eq!(held(&package), "checks/all/__main__.py=x");
+    assert_eq!(held(&[]), "checks/all.py= checks/all/__init__.py=");
 }
 
 #[test]
@@ -217,6 +272,9 @@ fn of_a_file_with_other_uses_only_the_runners_part_counts() {
         ("deep/jest.config.js", "a", "b", false),
         (".cargo/config.toml", "", "[alias]\ntest = \"version\"\n", false),
         ("conftest.py", "", "import x\n", false),
+        ("tests/conftest.py", "\x00100644 blob a", "\x00100644 blob b", false),
+        ("package.json", "{}", "\x00100644 blob b", false),
+        (".npmrc", "", "script-shell=/bin/true", false),
         ("tests/conftest.py", "", "def pytest_runtest_makereport(): pass\n", false),
         ("tests/conftest.py", "", "import pytest\n@pytest.fixture\ndef a(): pass\n", true),
         ("tests/conftest.py", "", "from helper import pytest_runtest_makereport\n", false),
@@ -224,6 +282,7 @@ fn of_a_file_with_other_uses_only_the_runners_part_counts() {
         ("pyproject.toml", "[project]\n", "[tool.pytest.ini_options]\naddopts='-k x'\n", false),
         ("setup.cfg", "[a]\n[tool:pytest]\nx=1\n[b]\n", "[tool:pytest]\nx=1\n[b]\nc=1\n", true),
         ("setup.cfg", "[tool:pytest]\nx=1\n", "[tool:pytest]\nx=2\n", false),
+        ("setup.cfg", "", "[tool:pytest] # more\nx=2\n", false),
         ("Cargo.toml", "[dependencies]\n", "[dependencies]\na='1'\n", true),
         ("Cargo.toml", "[package]\nname='a'\n", "[package]\nname='a'\nautotests=false\n", false),
         ("package.json", r#"{"version":"1"}"#, r#"{"version":"2"}"#, true),

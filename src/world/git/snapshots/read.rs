@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::Snapshots;
+use super::{FILE_BYTES, Snapshots};
+use crate::world::files::disk;
 
 /// The largest file that is read, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
@@ -20,20 +21,29 @@ impl Snapshots {
         Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
 
-    /// A snapshot with the files at these places, patterns of git, that ignore rules keep out of
-    /// every snapshot, as they are now.
-    pub fn with_ignored(&self, commit: &str, places: &[String]) -> Result<String, String> {
+    /// The files that ignore rules keep out of every snapshot, at these places: patterns of git.
+    /// What is in a folder that is ignored as a whole is left out.
+    pub fn ignored(&self, places: &[String]) -> Result<Vec<String>, String> {
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
         let places = places.iter().map(String::as_str);
         let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
-        // A folder that is ignored as a whole holds nothing of the project's own.
         let is_file = |path: &&[u8]| !path.is_empty() && !path.ends_with(b"/");
         let files = listed.split(|byte| *byte == 0).filter(is_file);
-        let files: Vec<u8> = files.flat_map(|file| [file, b"\0"].concat()).collect();
+        Ok(files.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
+    /// A snapshot with these files of the working tree as they are now, ignored or not.
+    pub fn with_present(&self, commit: &str, files: &[String]) -> Result<String, String> {
         if files.is_empty() {
             return Ok(commit.to_owned());
         }
-        self.updated(commit, &["update-index", "--add", "--replace", "-z", "--stdin"], &files)
+        let is_large = |file: &&String| disk::size(&self.checkout.join(file)) > FILE_BYTES;
+        if let Some(large) = files.iter().find(is_large) {
+            return Err(format!("{large} is too large"));
+        }
+        let list: Vec<u8> =
+            files.iter().flat_map(|file| [file.as_bytes(), b"\0"].concat()).collect();
+        self.updated(commit, &["update-index", "--add", "--replace", "-z", "--stdin"], &list)
     }
 
     /// The texts of files in a snapshot, in this order, by one process for many of them; empty for
@@ -46,7 +56,7 @@ impl Snapshots {
             let printed = self.printed(&["cat-file", "--batch"], named.concat().as_bytes());
             let read = printed.ok().and_then(|printed| batch(&printed, paths.len()));
             // Together they were too much, or a name has a line break.
-            let one = |path: &&str| self.file(commit, path).unwrap_or_default();
+            let one = |path: &&str| self.file(commit, path).ok().flatten().unwrap_or_default();
             texts.extend(read.unwrap_or_else(|| paths.iter().map(one).collect()));
         }
         texts
@@ -54,37 +64,45 @@ impl Snapshots {
 
     /// The same for a file of any kind: of one that is large, not text or a link out of the tree
     /// what tells it from another, after a zero byte.
-    pub fn content(&self, commit: &str, path: &str) -> Option<String> {
-        self.file(commit, path).or_else(|| {
-            let listed = self.printed(&["ls-tree", "-z", commit, "--", path], &[]).ok()?;
-            let entry = String::from_utf8_lossy(&listed).into_owned();
-            let (entry, _) = entry.split_once('\t')?;
-            (!entry.starts_with("040000")).then(|| format!("\0{entry}"))
-        })
+    pub fn content(&self, commit: &str, path: &str) -> Result<Option<String>, String> {
+        if let Some(text) = self.file(commit, path)? {
+            return Ok(Some(text));
+        }
+        let listed = self.printed(&["ls-tree", "-z", commit, "--", path], &[])?;
+        let entry = String::from_utf8_lossy(&listed).into_owned();
+        let entry = entry.split_once('\t').map(|(entry, _)| entry);
+        let entry = entry.filter(|entry| !entry.starts_with("040000"));
+        Ok(entry.map(|entry| format!("\0{entry}")))
+    }
+
+    /// Whether there is a file or a folder in a snapshot.
+    pub fn holds(&self, commit: &str, path: &str) -> Result<bool, String> {
+        Ok(!self.printed(&["ls-tree", "-z", commit, "--", path], &[])?.is_empty())
     }
 
     /// The text of a file in a snapshot; a link within the tree is followed. `None` if there is no
     /// such file, or it is large or not text.
-    pub fn file(&self, commit: &str, path: &str) -> Option<String> {
+    pub fn file(&self, commit: &str, path: &str) -> Result<Option<String>, String> {
         let mut path = path.to_owned();
         for _ in 0..LINKS_MAX {
-            let listed = self.printed(&["ls-tree", "-l", "-z", commit, "--", &path], &[]).ok()?;
+            let listed = self.printed(&["ls-tree", "-l", "-z", commit, "--", &path], &[])?;
             let listed = String::from_utf8_lossy(&listed).into_owned();
-            let (entry, _) = listed.split_once('\t')?;
-            let [mode, _, id, size] = entry.split_whitespace().collect::<Vec<_>>()[..] else {
-                return None;
-            };
-            if size.parse::<usize>().ok()? > TEXT_BYTES {
-                return None;
+            let entry = listed.split_once('\t').map(|(entry, _)| entry);
+            let entry: Vec<&str> = entry.unwrap_or_default().split_whitespace().collect();
+            let [mode, _, id, size] = entry[..] else { return Ok(None) };
+            // A folder has no size.
+            if size.parse::<usize>().is_ok_and(|size| size > TEXT_BYTES) || size == "-" {
+                return Ok(None);
             }
-            let text = self.printed(&["cat-file", "blob", id], &[]).ok()?;
-            let text = String::from_utf8(text).ok()?;
+            let text = String::from_utf8(self.printed(&["cat-file", "blob", id], &[])?);
+            let Ok(text) = text else { return Ok(None) };
             if mode != "120000" {
-                return Some(text);
+                return Ok(Some(text));
             }
-            path = beside(&path, &text)?;
+            let Some(target) = beside(&path, &text) else { return Ok(None) };
+            path = target;
         }
-        None
+        Ok(None)
     }
 }
 

@@ -68,30 +68,35 @@ impl Snapshots {
         write(&scratch.folder.join("HEAD"), "ref: refs/heads/scratch")
     }
 
-    /// A snapshot with these files as they are in another one.
+    /// A snapshot with these files, and what is in folders of these names, as in another one.
     pub fn mixed(&self, commit: &str, other: &str, files: &[&str]) -> Result<String, String> {
         if files.is_empty() {
             return Ok(commit.to_owned());
         }
-        let names: BTreeSet<&[u8]> = files.iter().map(|file| file.as_bytes()).collect();
-        let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", other];
-        if files.len() <= LISTED_BY_NAME {
-            list.push("--");
-            list.extend(files.iter());
-        }
-        let listed = self.printed(&list, &[])?;
+        let names: BTreeSet<&Path> = files.iter().map(Path::new).collect();
+        let entries_of = |commit: &str| {
+            let mut list = vec!["ls-tree", "-r", "-z", "--full-tree", commit];
+            if files.len() <= LISTED_BY_NAME {
+                list.push("--");
+                list.extend(files.iter());
+            }
+            let listed = self.printed(&list, &[])?;
+            let entries = listed.split(|byte| *byte == 0).filter_map(|entry| {
+                let tab = entry.iter().position(|byte| *byte == b'\t')?;
+                let path = Path::new(OsStr::from_bytes(&entry[tab + 1..]));
+                path.ancestors().any(|it| names.contains(it)).then(|| (entry.to_owned(), tab))
+            });
+            Ok::<Vec<(Vec<u8>, usize)>, String>(entries.collect())
+        };
         // Deletions come first: a folder may take the place of a file.
         let no_id = "0".repeat(commit.len());
-        let gone =
-            names.iter().flat_map(|file| [b"0 ", no_id.as_bytes(), b"\t", file, b"\0"].concat());
-        let mut entries: Vec<u8> = gone.collect();
-        for entry in listed.split_inclusive(|byte| *byte == 0) {
-            let path = entry.iter().position(|byte| *byte == b'\t');
-            let path = path.and_then(|tab| entry.get(tab + 1..entry.len() - 1));
-            if path.is_some_and(|path| names.contains(path)) {
-                entries.extend(entry);
-            }
-        }
+        let gone = |(entry, tab): (Vec<u8>, usize)| {
+            [b"0 ", no_id.as_bytes(), &entry[tab..], b"\0"].concat()
+        };
+        let gone = entries_of(commit)?.into_iter().flat_map(gone);
+        let there =
+            entries_of(other)?.into_iter().flat_map(|(entry, _)| [&entry[..], b"\0"].concat());
+        let entries: Vec<u8> = gone.chain(there).collect();
         self.updated(commit, &["update-index", "--replace", "-z", "--index-info"], &entries)
     }
 
@@ -107,14 +112,17 @@ impl Snapshots {
     }
 
     /// Copies the ignored files that .worktreeinclude names in a snapshot from the working tree
-    /// into a folder, as they are now.
-    pub fn include(&self, commit: &str, folder: &Path) -> Result<(), String> {
-        let Some(patterns) = self.file(commit, INCLUDE) else { return Ok(()) };
+    /// into a folder, as they are now, except those of the snapshot that was laid out there.
+    pub fn include(&self, names: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
+        let Some(patterns) = self.file(names, INCLUDE)? else { return Ok(()) };
         let file = folder.join(".git/info/include");
         write(&file, &patterns)?;
         let file = file.display().to_string();
         let listed = self.printed(&["ls-files", "-z", "--others", "-i", "-X", &file], &[])?;
-        let files = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        let held = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", laid_out];
+        let held = self.printed(&held, &[])?;
+        let held: BTreeSet<&[u8]> = held.split(|byte| *byte == 0).collect();
+        let files = listed.split(|byte| *byte == 0).filter(|path| !held.contains(path));
         for path in files.take(INCLUDED_MAX) {
             let path = Path::new(OsStr::from_bytes(path));
             let (from, to) = (self.checkout.join(path), folder.join(path));

@@ -286,9 +286,14 @@ fn ignored_files_at_named_places_can_be_added_and_ignored_folders_stay_out() {
     );
     let commit = kept.commit();
     let places = [":(glob)**/a.ini".to_owned(), ":(literal)none".to_owned()];
-    let with = kept.snapshots.with_ignored(&commit, &places).unwrap();
+    let ignored = kept.snapshots.ignored(&places).unwrap();
+    assert_eq!(ignored, ["d/a.ini"]);
+    let with = kept.snapshots.with_present(&commit, &ignored).unwrap();
     assert_eq!(kept.snapshots.paths(&commit, &with).unwrap(), ["d/a.ini"]);
-    assert_eq!(kept.snapshots.with_ignored(&with, &places).unwrap(), with);
+    assert_eq!(kept.snapshots.with_present(&with, &ignored).unwrap(), with);
+    kept.sh("truncate -s 60M b.ini");
+    let large = kept.snapshots.with_present(&commit, &["b.ini".to_owned()]);
+    assert_eq!(large.unwrap_err(), "b.ini is too large");
     assert_eq!(kept.commit(), commit, "the next snapshot does not hold them");
 }
 
@@ -296,12 +301,12 @@ fn ignored_files_at_named_places_can_be_added_and_ignored_folders_stay_out() {
 fn a_mixed_snapshot_has_some_files_as_they_were_and_some_gone() {
     let kept = Kept::after("echo old > a; echo old > b");
     let first = kept.commit();
-    kept.sh("echo new > a; echo new > b; echo new > c");
+    kept.sh("echo new > a; echo new > b; mkdir c; echo new > c/d");
     let second = kept.snapshots.take().unwrap().commit;
     let mixed = kept.snapshots.mixed(&second, &first, &["a", "c"]).unwrap();
-    let file = |path: &str| kept.snapshots.file(&mixed, path);
+    let file = |path: &str| kept.snapshots.file(&mixed, path).unwrap();
     assert_eq!(
-        [file("a"), file("b"), file("c")],
+        [file("a"), file("b"), file("c/d")],
         [Some("old\n".into()), Some("new\n".into()), None]
     );
     assert_eq!(kept.snapshots.paths(&first, &mixed).unwrap(), ["b"]);
@@ -313,7 +318,7 @@ fn a_file_is_read_through_links_that_stay_in_the_tree() {
         "mkdir d; echo text > d/a; ln -s ../d/a d/b; ln -s d/b c; ln -s /etc/hosts h; ln -s l l",
     );
     let commit = kept.commit();
-    let file = |path: &str| kept.snapshots.file(&commit, path);
+    let file = |path: &str| kept.snapshots.file(&commit, path).unwrap();
     assert_eq!([file("c"), file("d/b")], [Some("text\n".into()), Some("text\n".into())]);
     assert_eq!([file("h"), file("l"), file("none"), file("d")], [None, None, None, None]);
 }

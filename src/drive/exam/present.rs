@@ -1,0 +1,162 @@
+//! What the checks rest on in one state of the working tree: the files of a snapshot, and those
+//! that ignore rules keep out of it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::engine::exam::ExamPart;
+use crate::engine::record::Loop;
+use crate::parse::exam::settings::{self, may_be_settings};
+use crate::parse::exam::{SourceTree, rests_on, test_files};
+use crate::world::env;
+use crate::world::files::disk;
+use crate::world::git::snapshots::Snapshots;
+
+/// How often ignored files are looked for that others lead to.
+const IGNORED_IN_A_ROW: usize = 4;
+
+/// What the checks rest on, with its text.
+pub type Parts = BTreeMap<ExamPart, String>;
+
+/// What the checks rest on in the working tree as it is now.
+#[derive(Debug, Clone)]
+pub struct Present {
+    /// The snapshot with the ignored files that checks and test runners obey.
+    pub commit: String,
+    pub parts: Parts,
+}
+
+/// The files of one snapshot.
+struct OfSnapshot<'a> {
+    snapshots: &'a Snapshots,
+    commit: &'a str,
+    program_folders: Vec<String>,
+    /// The working tree, if the snapshot is of its present state: an empty folder is in no snapshot.
+    checkout: Option<&'a Path>,
+    /// Why git could not be asked, which does not mean that there is no such file.
+    failed: RefCell<Option<String>>,
+}
+
+impl<'a> OfSnapshot<'a> {
+    fn new(snapshots: &'a Snapshots, subject: &Loop, commit: &'a str) -> Self {
+        let path = subject.state.owner.search_path.clone().or_else(|| env::text("PATH"));
+        let checkout = &subject.place.checkout;
+        let inside = |folder: &str| {
+            let folder = Path::new(folder);
+            let inside = if folder.is_absolute() {
+                folder.strip_prefix(checkout).ok()?.to_owned()
+            } else {
+                Path::new(&below(subject)).join(folder)
+            };
+            inside.to_str().map(str::to_owned)
+        };
+        let program_folders = path.unwrap_or_default().split(':').filter_map(inside).collect();
+        Self { snapshots, commit, program_folders, checkout: None, failed: RefCell::default() }
+    }
+
+    fn known<T: Default>(&self, asked: Result<T, String>) -> T {
+        asked.unwrap_or_else(|why| {
+            *self.failed.borrow_mut() = Some(why);
+            T::default()
+        })
+    }
+
+    /// What the checks rest on, and the paths at which something of it could be.
+    fn parts(&self, subject: &Loop) -> Result<(Parts, BTreeSet<String>), String> {
+        let (folder, mut parts, mut missed) = (below(subject), Parts::new(), BTreeSet::new());
+        for check in &subject.contract.checks {
+            let found = rests_on(&check.run, &folder, self);
+            parts.extend(found.parts);
+            missed.extend(found.missed);
+        }
+        self.failed.take().map_or(Ok((parts, missed)), Err)
+    }
+}
+
+impl SourceTree for OfSnapshot<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        if path.is_empty() { None } else { self.known(self.snapshots.content(self.commit, path)) }
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        let is_on_disk = self.checkout.is_some_and(|checkout| disk::exists(&checkout.join(path)));
+        is_on_disk || !path.is_empty() && self.known(self.snapshots.holds(self.commit, path))
+    }
+
+    fn program_folders(&self) -> &[String] {
+        &self.program_folders
+    }
+}
+
+impl Present {
+    /// The present state, of which `commit` is the snapshot. An ignore rule that the agent adds must
+    /// hide nothing that counts.
+    pub fn look(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Self, String> {
+        let mut commit = commit.to_owned();
+        let ignored = snapshots.ignored(&settings::patterns().collect::<Vec<_>>())?;
+        let mut files: BTreeSet<String> =
+            ignored.into_iter().filter(|it| may_be_settings(it)).collect();
+        for file in fixed(subject).filter(|file| disk::is_file(&subject.place.checkout.join(file)))
+        {
+            if !snapshots.holds(&commit, &file)? {
+                files.insert(file);
+            }
+        }
+        for _ in 0..IGNORED_IN_A_ROW {
+            let present = |file: &&String| disk::is_file(&subject.place.checkout.join(file));
+            let there: Vec<String> = files.iter().filter(present).cloned().collect();
+            commit = snapshots.with_present(&commit, &there)?;
+            let mut tree = OfSnapshot::new(snapshots, subject, &commit);
+            tree.checkout = Some(&subject.place.checkout);
+            let (parts, missed) = tree.parts(subject)?;
+            files = missed.into_iter().filter(|path| !path.is_empty()).collect();
+            let places: Vec<String> =
+                files.iter().map(|path| format!(":(literal){path}")).collect();
+            let ignored =
+                if places.is_empty() { Vec::new() } else { snapshots.ignored(&places)? };
+            files.retain(|path| ignored.contains(path));
+            if files.is_empty() {
+                return Ok(Self { commit, parts });
+            }
+        }
+        Err("ignored files lead to others without end".to_owned())
+    }
+}
+
+/// Where folders that are ignored as a whole may hold settings of test runners.
+fn fixed(subject: &Loop) -> impl Iterator<Item = String> {
+    let below = below(subject);
+    let above: Vec<String> =
+        Path::new(&below).ancestors().map(|it| it.to_string_lossy().into_owned()).collect();
+    above.into_iter().flat_map(|folder| {
+        let joined = |name: &str| Path::new(&folder).join(name).to_string_lossy().into_owned();
+        settings::IN_OWN_FOLDERS.map(joined)
+    })
+}
+
+/// What the checks rest on in a snapshot.
+pub fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Parts, String> {
+    Ok(OfSnapshot::new(snapshots, subject, commit).parts(subject)?.0)
+}
+
+/// The files that the checks rest on, or are given as tests, in a snapshot.
+pub fn files(
+    snapshots: &Snapshots,
+    subject: &Loop,
+    commit: &str,
+) -> Result<BTreeSet<String>, String> {
+    let (tree, folder) = (OfSnapshot::new(snapshots, subject, commit), below(subject));
+    let checks = subject.contract.checks.iter();
+    let given: BTreeSet<String> =
+        checks.flat_map(|check| test_files(&check.run, &folder, &tree)).collect();
+    let (held, _) = tree.parts(subject)?;
+    let held = held.into_iter().filter(|(_, text)| !text.is_empty()).map(|(part, _)| part.file);
+    Ok(given.into_iter().chain(held).collect())
+}
+
+/// The folder of the checks, from the root of the checkout.
+fn below(subject: &Loop) -> String {
+    let folder = subject.place.folder.strip_prefix(&subject.place.checkout);
+    folder.unwrap_or(Path::new("")).to_string_lossy().into_owned()
+}
