@@ -90,7 +90,7 @@ pub enum Verb {
     )]
     Diff {
         /// A loop's id or the beginning of one; then an iteration N, or N..M
-        #[arg(value_name = "LOOP] [N[..M]", num_args = 0..=2)]
+        #[arg(value_names = ["LOOP", "N[..M]"], num_args = 0..=2)]
         words: Vec<String>,
     },
     /// Bring the working tree back to the end of an iteration
@@ -99,8 +99,9 @@ pub enum Verb {
                       Examples:\n  crew back 3\n  crew back k3v9 0     as the loop found it"
     )]
     Back {
-        /// A loop's id or the beginning of one; then the iteration
-        #[arg(value_name = "LOOP] [N", num_args = 1..=2, required = true)]
+        /// A loop's id or the beginning of one; then an iteration N, or back-N: the tree before a
+        /// return
+        #[arg(value_names = ["LOOP", "N"], num_args = 0..=2)]
         words: Vec<String>,
     },
     /// Take a loop's work away in a scratch folder and see whether its checks notice; exit 1 if not

@@ -13,6 +13,12 @@ use crate::world::store::{self, Home, LOCK_WAIT};
 pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<String> {
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
+    if let Some(Iterations::One(last) | Iterations::Between(_, last)) = of {
+        ended(record, last)?;
+    }
+    if let Some(Iterations::Between(first, _)) = of {
+        ended(record, first)?;
+    }
     let sides = match of {
         Some(Iterations::One(0)) => bail!("iteration 0 is the state before the first"),
         Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
@@ -54,11 +60,29 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
     let commit = match target {
-        BackTo::Iteration(iteration) => end(*iteration),
-        BackTo::Kept(name) => snapshots.named(&record.id, name),
+        BackTo::Iteration(iteration) => {
+            ended(record, *iteration)?;
+            end(*iteration)
+        }
+        BackTo::Kept(name) => {
+            let kept = snapshots.named(&record.id, name);
+            let none = || {
+                format!("loop {} has no {name}: every return prints the name of its own", record.id)
+            };
+            Some(kept.with_context(none)?)
+        }
     };
     let commit = commit.with_context(|| none(record))?;
     snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))
+}
+
+/// Fails for an iteration that has not ended.
+fn ended(record: &Loop, iteration: u32) -> Result<()> {
+    let (id, ended) = (&record.id, record.state.completed);
+    if iteration > ended {
+        bail!("loop {id} has no iteration {iteration}: {ended} ended\nhint: crew show {id}");
+    }
+    Ok(())
 }
 
 fn none(record: &Loop) -> String {

@@ -27,7 +27,10 @@ const STOP: &str = "stop: Esc, or crew cancel in any terminal";
 /// "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
-    let all = passing(contract.checks.iter().map(|check| &*check.run));
+    let mut all = passing(contract.checks.iter().map(|check| &*check.run));
+    if contract.checks.iter().any(|check| check.no_worse) {
+        all.push_str(" or is no worse than before");
+    }
     match (&contract.promise, contract.has_until()) {
         (Some(_), true) => format!("done when {all}; a claim alone ends nothing"),
         (None, true) => format!("done when {all}"),

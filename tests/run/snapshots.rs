@@ -55,6 +55,11 @@ fn each_iteration_and_the_whole_loop_have_their_difference_untracked_files_inclu
     let refused = world.crew(&["diff", "x", "y"]);
     assert_eq!(refused.code(), 2, "{refused:#?}");
     assert!(refused.stderr.contains("hint: crew diff LOOP 4"), "{refused:#?}");
+    for words in [&["diff", "4"][..], &["diff", "2..4"], &["diff", "9..10"], &["back", "9"]] {
+        let refused = world.crew(words);
+        assert_eq!(refused.code(), 1, "{refused:#?}");
+        assert!(refused.stderr.contains(": 3 ended\nhint: crew show "), "{refused:#?}");
+    }
 }
 
 #[test]
@@ -74,6 +79,10 @@ fn a_tree_comes_back_exactly_and_the_way_back_is_told() {
     assert_eq!(tree(&world), at_the_end);
     let missing = world.crew(&["back", "soon"]);
     assert_eq!(missing.code(), 2, "{missing:#?}");
+    let without = world.crew(&["back"]);
+    assert_eq!(without.stderr.trim(), "crew: crew back needs an iteration: crew back 3");
+    let missing = world.crew(&["back", "back-9"]);
+    assert!(missing.stderr.contains(" has no back-9: every return prints"), "{missing:#?}");
 }
 
 #[test]

@@ -56,6 +56,37 @@ fn with_no_worse_what_failed_before_may_fail_and_nothing_else() {
 }
 
 #[test]
+fn with_no_worse_the_agent_is_told_what_may_fail_and_what_got_worse() {
+    let check = "cat out; ! grep -q FAILED out";
+    let worse = printed(&["counts"], &["adds", "rounds"]);
+    let world = World::new(&[&format!("printf '{worse}' > out; {CLAIM}"), CLAIM]);
+    world.sandbox.write("out", &printed(&["adds", "counts"], &["rounds"]));
+    let ran = world.crew(&["run", "Do it", "-n", "2", "--no-worse", check]);
+    let may_fail = format!("Tests of `{check}` that failed before the loop may still fail.");
+    assert!(world.prompt(1).contains(&may_fail), "{}", world.prompt(1));
+    let refused = "Claim refused: `cat out; ! grep -q FAILED out` failed (exit 1), worse than before the loop in adds";
+    assert!(ran.stdout.contains(refused), "{ran:#?}");
+}
+
+#[test]
+fn a_proof_that_no_check_can_give_is_told_at_the_start_and_blocks_the_second_claim() {
+    let world = World::new(&[&format!("touch done; {CLAIM}"), CLAIM]);
+    let start = ["run", "Do it", "-n", "5", "--require", "proven", "--verify", "test -e done"];
+    let ran = world.crew(&start);
+    assert!(
+        ran.stderr.contains("no check names its tests, so the work cannot be proven"),
+        "{ran:#?}"
+    );
+    let told = world.the_loop();
+    assert_eq!(
+        (&told["outcome"], told["completed_iterations"].as_u64()),
+        (&"blocked".into(), Some(2)),
+        "{told:#}"
+    );
+    assert!(told["why"].as_str().unwrap().contains("does not say in which test"), "{told:#}");
+}
+
+#[test]
 fn a_commit_and_the_next_prompt_say_what_became_of_the_tests() {
     let check = "cat out; ! grep -q FAILED out";
     let done = printed(&["adds", "rounds"], &[]);

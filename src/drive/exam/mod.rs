@@ -7,7 +7,7 @@ mod present;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use self::present::{Parts, parts};
+use self::present::{HeldParts, parts};
 pub use self::present::{Present, files};
 use crate::drive::boundary::check::Within;
 use crate::drive::scratch::ScratchFolder;
@@ -171,7 +171,7 @@ struct Differing {
     files: BTreeSet<String>,
 }
 
-fn differing(before: &Parts, after: &Parts) -> Differing {
+fn differing(before: &HeldParts, after: &HeldParts) -> Differing {
     let differs = |part: &&ExamPart| before.get(*part) != after.get(*part);
     let held: Vec<ExamPart> = before.keys().filter(differs).cloned().collect();
     let either = before.keys().chain(after.keys()).filter(differs);

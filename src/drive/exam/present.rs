@@ -17,14 +17,14 @@ use crate::world::git::snapshots::Snapshots;
 const IGNORED_IN_A_ROW: usize = 4;
 
 /// What the checks rest on, with its text.
-pub type Parts = BTreeMap<ExamPart, String>;
+pub type HeldParts = BTreeMap<ExamPart, String>;
 
 /// What the checks rest on in the working tree as it is now.
 #[derive(Debug, Clone)]
 pub struct Present {
     /// The snapshot with the ignored files that checks and test runners obey.
     pub commit: String,
-    pub parts: Parts,
+    pub parts: HeldParts,
 }
 
 /// The files of one snapshot.
@@ -32,7 +32,7 @@ struct OfSnapshot<'a> {
     snapshots: &'a Snapshots,
     commit: &'a str,
     program_folders: Vec<String>,
-    /// The working tree, if the snapshot is of its present state: an empty folder is in no snapshot.
+    /// The working tree, if the snapshot is of its present state: no snapshot has empty folders.
     checkout: Option<&'a Path>,
     /// Why git could not be asked, which does not mean that there is no such file.
     failed: RefCell<Option<String>>,
@@ -63,8 +63,8 @@ impl<'a> OfSnapshot<'a> {
     }
 
     /// What the checks rest on, and the paths at which something of it could be.
-    fn parts(&self, subject: &Loop) -> Result<(Parts, BTreeSet<String>), String> {
-        let (folder, mut parts, mut missed) = (below(subject), Parts::new(), BTreeSet::new());
+    fn parts(&self, subject: &Loop) -> Result<(HeldParts, BTreeSet<String>), String> {
+        let (folder, mut parts, mut missed) = (below(subject), HeldParts::new(), BTreeSet::new());
         for check in &subject.contract.checks {
             let found = rests_on(&check.run, &folder, self);
             parts.extend(found.parts);
@@ -90,8 +90,8 @@ impl SourceTree for OfSnapshot<'_> {
 }
 
 impl Present {
-    /// The present state, of which `commit` is the snapshot. An ignore rule that the agent adds must
-    /// hide nothing that counts.
+    /// The present state, of which `commit` is the snapshot. No ignore rule that the agent adds may
+    /// hide what counts.
     pub fn look(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Self, String> {
         let mut commit = commit.to_owned();
         let ignored = snapshots.ignored(&settings::patterns().collect::<Vec<_>>())?;
@@ -136,7 +136,7 @@ fn fixed(subject: &Loop) -> impl Iterator<Item = String> {
 }
 
 /// What the checks rest on in a snapshot.
-pub fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Parts, String> {
+pub fn parts(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<HeldParts, String> {
     Ok(OfSnapshot::new(snapshots, subject, commit).parts(subject)?.0)
 }
 

@@ -99,7 +99,14 @@ fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
         bail!("the checks cannot be accepted: no snapshot can be taken here\nhint: crew doctor");
     }
     record.state.remember_tree(seen);
-    Ok(exam::begin(home, record))
+    // Whatever failed was another exam.
+    record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
+    let mut notes = exam::begin(home, record);
+    notes.push(
+        "the checks are accepted as they are now; that they failed before counts no more"
+            .to_owned(),
+    );
+    Ok(notes)
 }
 
 /// Binds the loop to the repository that is there, as a start does: a loop that began in a session

@@ -43,6 +43,9 @@ pub fn baseline(
     {
         tell(&RunEvent::Noted(&why));
     }
+    if record.contract.is_tried() && results.iter().all(|result| result.test_run.is_none()) {
+        tell(&RunEvent::Noted("no check names its tests, so the work cannot be proven"));
+    }
     let tree = record.watches_the_tree().then(|| tree::look_again(home, &record)).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
     let mut found = held.load()?;

@@ -97,7 +97,7 @@ pub fn write_view(record: &Loop) -> Option<String> {
 fn look(home: &Home, record: &mut Loop) -> Vec<String> {
     let mut notes: Vec<String> = overtime(record).into_iter().collect();
     notes.extend(record.contract.checks.iter().filter_map(partial));
-    if record.watches_the_tree() || !record.contract.checks.is_empty() {
+    if record.watches_the_tree() {
         let tree = tree::begin(home, record);
         notes.extend(match (&tree.seen, tree.watched) {
             _ if record.contract.limits.stall == 0 => None,

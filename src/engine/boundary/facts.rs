@@ -6,12 +6,16 @@ use chrono::{DateTime, Utc};
 use super::protect::{Marks, Unseen};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::changes::Changes;
-use crate::engine::evidence::test_report::{TestMemories, hollow, remembered};
+use crate::engine::evidence::test_report::{TestMemories, hollow, remembered, worse};
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::trial::Trial;
-use crate::engine::record::{Actor, Contract, Moment, Role, TreeSeen};
+use crate::engine::record::{Actor, Contract, Loop, Moment, Role, TreeSeen};
+use crate::engine::text::named;
 use crate::engine::usage::Usage;
+
+/// The most tests that a refusal names.
+const WORSE_NAMED: usize = 5;
 
 /// An order from outside the loop, kept in a separate file until it is obeyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,6 +217,18 @@ impl Facts {
         let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
         let ever_ran = self.tests_before.get(&result.run).is_some_and(|memory| memory.ever_ran);
         hollow(run, ever_ran).map(|why| format!("`{}` {why}", result.run))
+    }
+
+    /// How a check that did not pass ended, with the tests that got worse where only those count.
+    pub fn what_happened(&self, subject: &Loop, result: &CheckResult) -> String {
+        let checks = &subject.contract.checks;
+        let only_worse = checks.iter().any(|check| check.no_worse && check.run == result.run);
+        let worse = if only_worse { worse(&self.tests_before, result) } else { Vec::new() };
+        let happened = result.what_happened();
+        if worse.is_empty() {
+            return happened;
+        }
+        format!("{happened}, worse than before the loop in {}", named(&worse, WORSE_NAMED))
     }
 
     /// What will be remembered of the tests; `None` if no check spoke of any.

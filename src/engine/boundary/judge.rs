@@ -293,7 +293,7 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: claim_result(facts, proved, tampered(before, facts)),
+        claim: claim_result(before, facts, proved, tampered(before, facts)),
         checks,
         errors: errors(facts, failure.as_deref(), progress),
         ended: facts.seen.agent.process.as_ref().filter(|_| failure.is_none()).and_then(overdue),
@@ -326,14 +326,19 @@ fn skipped(facts: &Facts) -> Option<String> {
     }
 }
 
-fn claim_result(facts: &Facts, proved: Option<Proof>, tampered: Option<String>) -> ClaimResult {
+fn claim_result(
+    subject: &Loop,
+    facts: &Facts,
+    proved: Option<Proof>,
+    tampered: Option<String>,
+) -> ClaimResult {
     match facts.seen.heard() {
         Claim::None => ClaimResult::None,
         Claim::Success if proved.is_some() => ClaimResult::Accepted,
         Claim::Success => {
             let failing = facts.checks.iter().filter(|check| check.verdict != Verdict::Passed);
             let against: Vec<String> = failing
-                .map(|check| format!("`{}` {}", check.run, check.what_happened()))
+                .map(|check| format!("`{}` {}", check.run, facts.what_happened(subject, check)))
                 .chain(facts.checks.iter().filter_map(|check| facts.hollow(check)))
                 .chain(tampered)
                 .collect();

@@ -49,8 +49,10 @@ fn verdicts(subject: &Loop, facts: &Facts) -> Vec<String> {
 }
 
 fn tree(subject: &Loop, facts: &Facts) -> (Progress, String) {
-    let is_judged = facts.seen.judges_progress(&subject.contract);
-    let Some(tree) = facts.tree.as_ref().filter(|_| is_judged) else {
+    if !facts.seen.judges_progress(&subject.contract) {
+        return (Progress::Unknown, String::new());
+    }
+    let Some(tree) = &facts.tree else {
         return (Progress::Unknown, "the tree could not be looked at".to_owned());
     };
     let (state, changes) = (&subject.state, facts.changes.as_ref());

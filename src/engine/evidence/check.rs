@@ -23,6 +23,7 @@ impl Verdict {
     /// "failed (exit 1)", "timed out after 600 s": the result, for people and for the agent.
     pub fn what_happened(self, exit: Option<i32>, elapsed_ms: u64) -> String {
         match (self, exit) {
+            (Self::Passed, Some(code)) if code != 0 => format!("passed (exit {code})"),
             (Self::Passed, _) => "passed".to_owned(),
             (Self::Failed, Some(code)) => format!("failed (exit {code})"),
             (Self::Failed, None) => "failed".to_owned(),

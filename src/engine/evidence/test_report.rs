@@ -268,6 +268,14 @@ pub fn is_no_worse(before: &TestMemories, now: &CheckResult) -> bool {
         && run.named(TestStatus::Failed).all(failed_before)
 }
 
+/// The tests that fail now and did not before the first iteration, by name.
+pub fn worse(before: &TestMemories, now: &CheckResult) -> Vec<String> {
+    let found = before.get(&now.run).filter(|memory| memory.as_found).map(|memory| &memory.first);
+    let (Some(found), Some(run)) = (found, &now.test_run) else { return Vec::new() };
+    let is_new = |name: &&str| found.tests.get(*name) != Some(&TestStatus::Failed);
+    run.named(TestStatus::Failed).filter(is_new).map(str::to_owned).collect()
+}
+
 /// What is remembered of the tests of a loop's checks, by command.
 pub type TestMemories = BTreeMap<String, TestMemory>;
 

@@ -66,7 +66,7 @@ impl ExamFinding {
             remarks.push(format!("{how}: {}", named(&self.changed, NAMED_MAX)));
         }
         if let Some(why) = &self.uncompared {
-            remarks.push(format!("settings of the tests could not be compared: {why}"));
+            remarks.push(format!("what the checks rest on could not be compared: {why}"));
         }
         if !self.settings.is_empty() {
             let settings = named(&self.settings, NAMED_MAX);

@@ -137,7 +137,10 @@ pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
         return Trial::Failed(cannot_be_told_apart(mixed));
     }
     why_not.extend(unable.iter().map(|why| format!("{why} in a scratch folder")));
-    Trial::Failed(why_not.join("; "))
+    let why = why_not.join("; ");
+    // No agent can make a command speak that does not name its tests.
+    let is_silent = tried.iter().all(|check| check.control.test_run.is_none());
+    if is_silent { Trial::Impossible(why) } else { Trial::Failed(why) }
 }
 
 /// "tests and work cannot be told apart: src/tax.rs".
@@ -223,7 +226,7 @@ mod tests {
         Failed("`t` fails without the work, and its output does not say in which test")
         Failed("`t` timed out after 1 s without the work")
         Failed("`t` runs no test without the work")
-        Failed("`t` fails without the work, and its output does not say in which test")
+        Impossible("`t` fails without the work, and its output does not say in which test")
         Impossible("`t` failed (exit 1) in a scratch folder, which `setup` and .worktreeinclude prepare")
         Impossible("`t` runs no test in a scratch folder, which `setup` and .worktreeinclude prepare")
         Failed("tests and work cannot be told apart: src/tax.rs")

@@ -306,11 +306,11 @@ impl Loop {
         self.state.last_iteration_at.unwrap_or(self.started_at)
     }
 
-    /// Whether an iteration is judged by its changes in the working tree: for the stall rule, and
-    /// when it runs into its timeout.
+    /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into
+    /// its timeout, and for what the checks rest on.
     pub fn watches_the_tree(&self) -> bool {
         let bounded = || self.driver() == Driver::Process && self.contract.bounds_an_iteration();
-        self.contract.limits.stall > 0 || bounded()
+        self.contract.limits.stall > 0 || !self.contract.checks.is_empty() || bounded()
     }
 
     /// The driver that runs the loop.

@@ -348,11 +348,18 @@ fn proof_rule(subject: &Loop) -> String {
     let mut commands = distinct(checks.map(|it| format!("`{}`", clip(&it.run, COMMAND_CHARS_MAX))));
     let hidden = commands.len().saturating_sub(6);
     commands.truncate(6);
-    match (commands.is_empty(), hidden) {
+    let text = match (commands.is_empty(), hidden) {
         (true, _) => String::new(),
         (_, 0) => format!(" crew then runs {} itself and believes only that.", commands.join(", ")),
         _ => format!(" crew then runs {} and {hidden} more itself.", commands.join(", ")),
+    };
+    let no_worse = subject.contract.checks.iter().filter(|check| check.no_worse);
+    let no_worse: Vec<String> =
+        no_worse.map(|it| format!("`{}`", clip(&it.run, COMMAND_CHARS_MAX))).collect();
+    if no_worse.is_empty() {
+        return text;
     }
+    format!("{text} Tests of {} that failed before the loop may still fail.", no_worse.join(", "))
 }
 
 #[cfg(test)]

@@ -42,8 +42,8 @@ pub struct Makefile<'a> {
 }
 
 impl<'a> Makefile<'a> {
-    /// Reads a makefile. What is neither a plain rule nor a plain assignment, such as a condition or
-    /// an included file, may change every recipe.
+    /// Reads a makefile. What is neither a plain rule nor a plain assignment, such as a condition
+    /// or an included file, may change every recipe.
     pub fn read(text: &'a str) -> Self {
         let mut file = Self::default();
         let (mut is_in_rule, mut is_in_define) = (false, false);

@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A module of Python rests on its file in the folder, and on there being none that comes first.
+    /// A module of Python rests on its file in the folder, and on none that comes before it.
     fn module(&mut self, folder: &str, name: &str) {
         let Some(path) = joined(folder, &name.replace('.', "/")) else { return };
         let package = format!("{path}/__init__.py");

@@ -27,11 +27,23 @@ pub struct Restored {
     pub left: Vec<PathBuf>,
 }
 
-/// The mode of a file, for a file of that kind in its place.
+/// The mode of a file, for the one in its place.
 struct KeptMode {
     file: PathBuf,
-    kind: &'static str,
     mode: u32,
+}
+
+impl KeptMode {
+    /// Lets nobody do more with the file than before, except run it.
+    fn give_back(&self) -> Result<(), String> {
+        let runs = match tree::kind(&self.file) {
+            "file" => 0,
+            "program" => (self.mode & 0o444) >> 2,
+            _ => return Ok(()),
+        };
+        let set = tree::set_mode(&self.file, self.mode & 0o666 | runs);
+        set.map_err(|error| format!("{}: {error}", self.file.display()))
+    }
 }
 
 impl Snapshots {
@@ -59,18 +71,16 @@ impl Snapshots {
         let changed: Vec<&IndexEntry> = changed.iter().filter(|entry| !is_kept(entry)).collect();
         let (gone, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             changed.into_iter().partition(|entry| is_gone(entry));
+        let undone = |why: String| format!("{why}; crew back {id} {kept_as} brings the tree back");
         for entry in &gone {
-            self.remove(path_of(entry))?;
+            self.remove(path_of(entry)).map_err(undone)?;
         }
         let (covered, there): (Vec<&IndexEntry>, Vec<&IndexEntry>) =
             there.into_iter().partition(|it| it.is_new && self.is_covered(path_of(it)));
-        let undone = |why: String| format!("{why}; crew back {id} {kept_as} brings the tree back");
         let modes: Vec<KeptMode> = there.iter().filter_map(|it| self.mode(it)).collect();
-        self.write_out(target, &there).map_err(undone)?;
-        for kept in modes.iter().filter(|kept| tree::kind(&kept.file) == kept.kind) {
-            let set = tree::set_mode(&kept.file, kept.mode);
-            set.map_err(|error| undone(format!("{}: {error}", kept.file.display())))?;
-        }
+        let written = self.write_out(target, &there);
+        let set = modes.iter().try_for_each(KeptMode::give_back);
+        written.and(set).map_err(undone)?;
         self.taken().map_err(undone)?;
         let (written, removed) = (there.len(), gone.len());
         let left = present.left_out.iter().map(|it| it.path.clone());
@@ -81,9 +91,9 @@ impl Snapshots {
     /// The mode of a file that will be replaced: git would make every file readable for all.
     fn mode(&self, entry: &IndexEntry) -> Option<KeptMode> {
         let file = self.checkout.join(path_of(entry));
-        let kind = tree::kind(&file);
-        let mode = tree::mode(&file).filter(|_| matches!(kind, "file" | "program"))?;
-        Some(KeptMode { file, kind, mode })
+        let is_plain = matches!(tree::kind(&file), "file" | "program");
+        let mode = tree::mode(&file).filter(|_| is_plain)?;
+        Some(KeptMode { file, mode })
     }
 
     /// Whether something that no snapshot holds is where a file would come: an ignored file, or a
