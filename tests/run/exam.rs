@@ -155,6 +155,15 @@ const ROWS: &[Row] = &[
         why: "unittest.py",
         ..row("a module in the place of the runner", "", "echo > unittest.py")
     },
+    Row {
+        files: &[(".gitignore", ".venv\n"), (CHECK, SCRIPT), ("a/.cargo/config.toml", "")],
+        ..sh(
+            "a folder of programs that is ignored, and a link to settings",
+            "mkdir -p .venv/bin; ln -sfn a/.cargo .cargo; git add .; touch done",
+            DONE,
+            "a check that had failed now passes",
+        )
+    },
     Row { files: IGNORED, ..sh("a swap of an ignored script", SWAP, BLOCKED, "check.sh") },
     Row {
         files: &[(CHECK, SCRIPT), (".gitignore", "check.sh\n"), (".worktreeinclude", "check.sh\n")],

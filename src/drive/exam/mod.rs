@@ -105,6 +105,7 @@ pub fn look(
         let held = parts(&snapshots, subject, exam)?;
         let (mut finding, mut files) = (ExamFinding::default(), BTreeSet::new());
         let checked = checked.map(|now| Present::look(&snapshots, subject, now)).transpose()?;
+        let checked = checked.map(|checked| checked.with_places_of(&left));
         for now in std::iter::once(&left).chain(&checked) {
             finding.settings.extend(changed_settings(&snapshots, exam, &now.commit)?);
             let differing = differing(&held, &now.parts);

@@ -10,8 +10,9 @@ use crate::engine::record::Loop;
 use crate::parse::exam::settings::{self, may_be_settings};
 use crate::parse::exam::{SourceTree, rests_on, test_files};
 use crate::world::env;
-use crate::world::files::disk;
+use crate::world::files::{disk, tree};
 use crate::world::git::snapshots::Snapshots;
+use crate::world::git::snapshots::scratch::INCLUDE;
 
 /// How often ignored files are looked for that others lead to.
 const IGNORED_IN_A_ROW: usize = 4;
@@ -94,34 +95,52 @@ impl Present {
     /// hide what counts.
     pub fn look(snapshots: &Snapshots, subject: &Loop, commit: &str) -> Result<Self, String> {
         let mut commit = commit.to_owned();
-        let ignored = snapshots.ignored(&settings::patterns().collect::<Vec<_>>())?;
-        let mut files: BTreeSet<String> =
-            ignored.into_iter().filter(|it| may_be_settings(it)).collect();
-        for file in fixed(subject).filter(|file| disk::is_file(&subject.place.checkout.join(file)))
-        {
+        let places = settings::patterns().chain([format!(":(top,literal){INCLUDE}")]);
+        let ignored = snapshots.ignored(&places.collect::<Vec<_>>())?;
+        let checkout = &subject.place.checkout;
+        let counts = |path: &String| may_be_settings(path) || path == INCLUDE;
+        let mut files: BTreeSet<String> = ignored.into_iter().filter(counts).collect();
+        for file in fixed(subject).filter(|file| is_in(checkout, file)) {
             if !snapshots.holds(&commit, &file)? {
                 files.insert(file);
             }
         }
+        let mut known = BTreeSet::new();
         for _ in 0..IGNORED_IN_A_ROW {
-            let present = |file: &&String| disk::is_file(&subject.place.checkout.join(file));
-            let there: Vec<String> = files.iter().filter(present).cloned().collect();
+            let there: Vec<String> =
+                files.iter().filter(|file| is_in(checkout, file)).cloned().collect();
             commit = snapshots.with_present(&commit, &there)?;
+            known.extend(std::mem::take(&mut files));
             let mut tree = OfSnapshot::new(snapshots, subject, &commit);
-            tree.checkout = Some(&subject.place.checkout);
+            tree.checkout = Some(checkout);
             let (parts, missed) = tree.parts(subject)?;
-            files = missed.into_iter().filter(|path| !path.is_empty()).collect();
-            let places: Vec<String> =
-                files.iter().map(|path| format!(":(literal){path}")).collect();
+            let missed = missed.into_iter().filter(|it| !it.is_empty() && !known.contains(it));
+            let places: Vec<String> = missed.map(|path| format!(":(literal){path}")).collect();
             let ignored =
                 if places.is_empty() { Vec::new() } else { snapshots.ignored(&places)? };
-            files.retain(|path| ignored.contains(path));
+            let is_asked_for = |path: &String| places.contains(&format!(":(literal){path}"));
+            files.extend(ignored.into_iter().filter(is_asked_for));
             if files.is_empty() {
                 return Ok(Self { commit, parts });
             }
         }
         Err("ignored files lead to others without end".to_owned())
     }
+
+    /// Takes the places of files as they are in another state: the checks may fill them.
+    pub fn with_places_of(mut self, other: &Self) -> Self {
+        let places = other.parts.iter().filter(|(part, _)| part.is_place());
+        self.parts.extend(places.map(|(part, text)| (part.clone(), text.clone())));
+        self
+    }
+}
+
+/// Whether there is a file, or a link, that no link above it leads out of its folder.
+fn is_in(checkout: &Path, file: &str) -> bool {
+    let kind = |path: &Path| tree::kind(&checkout.join(path));
+    let mut above = Path::new(file).ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+    matches!(kind(Path::new(file)), "file" | "program" | "link")
+        && above.all(|it| kind(it) == "folder")
 }
 
 /// Where folders that are ignored as a whole may hold settings of test runners.

@@ -64,6 +64,11 @@ impl ExamPart {
         Self { file: file.into(), entry: Some(String::new()) }
     }
 
+    /// Whether it is the place of a file.
+    pub fn is_place(&self) -> bool {
+        self.entry.as_ref().is_some_and(String::is_empty)
+    }
+
     /// "check.sh", "`test` in Makefile": for messages.
     pub fn name(&self) -> String {
         match &self.entry {

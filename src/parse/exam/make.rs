@@ -11,6 +11,8 @@ const OF_ALL: [&str; 5] = ["SHELL", "MAKEFLAGS", "GNUMAKEFLAGS", "VPATH", OTHER]
 /// In place of the name of a variable: a line that may change every recipe.
 const OTHER: &str = "";
 
+/// How the definition of a variable over several lines begins.
+const DEFINES: [&str; 4] = ["define ", "export define ", "override define ", "private define "];
 /// Words that begin a line which is no rule.
 const RESERVED: [&str; 15] = [
     "include", "-include", "sinclude", "ifdef", "ifndef", "ifeq", "ifneq", "else", "endif",
@@ -23,6 +25,8 @@ pub struct Entry {
     pub text: String,
     /// Its commands, with simple variables replaced.
     pub commands: Vec<String>,
+    /// The goals in it for which a file of that name would be taken.
+    pub files: Vec<String>,
 }
 
 struct Rule<'a> {
@@ -49,7 +53,6 @@ impl<'a> Makefile<'a> {
         let (mut is_in_rule, mut is_in_define) = (false, false);
         for whole in text.lines() {
             let line = whole.trim();
-            is_in_define |= line.split_whitespace().take(2).any(|word| word == "define");
             let command = whole.strip_prefix('\t').filter(|_| is_in_rule && !is_in_define);
             if let (Some(command), Some(rule)) = (command, file.rules.last_mut()) {
                 rule.commands.push(command);
@@ -59,6 +62,7 @@ impl<'a> Makefile<'a> {
                 continue;
             }
             is_in_rule = false;
+            is_in_define |= DEFINES.iter().any(|words| line.starts_with(words));
             let plain = line.trim_start_matches("export ").trim_start_matches("override ");
             let first = line.split_whitespace().next().unwrap_or_default();
             let assigned = assignment(plain).filter(|_| !is_in_define);
@@ -81,11 +85,6 @@ impl<'a> Makefile<'a> {
         file
     }
 
-    /// Whether `make` would take a file of that name for the goal, and find nothing to do.
-    pub fn is_a_file(&self, goal: &str) -> bool {
-        !self.phony.contains(&goal)
-    }
-
     /// The goal of `make` without one.
     pub fn first_goal(&self) -> Option<String> {
         let goals = self.rules.iter().flat_map(|rule| &rule.goals);
@@ -106,6 +105,8 @@ impl<'a> Makefile<'a> {
                     rule.commands.iter().fold(String::new(), |all, it| all + "\t" + it + "\n");
                 let _ = write!(recipe.text, "{goal}: {}\n{lines}", rule.needs.join(" "));
                 recipe.commands.extend(self.commands(&rule.commands));
+                let is_file = !self.phony.contains(&goal) && !rule.commands.is_empty();
+                recipe.files.extend(is_file.then(|| goal.to_owned()));
                 open.extend(rule.needs.iter().rev());
             }
         }

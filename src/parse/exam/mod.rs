@@ -17,6 +17,9 @@ use crate::engine::exam::ExamPart;
 
 /// How far scripts and recipes that name others are followed.
 const DEPTH_MAX: usize = 4;
+/// Goals that name what is done and not a file. `make` does nothing where one is there.
+const ACTIONS: [&str; 9] =
+    ["test", "tests", "check", "checks", "lint", "verify", "ci", "unit", "e2e"];
 /// The most parts one check rests on.
 const PARTS_MAX: usize = 100;
 
@@ -142,15 +145,14 @@ impl<'a> Search<'a> {
     /// A module of Python rests on its file in the folder, and on none that comes before it.
     fn module(&mut self, folder: &str, name: &str) {
         let Some(path) = joined(folder, &name.replace('.', "/")) else { return };
-        let package = format!("{path}/__init__.py");
-        let files = if self.text(&package).is_some() {
-            vec![format!("{path}/__main__.py")]
-        } else {
-            vec![package, format!("{path}.py")]
-        };
-        for file in files {
+        for file in [format!("{path}/__main__.py"), format!("{path}.py")] {
             let text = self.text(&file).unwrap_or_default();
             self.found.insert(ExamPart::whole(file), text);
+        }
+        // What is in a package's own file may be the work.
+        let package = format!("{path}/__init__.py");
+        if self.text(&package).is_none() {
+            self.found.insert(ExamPart::whole(package), String::new());
         }
     }
 
@@ -165,9 +167,11 @@ impl<'a> Search<'a> {
             if goals.is_empty() { first.into_iter().collect() } else { goals.to_vec() };
         for goal in goals {
             let Some(recipe) = makefile.recipe(&goal) else { continue };
-            if let Some(file) = joined(folder, &goal) {
-                let is_up_to_date = makefile.is_a_file(&goal) && self.tree.is_there(&file);
-                let text = if is_up_to_date { "there" } else { "" };
+            for goal in ACTIONS {
+                let Some(file) = joined(folder, goal) else { continue };
+                let is_taken =
+                    recipe.files.iter().any(|it| it == goal) && self.tree.is_there(&file);
+                let text = if is_taken { "there" } else { "" };
                 self.found.insert(ExamPart::place(file), text.to_owned());
             }
             self.found.insert(ExamPart::entry(&path, goal), recipe.text);

@@ -7,8 +7,7 @@ fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 fn named(run: &str, folder: &str, files: &BTreeMap<String, String>) -> Vec<String> {
     let parts = rests_on(run, folder, files).parts;
-    let is_place = |part: &ExamPart| part.entry.as_deref() == Some("");
-    parts.keys().filter(|part| !is_place(part)).map(ExamPart::name).collect()
+    parts.keys().filter(|part| !part.is_place()).map(ExamPart::name).collect()
 }
 
 const MAKEFILE: &str = "\
@@ -61,8 +60,16 @@ fn a_check_rests_on_the_script_or_entry_it_names_and_on_what_that_runs() {
         ("sh -ec 'cd sub; sh ../run.sh'", "", &["run.sh"]),
         (". ./run.sh", "", &["run.sh"]),
         ("uv run python scripts/check.py", "", &["scripts/check.py"]),
-        ("python3 -m scripts.check", "", &["scripts/check.py", "scripts/check/__init__.py"]),
-        ("python3 -B -m unittest a.py", "", &["unittest.py", "unittest/__init__.py"]),
+        (
+            "python3 -m scripts.check",
+            "",
+            &["scripts/check.py", "scripts/check/__init__.py", "scripts/check/__main__.py"],
+        ),
+        (
+            "python3 -B -m unittest a.py",
+            "",
+            &["unittest.py", "unittest/__init__.py", "unittest/__main__.py"],
+        ),
         ("node -r dotenv run.js", "", &["run.js"]),
         ("make test", "", &["`test` in Makefile", "make_fixtures", "run.sh", "scripts/check.py"]),
         ("make", "", &["`all` in Makefile"]),
@@ -200,6 +207,7 @@ fn what_changes_every_recipe_belongs_to_each_entry() {
         "$(T): ; true",
         "$(X) := SHELL",
         "private SHELL := /bin/true",
+        "# define variables\nSHELL = /bin/true",
         ".DEFAULT_GOAL := other",
         ".RECIPEPREFIX = >",
         "vpath %.c src",
@@ -211,8 +219,15 @@ fn what_changes_every_recipe_belongs_to_each_entry() {
     ] {
         assert_ne!(text(""), text(more), "{more}");
     }
-    for more in [".PHONY: test", "UNUSED = 1", "other:\n\ttrue", "# a: b", "x.o: x.c y.h \\\n z.h"]
-    {
+    for more in [
+        "# define variables",
+        "other:\n\t@# define x",
+        ".PHONY: test",
+        "UNUSED = 1",
+        "other:\n\ttrue",
+        "# a: b",
+        "x.o: x.c y.h \\\n z.h",
+    ] {
         assert_eq!(text(""), text(more), "{more}");
     }
     let recipe = |more: &str| {
@@ -233,12 +248,15 @@ fn what_changes_every_recipe_belongs_to_each_entry() {
 #[test]
 fn a_file_in_the_place_of_a_goal_counts_unless_the_goal_is_phony() {
     let there = |phony: &str, file: &str| {
-        let makefile = format!("{phony}test: all\n\tcargo test\n");
+        let makefile = format!("{phony}test: build lint\n\tcargo test\nlint:\n\ttrue\n");
         let files = tree(&[("Makefile", &makefile), (file, "")]);
         rests_on("make test", "", &files).parts[&ExamPart::place("test")].clone()
     };
     assert_eq!([there("", "other"), there("", "test")], ["", "there"]);
     assert_eq!([there(".PHONY: all test\n", "test"), there(".PHONY: a\n", "test")], ["", "there"]);
+    let files = tree(&[("Makefile", "all: lint\nlint:\n\ttrue\n"), ("lint", ""), ("all", "")]);
+    let parts = rests_on("make all", "", &files).parts;
+    assert_eq!(parts[&ExamPart::place("lint")], "there", "a goal that another one needs");
 }
 
 #[test]
@@ -248,10 +266,10 @@ fn a_module_of_python_is_held_with_what_would_come_before_it() {
         let found = rests_on("python3 -m checks.all", "", &files).parts.into_iter();
         found.map(|(part, text)| format!("{}={text}", part.name())).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(held(&["checks/all.py"]), "checks/all.py=x checks/all/__init__.py=");
-    let package = ["checks/all/__init__.py", "checks/all/__main__.py"];
-    assert_eq!(held(&package), "checks/all/__main__.py=x");
-    assert_eq!(held(&[]), "checks/all.py= checks/all/__init__.py=");
+    let file = held(&["checks/all.py"]);
+    assert_eq!(file, "checks/all.py=x checks/all/__init__.py= checks/all/__main__.py=");
+    let package = held(&["checks/all/__init__.py", "checks/all/__main__.py"]);
+    assert_eq!(package, "checks/all.py= checks/all/__main__.py=x");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{LOCK_WAIT, Snapshots};
 use crate::world::clock;
 use crate::world::files::{disk, tree};
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, StoreError};
 
 /// More working trees than a home has, and more files than a git dir has.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -31,9 +31,9 @@ pub fn prune(home: &Home, current: &Snapshots, most: u64, days: u64) {
     for (used, folder) in others {
         let bytes = own_bytes(&folder);
         let is_unwanted = is_old(used) || (most > 0 && kept + bytes > most);
-        if is_unwanted && !is_needed(home, &folder) {
+        if is_unwanted {
             let lock = disk::lock(&folder.with_extension("lock"), Duration::ZERO);
-            if matches!(lock, Ok(Some(_))) {
+            if matches!(lock, Ok(Some(_))) && !is_needed(home, &folder) {
                 let _ = tree::remove(&folder);
             }
         } else {
@@ -49,8 +49,15 @@ fn is_needed(home: &Home, folder: &Path) -> bool {
     disk::names(&folder.join("refs/crew"), ENTRIES_MAX).iter().any(|name| is_live(home, name))
 }
 
+/// Whether a loop of that name may still go on; one that cannot be read may.
 fn is_live(home: &Home, name: &str) -> bool {
-    name.parse().is_ok_and(|id| store::load(home, &id).is_ok_and(|it| it.is_live()))
+    let Ok(id) = name.parse() else { return false };
+    match store::load(home, &id) {
+        Ok(record) => record.is_live(),
+        Err(StoreError::Absent(_)) => false,
+        Err(StoreError::Newer { is_over, .. }) => !is_over,
+        Err(_) => true,
+    }
 }
 
 /// Removes the folders where checks ran on another state of a working tree, if that is long ago.

@@ -9,6 +9,9 @@ use crate::world::files::disk;
 const TEXT_BYTES: usize = 1 << 20;
 /// How many files are read by one process.
 const TEXTS_AT_ONCE: usize = 100;
+/// A pattern of git that no path matches. Where all patterns begin with an ignored folder, git 2.47
+/// dies of "directory entry not superset of prefix".
+const NO_PLACE: &str = ":(glob)[/]";
 /// How many links in a row are followed.
 const LINKS_MAX: usize = 4;
 
@@ -25,7 +28,7 @@ impl Snapshots {
     /// What is in a folder that is ignored as a whole is left out.
     pub fn ignored(&self, places: &[String]) -> Result<Vec<String>, String> {
         let list = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "--"];
-        let places = places.iter().map(String::as_str);
+        let places = places.iter().map(String::as_str).chain([NO_PLACE]);
         let listed = self.printed(&list.into_iter().chain(places).collect::<Vec<_>>(), &[])?;
         let is_file = |path: &&[u8]| !path.is_empty() && !path.ends_with(b"/");
         let files = listed.split(|byte| *byte == 0).filter(is_file);

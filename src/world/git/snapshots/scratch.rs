@@ -16,7 +16,9 @@ use crate::world::store::home::hash;
 /// The longest that writing a snapshot may take.
 const WITHIN: std::time::Duration = std::time::Duration::from_secs(120);
 /// Names the ignored files that a new working tree needs.
-const INCLUDE: &str = ".worktreeinclude";
+pub const INCLUDE: &str = ".worktreeinclude";
+/// The most bytes of it.
+const INCLUDE_BYTES: u64 = 1 << 20;
 /// The most files that are passed to git by name; the list of more is that of the whole tree.
 const LISTED_BY_NAME: usize = 200;
 /// The most files that are copied by it.
@@ -111,10 +113,16 @@ impl Snapshots {
         self.mixed(commit, other, &files)
     }
 
-    /// Copies the ignored files that .worktreeinclude names in a snapshot from the working tree
-    /// into a folder, as they are now, except those of the snapshot that was laid out there.
-    pub fn include(&self, names: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
-        let Some(patterns) = self.file(names, INCLUDE)? else { return Ok(()) };
+    /// Copies the ignored files that .worktreeinclude names from the working tree into a folder, as
+    /// they are now, except those of the snapshot that was laid out there. What it names is read
+    /// from the snapshot `exam`, and from the working tree where it has no such file.
+    pub fn include(&self, exam: &str, laid_out: &str, folder: &Path) -> Result<(), String> {
+        let present = || disk::read_text(&self.checkout.join(INCLUDE), INCLUDE_BYTES);
+        let patterns = match self.file(exam, INCLUDE)? {
+            Some(patterns) => Some(patterns),
+            None => present().map_err(|error| format!("{INCLUDE}: {error}"))?,
+        };
+        let Some(patterns) = patterns else { return Ok(()) };
         let file = folder.join(".git/info/include");
         write(&file, &patterns)?;
         let file = file.display().to_string();

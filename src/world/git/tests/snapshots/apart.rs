@@ -288,6 +288,8 @@ fn ignored_files_at_named_places_can_be_added_and_ignored_folders_stay_out() {
     let places = [":(glob)**/a.ini".to_owned(), ":(literal)none".to_owned()];
     let ignored = kept.snapshots.ignored(&places).unwrap();
     assert_eq!(ignored, ["d/a.ini"]);
+    let inside = kept.snapshots.ignored(&[":(literal)modules/a.ini".to_owned()]);
+    assert_eq!(inside, Ok(Vec::new()), "git dies where all places are in an ignored folder");
     let with = kept.snapshots.with_present(&commit, &ignored).unwrap();
     assert_eq!(kept.snapshots.paths(&commit, &with).unwrap(), ["d/a.ini"]);
     assert_eq!(kept.snapshots.with_present(&with, &ignored).unwrap(), with);
