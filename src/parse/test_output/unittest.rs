@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Runner;
+use super::{Runner, at_dots};
 use crate::engine::evidence::test_run::{TESTS_NAMED, TestRun, TestStatus, add};
 
 #[derive(Default)]
@@ -81,7 +81,7 @@ impl Unittest {
     /// `test_a (test_a.Shop.test_a) ... ok`; with a docstring, its words are on a second line.
     fn verbose(&mut self, line: &str) {
         let begun = self.begun.take();
-        let parts = line.contains(" ... ").then(|| line.rsplit_once(" ... ")).flatten();
+        let parts = at_dots(line);
         let Some((head, end)) = parts else {
             let is_name = line.starts_with("test") && line.ends_with(')');
             self.begun = is_name.then(|| name_of(line)).flatten();
