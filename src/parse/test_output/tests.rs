@@ -95,6 +95,6 @@ fn totals_past_all_reason_neither_overflow_nor_take_long() {
 proptest::proptest! {
     #[test]
     fn a_line_is_cut_where_the_last_dots_stand(text in "[ .a]{0,12}") {
-        proptest::prop_assert_eq!(super::at_dots(&text), text.rsplit_once(" ... "));
+        proptest::prop_assert_eq!(at_dots(&text), text.rsplit_once(" ... "));
     }
 }
