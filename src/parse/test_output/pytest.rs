@@ -18,7 +18,7 @@ impl Runner for Pytest {
             }
         } else if let Some((name, status)) = verbose(line) {
             self.run.name(name, status);
-        } else if line.ends_with('=') || line.contains(" in ") {
+        } else if line.ends_with('=') || line.ends_with(['s', ')']) && line.contains(" in ") {
             self.totals(line.trim_matches('=').trim());
         }
     }

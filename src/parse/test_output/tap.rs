@@ -34,7 +34,7 @@ impl Runner for Tap {
             self.test(test, TestStatus::Failed);
         } else if let Some(total) = line.strip_prefix("# ").or(line.strip_prefix("ℹ ")) {
             self.node_total(total);
-        } else if line.contains(" (Wstat: ")
+        } else if line.ends_with(')')
             && let Some((file, rest)) = line.split_once(" (Wstat: ")
         {
             self.prove_file(file, rest);

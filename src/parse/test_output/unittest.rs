@@ -104,7 +104,8 @@ fn is_a_test(rest: &str) -> bool {
 
 /// The full name in `test_c (test_a.Shop.test_c)`, or of older Pythons `test_c (test_a.Shop)`.
 fn name_of(text: &str) -> Option<String> {
-    let (test, rest) = text.split_once(" (")?;
+    let (test, rest) = text.split_once('(')?;
+    let test = test.strip_suffix(' ')?;
     let (place, _) = rest.split_once(')')?;
     let is_whole = place.rsplit('.').next() == Some(test);
     Some(if is_whole { place.to_owned() } else { format!("{place}.{test}") })
