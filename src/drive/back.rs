@@ -13,11 +13,10 @@ use crate::world::store::{self, Home, LOCK_WAIT};
 pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<String> {
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
-    if let Some(Iterations::One(last) | Iterations::Between(_, last)) = of {
-        ended(record, last)?;
-    }
-    if let Some(Iterations::Between(first, _)) = of {
-        ended(record, first)?;
+    match of {
+        Some(Iterations::One(iteration)) => ended(record, iteration)?,
+        Some(Iterations::Between(from, to)) => ended(record, from.max(to))?,
+        None => {}
     }
     let sides = match of {
         Some(Iterations::One(0)) => bail!("iteration 0 is the state before the first"),
@@ -62,17 +61,13 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
     let commit = match target {
         BackTo::Iteration(iteration) => {
             ended(record, *iteration)?;
-            end(*iteration)
+            end(*iteration).with_context(|| none(record))
         }
-        BackTo::Kept(name) => {
-            let kept = snapshots.named(&record.id, name);
-            let none = || {
-                format!("loop {} has no {name}: every return prints the name of its own", record.id)
-            };
-            Some(kept.with_context(none)?)
-        }
+        BackTo::Kept(name) => snapshots.named(&record.id, name).with_context(|| {
+            format!("loop {} has no {name}: every return prints the name of its own", record.id)
+        }),
     };
-    let commit = commit.with_context(|| none(record))?;
+    let commit = commit?;
     snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))
 }
 

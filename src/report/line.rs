@@ -8,7 +8,7 @@ use super::words::{commands, took};
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::record::{Loop, Status};
+use crate::engine::record::{Check, Loop, Status};
 use crate::engine::text::{clip, count, with_reason};
 
 /// The terms under which a loop starts.
@@ -27,10 +27,7 @@ const STOP: &str = "stop: Esc, or crew cancel in any terminal";
 /// "done when the agent says COMPLETE and `cargo test` passes".
 pub fn done_when(subject: &Loop) -> String {
     let contract = &subject.contract;
-    let mut all = passing(contract.checks.iter().map(|check| &*check.run));
-    if contract.checks.iter().any(|check| check.no_worse) {
-        all.push_str(" or is no worse than before");
-    }
+    let all = passing(&contract.checks);
     match (&contract.promise, contract.has_until()) {
         (Some(_), true) => format!("done when {all}; a claim alone ends nothing"),
         (None, true) => format!("done when {all}"),
@@ -41,13 +38,17 @@ pub fn done_when(subject: &Loop) -> String {
     }
 }
 
-/// "`a` passes", "`a` and `b` pass"; empty without a check.
-fn passing<'a>(checks: impl Iterator<Item = &'a str>) -> String {
-    let checks: Vec<&str> = checks.collect();
-    let different: BTreeSet<&str> = checks.iter().copied().collect();
-    let verb = if different.len() == 1 { "passes" } else { "pass" };
-    let named = commands(checks.into_iter());
-    if named.is_empty() { named } else { format!("{named} {verb}") }
+/// "`a` passes", "`a` and `b` pass and `c` gets no worse"; empty without a check.
+fn passing(checks: &[Check]) -> String {
+    let said = |no_worse: bool, [one, several]: [&str; 2]| {
+        let runs = || checks.iter().filter(|it| it.no_worse == no_worse).map(|it| &*it.run);
+        let verb = if runs().collect::<BTreeSet<&str>>().len() == 1 { one } else { several };
+        let named = commands(runs());
+        (!named.is_empty()).then(|| format!("{named} {verb}"))
+    };
+    let strict = said(false, ["passes", "pass"]);
+    let lenient = said(true, ["gets no worse", "get no worse"]);
+    strict.into_iter().chain(lenient).collect::<Vec<_>>().join(" and ")
 }
 
 /// The line after a boundary at which the loop continues.
@@ -218,6 +219,9 @@ mod tests {
         let both = a_loop_with(&[("cargo test", Role::Verify), ("test -e done", Role::Until)]);
         assert_snapshot!(done_when(&both), @"done when `cargo test` and `test -e done` pass; a claim alone ends nothing");
         let mut checked = a_loop_with(&checks);
+        checked.contract.checks[1].no_worse = true;
+        assert_snapshot!(done_when(&checked), @"done when the agent says COMPLETE and `cargo test` passes and `cargo clippy` gets no worse");
+        checked.contract.checks[1].no_worse = false;
         checked.contract.promise = None;
         assert_snapshot!(done_when(&checked), @"runs to its limit; completed if `cargo test` and `cargo clippy` pass there");
         checked.contract.checks.clear();

@@ -11,7 +11,7 @@ use crate::engine::boundary::wants::{may_complete, wants, wants_exam, wants_tria
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop, TreeSeen};
+use crate::engine::record::{Check, Driver, Loop};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::protected;
@@ -76,13 +76,10 @@ impl Open {
         if !facts.checks.is_empty() {
             facts.tree_checked = look();
         }
-        if wants_exam(subject, &facts) {
-            let snapshot = |tree: &Option<TreeSeen>| tree.as_ref()?.snapshot.clone();
-            let [left, checked] = [&facts.tree, &facts.tree_checked].map(snapshot);
-            let checked = checked.filter(|_| !facts.checks.is_empty());
-            let present =
-                exam_left.unwrap_or_else(|| exam::left(&self.home, subject, left.as_deref()));
-            facts.exam = exam::look(&self.home, subject, present, checked.as_deref(), latest, stop);
+        if let Some(left) = exam_left.filter(|_| wants_exam(subject, &facts)) {
+            let checked = facts.tree_checked.as_ref().filter(|_| !facts.checks.is_empty());
+            let checked = checked.and_then(|tree| tree.snapshot.as_deref());
+            facts.exam = exam::look(&self.home, subject, left, checked, latest, stop);
         }
         if wants_trial(subject, &facts) {
             tell(&RunEvent::TrialStarted);

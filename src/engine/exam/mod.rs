@@ -44,37 +44,47 @@ impl ExamMode {
 pub struct ExamPart {
     /// From the root of the checkout.
     pub file: String,
-    /// The rule, recipe or script in it; `None` is the whole file, and empty its place.
-    pub entry: Option<String>,
+    /// What of it.
+    pub extent: HeldExtent,
+}
+
+/// What of a file a check rests on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeldExtent {
+    Whole,
+    /// The rule, recipe or script of that name in it.
+    Entry(String),
+    /// Its place, which has to stay free.
+    Place,
 }
 
 impl ExamPart {
     /// A whole file.
     pub fn whole(file: impl Into<String>) -> Self {
-        Self { file: file.into(), entry: None }
+        Self { file: file.into(), extent: HeldExtent::Whole }
     }
 
     /// One entry of a file.
     pub fn entry(file: impl Into<String>, entry: impl Into<String>) -> Self {
-        Self { file: file.into(), entry: Some(entry.into()) }
+        Self { file: file.into(), extent: HeldExtent::Entry(entry.into()) }
     }
 
     /// The place of a file, which has to stay free.
     pub fn place(file: impl Into<String>) -> Self {
-        Self { file: file.into(), entry: Some(String::new()) }
+        Self { file: file.into(), extent: HeldExtent::Place }
     }
 
     /// Whether it is the place of a file.
     pub fn is_place(&self) -> bool {
-        self.entry.as_ref().is_some_and(String::is_empty)
+        self.extent == HeldExtent::Place
     }
 
     /// "check.sh", "`test` in Makefile": for messages.
     pub fn name(&self) -> String {
-        match &self.entry {
-            Some(entry) if entry.is_empty() => format!("a file named {}", self.file),
-            Some(entry) => format!("`{entry}` in {}", self.file),
-            None => self.file.clone(),
+        match &self.extent {
+            HeldExtent::Place => format!("a file named {}", self.file),
+            HeldExtent::Entry(entry) => format!("`{entry}` in {}", self.file),
+            HeldExtent::Whole => self.file.clone(),
         }
     }
 }

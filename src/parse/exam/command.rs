@@ -26,8 +26,12 @@ pub enum SimpleCommand {
     },
     /// A test runner, with the files that it was given.
     Tests(Vec<String>),
-    /// A module of Python, found in the folder before anywhere else.
-    Module(String),
+    /// A module of Python, found in the folder before anywhere else, with the files that it was
+    /// given if it runs tests.
+    Module {
+        name: String,
+        tests: Vec<String>,
+    },
     /// A program without a path, found on `PATH`; what it is given follows.
     Program(String),
 }
@@ -55,7 +59,6 @@ pub fn simple_commands(run: &str) -> Vec<SimpleCommand> {
         unwrap(&mut words);
         let program = words.first().filter(|word| !word.contains('/'));
         commands.extend(program.cloned().map(SimpleCommand::Program));
-        commands.extend(module(&words).map(SimpleCommand::Module));
         commands.extend(read(&words));
     }
     commands
@@ -123,7 +126,7 @@ fn read(words: &[String]) -> Option<SimpleCommand> {
         "sh" | "bash" | "dash" | "zsh" | "ksh" if has_text(rest) => {
             SimpleCommand::Shell(rest.iter().find(plain)?.clone())
         }
-        name if TEST_RUNNERS.contains(&name) => tests(rest),
+        name if TEST_RUNNERS.contains(&name) => SimpleCommand::Tests(files(rest)),
         name if INTERPRETERS.contains(&name) => interpreted(rest)?,
         _ if program.contains('/') => SimpleCommand::Script(program),
         _ => return None,
@@ -160,16 +163,15 @@ fn has_text(words: &[String]) -> bool {
 /// What an interpreter runs: a script, the module after `-m`, or tests.
 fn interpreted(words: &[String]) -> Option<SimpleCommand> {
     if words.iter().any(|word| word == "--test") {
-        return Some(tests(words));
+        return Some(SimpleCommand::Tests(files(words)));
     }
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "-m" {
-            let module = words.next()?;
-            if TEST_RUNNERS.contains(&module.as_str()) {
-                return Some(tests(words.as_slice()));
-            }
-            return None;
+            let name = words.next()?.clone();
+            let is_runner = TEST_RUNNERS.contains(&name.as_str());
+            let tests = if is_runner { files(words.as_slice()) } else { Vec::new() };
+            return Some(SimpleCommand::Module { name, tests });
         }
         if WITH_VALUE.contains(&word.as_str()) {
             words.next()?;
@@ -180,29 +182,10 @@ fn interpreted(words: &[String]) -> Option<SimpleCommand> {
     None
 }
 
-/// The module that an interpreter runs: `-m` before any script.
-fn module(words: &[String]) -> Option<String> {
-    let program = words.first()?.rsplit('/').next()?;
-    if !INTERPRETERS.contains(&program) {
-        return None;
-    }
-    let mut rest = words[1..].iter();
-    while let Some(word) = rest.next() {
-        match word.as_str() {
-            "-m" => return rest.next().cloned(),
-            word if WITH_VALUE.contains(&word) => drop(rest.next()?),
-            word if !word.starts_with('-') => return None,
-            _ => {}
-        }
-    }
-    None
-}
-
 /// The words of a test runner that may be files: `test_tax.py::test_round` names one.
-fn tests(words: &[String]) -> SimpleCommand {
+fn files(words: &[String]) -> Vec<String> {
     let files = words.iter().filter(|word| !word.starts_with('-'));
-    let file = |word: &String| word.split("::").next().unwrap_or_default().to_owned();
-    SimpleCommand::Tests(files.map(file).collect())
+    files.map(|word| word.split("::").next().unwrap_or_default().to_owned()).collect()
 }
 
 fn make(words: &[String]) -> SimpleCommand {

@@ -112,11 +112,11 @@ impl<'a> Search<'a> {
                 SimpleCommand::Just { recipes } => self.just(&here, &recipes, depth),
                 SimpleCommand::Package { script } => self.package(&here, &script, depth),
                 SimpleCommand::Program(name) => self.program(&name),
-                SimpleCommand::Module(name) => self.module(&here, &name),
-                SimpleCommand::Tests(files) => {
-                    let files = files.iter().filter_map(|file| joined(&here, file));
-                    self.tests.extend(files.filter(|file| self.tree.text(file).is_some()));
+                SimpleCommand::Module { name, tests } => {
+                    self.module(&here, &name);
+                    self.given(&here, &tests);
                 }
+                SimpleCommand::Tests(files) => self.given(&here, &files),
             }
         }
     }
@@ -140,6 +140,11 @@ impl<'a> Search<'a> {
                 return;
             }
         }
+    }
+
+    fn given(&mut self, folder: &str, files: &[String]) {
+        let files = files.iter().filter_map(|file| joined(folder, file));
+        self.tests.extend(files.filter(|file| self.tree.text(file).is_some()));
     }
 
     /// A module of Python rests on its file in the folder, and on none that comes before it.
