@@ -74,7 +74,7 @@ fn a_proof_that_no_check_can_give_is_told_at_the_start_and_blocks_the_second_cla
     let start = ["run", "Do it", "-n", "5", "--require", "proven", "--verify", "test -e done"];
     let ran = world.crew(&start);
     assert!(
-        ran.stderr.contains("no check names its tests, so the work cannot be proven"),
+        ran.stderr.contains("no check named a test: work is proven only by one that does"),
         "{ran:#?}"
     );
     let told = world.the_loop();

@@ -43,8 +43,9 @@ pub fn baseline(
     {
         tell(&RunEvent::Noted(&why));
     }
-    if record.contract.is_tried() && results.iter().all(|result| result.test_run.is_none()) {
-        tell(&RunEvent::Noted("no check names its tests, so the work cannot be proven"));
+    let names_none = results.iter().all(|result| result.test_run.is_none());
+    if record.contract.is_tried() && names_none && !results.is_empty() {
+        tell(&RunEvent::Noted("no check named a test: work is proven only by one that does"));
     }
     let tree = record.watches_the_tree().then(|| tree::look_again(home, &record)).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;

@@ -251,7 +251,6 @@ pub fn hollow(run: &TestRun, ever_ran: bool) -> Option<String> {
 pub fn is_no_worse(before: &TestMemories, now: &CheckResult) -> bool {
     let found = before.get(&now.run).filter(|memory| memory.as_found).map(|memory| &memory.first);
     let (Some(found), Some(run)) = (found, &now.test_run) else { return false };
-    let failed_before = |name: &str| found.tests.get(name) == Some(&TestStatus::Failed);
     let names_failures =
         |run: &TestRun| run.named(TestStatus::Failed).count() >= run.failed as usize;
     let is_there = |(name, status): (&String, &TestStatus)| {
@@ -265,7 +264,7 @@ pub fn is_no_worse(before: &TestMemories, now: &CheckResult) -> bool {
         && run.errors == 0
         && names_failures(found)
         && names_failures(run)
-        && run.named(TestStatus::Failed).all(failed_before)
+        && worse(before, now).is_empty()
 }
 
 /// The tests that fail now and did not before the first iteration, by name.
