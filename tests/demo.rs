@@ -37,11 +37,12 @@ fn assert_played(ran: Ran) {
         "* iteration 1: ",
         "crew 1/5",
         "* iteration 2: ",
-        "crew 2/5 · claim refused: sh test.sh failed",
+        "crew 2/5 · ",
+        "claim refused: sh test.sh failed",
         "FAIL  largest of -5 -2 -8: expected -2, got 0",
         "* iteration 3: ",
-        "completed, checked after 3 iterations",
-        "`sh test.sh` passed",
+        "completed after 3 iterations · proof: checked",
+        "`sh test.sh` passes",
     ];
     let mut rest = told.as_str();
     for scene in scenes {

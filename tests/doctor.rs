@@ -158,7 +158,7 @@ const FAULTS: [Fault; 24] = [
 
 fn findings(ran: &Ran) -> Vec<Value> {
     let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:#?}"));
-    assert_eq!(told["schema"], 1);
+    assert_eq!(told["schema"], 2);
     told["findings"].as_array().unwrap().clone()
 }
 

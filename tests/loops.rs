@@ -117,7 +117,7 @@ fn a_false_claim_is_refused_with_the_checks_tail_and_the_next_true_one_completes
     assert_eq!(requests.len(), 6);
     let told = requests[4].newest();
     assert!(
-        told.contains("Your claim was refused.\n- `sh check.sh` (verify) failed (exit 3)."),
+        told.contains("Your claim was not accepted.\n\n`sh check.sh` failed (exit 3)."),
         "{told}"
     );
     assert!(told.contains("missing: the file done"), "{told}");
@@ -343,7 +343,7 @@ fn a_loop_typed_in_a_terminal_runs_to_its_end(installed: &Installed) {
     poll_until("the loop is over", || {
         loops(&sandbox).first().is_some_and(|it| it["outcome"] == "completed")
     });
-    terminal.wait_for_text("completed, claimed after 10 iterations");
+    terminal.wait_for_text("completed after 10 iterations");
     assert_ended(&sandbox, "completed", 10);
     assert_eq!(api.main_requests().len(), 10);
     drop::<Terminal<'_>>(terminal);

@@ -47,12 +47,12 @@ fn the_story_tells_the_contract_every_iteration_and_the_end() {
     let (_, story) = page.split_once("\ncontract\n").unwrap();
     assert_eq!(
         story,
-        "  task     Build <b>it</b>\n  \
-           done     when the agent says COMPLETE and `echo not there yet; test -e done` passes\n  \
-           limits   up to 10 iterations, 12h\n  \
-           folder   REPO\n  \
-           branch   main\n  \
-           driver   session 00000000-0000-4000-8000-000000000001\n\
+        "  task    Build <b>it</b>\n  \
+           done    when the agent says COMPLETE and `echo not there yet; test -e done` passes\n  \
+           limits  up to 10 iterations, 12h\n  \
+           folder  REPO\n  \
+           branch  main\n  \
+           driver  session 00000000-0000-4000-8000-000000000001\n\
          \n\
          story\n  \
            DATE  started in session 00000000-0000-4000-8000-000000000001\n  \
@@ -60,7 +60,7 @@ fn the_story_tells_the_contract_every_iteration_and_the_end() {
            DATE  cancelled by the user: wrong branch\n"
     );
     let value = told(door.sandbox.crew(&["show", &id, "--json"]));
-    assert_eq!((&value["schema"], &value["loop"]["id"]), (&json!(1), &json!(id)));
+    assert_eq!((&value["schema"], &value["loop"]["id"]), (&json!(2), &json!(id)));
     assert_eq!(value["story"][1]["evidence"]["checks"][0]["exit"], 1);
 }
 
@@ -70,7 +70,7 @@ fn an_iteration_is_shown_with_what_its_check_printed_and_a_missing_one_is_named(
     let id = ended(&door);
     let page = settled(&door.sandbox.crew(&["show", "--iteration", "1"]).success(), &id);
     assert!(page.starts_with("loop ID: iteration 1\n"), "{page}");
-    assert!(page.contains("\n           | not there yet\n"), "{page}");
+    assert!(page.contains("\n          not there yet\n"), "{page}");
     let ran = door.sandbox.crew(&["show", &id, "--iteration", "7"]);
     let said = format!("crew: loop {id} has no iteration 7: 1 ended\nhint: crew show {id}\n");
     assert_eq!((ran.code(), ran.stderr), (1, said));
@@ -176,7 +176,7 @@ fn on_a_pipe_watching_tells_what_changed_and_ends_with_the_loop() {
         "{text}"
     );
     assert!(
-        text.contains(&format!("\nloop {id}: completed, checked after 2 iterations\n")),
+        text.contains(&format!("\nloop {id} · completed after 2 iterations · proof: checked\n")),
         "{text}"
     );
 }

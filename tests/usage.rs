@@ -67,7 +67,7 @@ fn five_iterations_cost_what_the_client_says_and_use_what_the_script_says(instal
     assert_eq!(ended["usage"]["is_lower_bound"], false);
     let page = sandbox.crew(&["status"]).success();
     let cost = cost(&session, 1) - cost(&session, 0);
-    let spent = format!("  cost     ${cost:.2} · 1M tokens\n");
+    let spent = format!(" · ${cost:.2} · 1M tokens\n");
     assert!(page.contains(&spent), "{spent}{page}");
 }
 

@@ -1,9 +1,8 @@
 //! The reply to a client's event, built from the driver's result. It decides nothing.
 
-use super::control_replies;
-use super::status::page_of;
-use crate::clients::spelling::command;
+use super::{control_replies, reading_in_a_client};
 use crate::clients::{Hook, Reply};
+use crate::drive::page::read;
 use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
 use crate::drive::session::{EventResult, within};
@@ -32,6 +31,11 @@ pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     said
 }
 
+/// The page of how a loop stands.
+fn page_of(home: &Home, record: &Loop) -> String {
+    page::text(&read(home, record), reading_in_a_client())
+}
+
 /// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
 fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
     journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
@@ -47,7 +51,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Started(started) => {
             let record = &started.record;
-            let prompt = prompt::start(record, &command(hook.client, "loop"));
+            let prompt = prompt::start(record);
             go_on(home, hook, record, prompt, greeting(&started))
         }
         EventResult::Resumed(resumed) => {
@@ -96,9 +100,7 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
             Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
         }
         StopResult::Held(boundary) => Reply::Say(noted(line::held(&boundary.after), boundary.note)),
-        StopResult::Finished(ended) => {
-            Reply::Say(page::finish(&ended.record, &ended.since, ended.handoff.as_deref()))
-        }
+        StopResult::Finished(ended) => Reply::Say(page::text(&ended.page, reading_in_a_client())),
     }
 }
 

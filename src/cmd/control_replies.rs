@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::reading_in_a_client;
 use crate::clients;
 use crate::clients::spelling::{going_on, split};
 use crate::drive::control::{PauseResult, Paused};
@@ -12,9 +13,7 @@ use crate::report::{line, page};
 /// The result of a cancel.
 pub fn cancelled(attempt: &EndAttempt) -> String {
     match attempt {
-        EndAttempt::Ended(ended) => {
-            page::finish(&ended.record, &ended.since, ended.handoff.as_deref())
-        }
+        EndAttempt::Ended(ended) => page::text(&ended.page, reading_in_a_client()),
         EndAttempt::Over(record) => over(record),
         EndAttempt::LeftToTheBoundary => {
             "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()

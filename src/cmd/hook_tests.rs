@@ -71,7 +71,7 @@ fn a_loop_of_a_client_without_commands_begins_by_a_message_and_ends_proved() {
         let typed = "crew loop \"Write a file\" --verify \"test -f done\"";
         let begun = codex.told("UserPromptSubmit", "prompt", typed);
         let prompt = begun["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-        assert!(prompt.contains("the text given to crew loop without its options"), "{prompt}");
+        assert!(prompt.contains("Work on the task you were just given"), "{prompt}");
         let claimed = codex.told("Stop", "last_assistant_message", "<promise>COMPLETE</promise>");
         assert_eq!(claimed["decision"], "block");
         assert!(claimed["reason"].as_str().unwrap().contains("iteration 2 of 10"), "{claimed}");

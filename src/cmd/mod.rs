@@ -43,10 +43,10 @@ use crate::drive::find::{Found, find};
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
-use crate::report::page;
+use crate::report::page::{self, Reading};
 use crate::world::files::disk;
 use crate::world::store::{self, Home, StoreError};
-use crate::world::{env, git};
+use crate::world::{clock, env, git, terminal};
 
 /// Carries out a verb.
 pub fn dispatch(verb: &Verb) -> Result<Exit> {
@@ -79,6 +79,23 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Man { verb } => man::man(verb.as_deref()),
         Verb::Loop { words } => loop_hint::show_hint(words),
     }
+}
+
+/// The columns of a page outside a terminal, where no line is broken.
+const FILE_COLUMNS: u16 = 10_000;
+/// The columns of a page in a client, which wraps what is longer.
+const CLIENT_COLUMNS: usize = 80;
+
+/// How a page is read in this terminal, or in what takes this output.
+fn reading() -> Reading {
+    let columns = terminal::columns().unwrap_or(FILE_COLUMNS);
+    Reading { width: columns.into(), ..reading_in_a_client() }
+}
+
+/// How a page is read in a client.
+fn reading_in_a_client() -> Reading {
+    let local = clock::local();
+    Reading { width: CLIENT_COLUMNS, now: local.to_utc(), offset: *local.offset() }
 }
 
 /// The home of the terminal this was typed in.

@@ -4,20 +4,20 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::status::since;
-use super::{follow, print, requested};
+use super::{follow, print, reading, requested};
 use crate::cli::ShowArgs;
 use crate::drive::owner::owner_is_gone;
+use crate::drive::page;
 use crate::engine::journal::story::Story;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::parse::fragment::plain;
 use crate::report::show as words;
 use crate::report::show::StoryPage;
+use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::drafts;
-use crate::world::store::{Home, journal, logs};
-use crate::world::{clock, env};
+use crate::world::store::{Home, logs};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
@@ -29,18 +29,17 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     if let Some(file) = &arguments.before {
         return before(&home, &record, file);
     }
-    let story = read(&home, &record, arguments.iteration)?;
+    let story = page::story(&home, &record, arguments.iteration)?;
     if let Some(number) = arguments.iteration {
         iteration(&home, &record, &story, number, arguments.json)?;
         return Ok(Exit::SUCCESS);
     }
-    let since = since(&record);
     let known = StoryPage {
         record: &record,
         owner_is_gone: owner_is_gone(&home, &record),
         story: &story,
-        since: &since,
-        offset: *clock::local().offset(),
+        page: &page::of(&home, &record, &story),
+        reading: reading(),
     };
     if let Some(file) = &arguments.html {
         let page = words::html::html(&known);
@@ -74,15 +73,6 @@ fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
     };
     print::bytes(&kept);
     Ok(Exit::SUCCESS)
-}
-
-fn read(home: &Home, record: &Loop, pick: Option<u32>) -> Result<Story> {
-    let mut story = Story::picking(pick);
-    let file = home.loop_file(&record.id, "journal.jsonl");
-    let extent = journal::each(&file, |entry| story.add(entry))?;
-    story.torn = extent.torn;
-    story.cut = extent.cut;
-    Ok(story)
 }
 
 fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bool) -> Result<()> {

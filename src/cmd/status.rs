@@ -3,18 +3,18 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::{all, home, print};
+use super::{all, home, print, reading};
 use crate::cli::StatusArgs;
 use crate::drive::end::complete;
 use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
 use crate::drive::owner::{elsewhere, owner_is_gone};
+use crate::drive::page::read;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Loop, Status as State};
-use crate::engine::words::handoff::Since;
 use crate::exit::Exit;
 use crate::report::{json, line, page};
 use crate::world::store::Home;
-use crate::world::{clock, env, git, store};
+use crate::world::{clock, env, store};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &StatusArgs) -> Result<Exit> {
@@ -78,7 +78,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
         print::json(&with_orders(home, &[(record, gone)]));
         return;
     }
-    print::out(&page::status(&record, gone, &since(&record)));
+    print::out(&page::text(&read(home, &record), reading()));
     if pauses(home, &record) && !gone {
         print::out(&format!("  ordered  a pause, when iteration {} ends", record.iteration()));
     }
@@ -99,16 +99,6 @@ fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
         value["loops"][index]["pausing"] = pauses(home, record).into();
     }
     value
-}
-
-/// The page of how a loop stands.
-pub fn page_of(home: &Home, record: &Loop) -> String {
-    page::status(record, owner_is_gone(home, record), &since(record))
-}
-
-/// The changes since the loop started, read only for a page that shows them.
-pub fn since(record: &Loop) -> Since {
-    if record.is_live() { Since::default() } else { git::since(record) }
 }
 
 fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {

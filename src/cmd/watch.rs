@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::status::since;
-use super::{print, requested};
+use super::{print, reading, requested};
 use crate::drive::owner::{gone_why, owner_is_gone};
+use crate::drive::page::read;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{line, page};
-use crate::world::{clock, env, store, terminal};
+use crate::world::store::{self, Home};
+use crate::world::{clock, env, terminal};
 
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -23,7 +24,7 @@ pub fn watch(name: Option<&str>) -> Result<Exit> {
     let mut said = String::new();
     while record.is_live() {
         let gone = owner_is_gone(&home, &record);
-        let is_read = if draws { draw(&record, gone) } else { say(&record, &mut said) };
+        let is_read = if draws { draw(&home, &record) } else { say(&record, &mut said) };
         if !is_read {
             return Ok(Exit::SUCCESS);
         }
@@ -37,15 +38,15 @@ pub fn watch(name: Option<&str>) -> Result<Exit> {
     if draws {
         print::wipe();
     }
-    print::out(&page::finish(&record, &since(&record), None));
+    print::out(&page::text(&read(&home, &record), reading()));
     Ok(Exit::SUCCESS)
 }
 
 /// Draws the status, as far as the terminal has room.
-fn draw(record: &Loop, gone: bool) -> bool {
+fn draw(home: &Home, record: &Loop) -> bool {
     let running = clock::now().awake_ms.saturating_sub(record.state.began.awake_ms);
     let head = line::watched(record, running, clock::local());
-    let page = page::status(record, gone, &since(record));
+    let page = page::text(&read(home, record), reading());
     let height = usize::from(terminal::rows().unwrap_or(24)).max(2) - 1;
     print::draw(&format!("{head}\n{page}"), height)
 }

@@ -71,7 +71,7 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
             show(&format!("  what the agent reads:\n{}\n\n", indented(refusal, "    | ")));
         }
     }
-    if !page.is_some_and(|page| page.contains(": completed, checked")) {
+    if !page.is_some_and(|page| page.contains("proof: checked")) {
         bail!("the loop did not end as completed and checked");
     }
     Ok(())
@@ -80,12 +80,15 @@ fn perform(scratch: &Scratch, show: &impl Fn(&str)) -> Result<()> {
 /// An answer's words for the person, as the client shows them: below the agent's.
 fn shown(answer: &Value) -> Result<String> {
     let words = answer["systemMessage"].as_str().context("the hook said nothing")?;
-    Ok(indented(words, "  ") + "\n\n")
+    // The folder that the next command would show is gone by then.
+    let words = words.split("\n  next ").next().unwrap_or(words);
+    Ok(indented(words.trim_end(), "  ") + "\n\n")
 }
 
 /// The part of a prompt that reports a refused claim.
 fn refusal(prompt: &str) -> Option<&str> {
-    prompt.split("\n\n").find(|part| part.contains("claim was refused"))
+    let (verdict, reason) = prompt.split_once("\n\n")?;
+    verdict.contains("not accepted").then(|| reason.split("\n\n").next()).flatten()
 }
 
 fn indented(text: &str, margin: &str) -> String {

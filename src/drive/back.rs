@@ -22,7 +22,7 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
         Some(Iterations::One(0)) => bail!("iteration 0 is the state before the first"),
         Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
         Some(Iterations::Between(from, to)) => end(from).zip(end(to)),
-        None => end(0).zip(end(u32::MAX)),
+        None => end(0).zip(snapshots.final_state(&record.id, !record.is_live())),
     };
     let (from, to) = sides.with_context(|| none(record))?;
     snapshots.text(&from, &to, false).map_err(|why| anyhow!(why))

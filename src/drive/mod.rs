@@ -15,6 +15,7 @@ pub mod install;
 pub mod meter;
 pub mod missing;
 pub mod owner;
+pub mod page;
 pub mod prompt;
 pub mod resume;
 pub mod run;

@@ -100,6 +100,14 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
     }
 }
 
+/// Names the state in which a loop ended. An end from outside breaks an iteration off, whose work
+/// no boundary has seen.
+pub fn close(home: &Home, subject: &Loop) {
+    if let Some((snapshots, snapshot)) = take(home, subject) {
+        let _ = snapshots.close(&subject.id, &snapshot.commit);
+    }
+}
+
 fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {
     let snapshots = Snapshots::of(home, subject);
     let snapshot = snapshots.are_kept().then(|| snapshots.take().ok())??;

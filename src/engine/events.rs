@@ -2,13 +2,11 @@
 //! knows nothing of screens. Lines for people, events for programs and the live line are made only
 //! from these.
 
-use std::path::Path;
-
 use chrono::{DateTime, Utc};
 
 use super::evidence::CheckResult;
+use super::page::Page;
 use super::record::{Loop, LoopMoment, Outcome};
-use super::words::handoff::Since;
 
 /// A moment of a run.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +57,7 @@ pub enum RunEvent<'a> {
     /// A person asked for the end; the agent is being stopped.
     Stopping,
     /// The loop is over. It can be resumed from here only if the record holds the end: `saved`.
-    Finished { record: &'a Loop, since: &'a Since, handoff: Option<&'a Path>, saved: bool },
+    Finished { record: &'a Loop, page: &'a Page, saved: bool },
 }
 
 /// Receives the events of a run.

@@ -10,6 +10,8 @@ use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::exam::ExamMode;
 use super::exam::trial::TrialTerms;
+use super::journal::story::Story;
+use super::page::{Page, PageInputs};
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
     Role, Run, State, VERSION,
@@ -105,6 +107,20 @@ pub fn facts(claim: Claim) -> Facts {
         trial: None,
         usage: None,
     }
+}
+
+/// The page of a loop that has this story, whose work nobody looked at.
+pub fn a_page(record: &Loop, story: &Story) -> Page {
+    Page::of(&PageInputs {
+        record,
+        story,
+        owner_is_gone: false,
+        changes: None,
+        has_snapshots: false,
+        commits: &[],
+        tests: &TestMemories::new(),
+        resume: &format!("crew resume {}", record.id),
+    })
 }
 
 /// One check's result.

@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod exam;
 pub mod git;
 pub mod journal;
+pub mod page;
 pub mod record;
 pub mod settings;
 pub mod text;

@@ -18,9 +18,9 @@ pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiErr
     let message = if message.is_empty() { plain(kind) } else { message };
     let fatal = |cure: &str| ApiError::Fatal { cause: message.clone(), cure: cure.to_owned() };
     match kind {
-        "authentication_failed" => fatal("log in again, or mend the API key"),
+        "authentication_failed" => fatal("log in again, or fix the API key"),
         "oauth_org_not_allowed" => fatal("log in with an organisation that may use this client"),
-        "billing_error" => fatal("mend the account's billing"),
+        "billing_error" => fatal("fix the account's billing"),
         "model_not_found" => fatal("choose a model this account has"),
         "invalid_request" | "max_output_tokens" => ApiError::Request { message },
         _ => ApiError::Transient { reset: reset(&message, now), message },

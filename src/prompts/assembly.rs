@@ -13,9 +13,12 @@ use serde_json::Value;
 
 use super::parts::{Parts, PromptPiece};
 use super::values::{self, PromptInputs, values};
+use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, Phase};
 use crate::engine::text::{clean, clip};
-use crate::engine::words::prompt::{PromptReader, ahead, rules, seen};
+use crate::engine::words::PromptReader;
+use crate::engine::words::news::{seen, verdict};
+use crate::engine::words::rules::{ahead, rules};
 
 /// The most UTF-16 units of what crew saw: enough for the tails of all checks shown.
 const SEEN_UNITS_MAX: usize = 200_000;
@@ -29,12 +32,6 @@ const COMMAND_CHARS_MAX: usize = 160;
 pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result<String, String> {
     let data = values(subject, known, parts.wanted());
     let mut text = preamble(subject, parts);
-    if let Some(page) = known.handoff {
-        let body = values::bounded(page.text.trim_end());
-        let path = page.path.display();
-        let intro = "This loop was handed over to you, with this page of whoever had it before:";
-        section(&mut text, "HANDOFF", &format!("{intro} {path}\n\n{body}"));
-    }
     let task = subject.contract.task.as_str();
     let acts = !parts.of(Phase::Act).is_empty();
     let is_procedure = subject.procedure().is_some();
@@ -49,8 +46,17 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
         }
         section(&mut text, &phase.label().to_uppercase(), &body);
     }
-    section(&mut text, "EVIDENCE", &evidence(subject, known));
-    section(&mut text, "HOW TO FINISH", &rules(subject, PromptReader::Next));
+    section(&mut text, "WHERE IT STANDS (crew's own record)", &standing(subject, known));
+    let said = subject.state.evidence.as_ref().and_then(|last| last.said.as_ref());
+    let said = said.filter(|_| known.handoff.is_none());
+    let said = said.map_or_else(String::new, |said| format!("\"{}\"\n", clean(said)));
+    section(&mut text, "WHAT THE LAST WORKER SAID (not checked)", &said);
+    let mut words = values::words(subject);
+    words.retain(|words| known.handoff.is_none_or(|page| !page.text.contains(words.as_str())));
+    section(&mut text, "THE USER SAYS", &words.join("\n"));
+    let ahead = ahead(subject);
+    let rules = rules(subject, PromptReader::Next);
+    section(&mut text, "HOW TO FINISH", &format!("{ahead}{rules}"));
     let _ = write!(text, "Now begin iteration {}.", subject.iteration());
     Ok(text)
 }
@@ -94,9 +100,9 @@ fn preamble(subject: &Loop, parts: &Parts) -> String {
     let procedure = procedure.map_or_else(String::new, |name| format!(" of procedure `{name}`"));
     format!(
         "# {ooda}Loop Iteration\n\n\
-         This is iteration {}{of}{procedure}. crew starts a fresh process for each: you know nothing of the \
-         iterations before, and the next will know nothing of yours but what is in files and commits. Nobody \
-         answers questions while you work.\n\n{}",
+         This is iteration {}{of}{procedure}. crew runs this task in fresh processes: you see this prompt and the \
+         working tree, nothing else, and the next one sees the tree and your last message. Nobody answers \
+         questions: decide, and say what you assumed.\n\n{}",
         subject.iteration(),
         branch(subject),
     )
@@ -117,31 +123,51 @@ fn branch(subject: &Loop) -> String {
     }
 }
 
-fn evidence(subject: &Loop, known: &PromptInputs<'_>) -> String {
-    let mut text = match &subject.state.evidence {
-        Some(last) => seen(last, SEEN_UNITS_MAX, PromptReader::Next),
-        None => before_the_first(subject),
-    };
-    let progress = values::progress(known.accounts);
-    if !progress.is_empty() {
-        separate(&mut text);
-        let _ = writeln!(text, "What the last iterations came to:\n{progress}");
+/// The page of the former owner, or else what the last iteration came to, and those before it.
+fn standing(subject: &Loop, known: &PromptInputs<'_>) -> String {
+    if let Some(page) = known.handoff {
+        let path = page.path.display();
+        let body = values::bounded(&body_of(page.text));
+        // Somebody may have written a page without crew's facts, or before the checks ran.
+        let is_whole = page.text.contains("\n## Checks\n") && subject.state.evidence.is_some();
+        let seen = if is_whole { String::new() } else { last_seen(subject, known) };
+        return format!("From {path}:\n\n{body}\n\n{seen}");
     }
-    for words in values::words(subject) {
+    last_seen(subject, known)
+}
+
+/// What the last iteration came to, and those before it.
+fn last_seen(subject: &Loop, known: &PromptInputs<'_>) -> String {
+    let Some(last) = &subject.state.evidence else { return before_the_first(subject) };
+    let verdict = verdict(last, PromptReader::Next).map(|it| format!(" {it}")).unwrap_or_default();
+    let seen = seen(last, SEEN_UNITS_MAX, PromptReader::Next);
+    let mut text = format!("After iteration {}:{verdict}\n{seen}", last.iteration);
+    let before: Vec<Account> =
+        known.accounts.iter().filter(|it| it.iteration < last.iteration).cloned().collect();
+    if !before.is_empty() {
         separate(&mut text);
-        let _ = writeln!(text, "The user says:\n{words}");
-    }
-    let ahead = ahead(subject);
-    if !ahead.is_empty() {
-        separate(&mut text);
-        let _ = writeln!(text, "{}", ahead.trim_end());
+        let _ = writeln!(text, "Before that:\n{}", values::progress(&before));
     }
     text
 }
 
+/// A handoff as a part of a prompt: without its front matter, its title and what the prompt says
+/// itself, and one level below the prompt's own headings.
+fn body_of(page: &str) -> String {
+    let page = page.trim_start();
+    let behind = page.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"));
+    let body = behind.map_or(page, |(_, body)| body);
+    let body = body.split("\n## Context for resume\n").next().unwrap_or(body).trim_start();
+    let body = match body.split_once('\n') {
+        Some((title, rest)) if title.starts_with("# ") => rest,
+        _ => body,
+    };
+    body.trim().replace("\n## ", "\n### ")
+}
+
 /// The results of the checks before the first iteration; empty if none ran.
 fn before_the_first(subject: &Loop) -> String {
-    let mut text = String::from("What crew saw before iteration 1:\n");
+    let mut text = String::from("Nothing was done yet. Before iteration 1:\n");
     for (run, memory) in &subject.state.checks {
         let happened = memory.what_happened();
         let _ = writeln!(text, "- `{}` {happened}.", clip(run, COMMAND_CHARS_MAX));

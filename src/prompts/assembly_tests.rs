@@ -109,9 +109,7 @@ fn after_an_answer_that_was_cut_the_next_carries_on_from_there() {
     cut.seen.agent.cut = true;
     subject = judge(&subject, &cut).after;
     let text = made(&subject, &PromptInputs::default(), "");
-    assert!(
-        text.contains("cut by the token limit; what it changed is there. Carry on from there.")
-    );
+    assert!(text.contains("The answer was cut by the token limit; what it changed is there."));
 }
 
 #[test]
@@ -203,7 +201,7 @@ fn a_baseline_is_the_evidence_of_the_first_prompt() {
     subject.state.checks.insert("cargo test".to_owned(), memory);
     let text = made(&subject, &PromptInputs::default(), "");
     assert!(text.contains(
-        "## EVIDENCE\n\nWhat crew saw before iteration 1:\n- `cargo test` failed (exit 1).\n  \
+        "## WHERE IT STANDS (crew's own record)\n\nNothing was done yet. Before iteration 1:\n- `cargo test` failed (exit 1).\n  \
          Its last lines:\n    test b ... FAILED\n    \n    1 failed\n"
     ));
     assert!(text.contains("Run each one yourself:\n   - `cargo test`\n3. Read"), "{text}");
@@ -251,7 +249,7 @@ proptest! {
         for (heading, literal) in [
             ("## TASK\n\n", &task),
             ("## CONTEXT\n\n", &context),
-            ("The user says:\n", &words),
+            ("## THE USER SAYS\n\n", &words),
             ("\n\n", &file),
         ] {
             let is_there = text.contains(&format!("{heading}{literal}"));

@@ -22,7 +22,7 @@
 //! - `note`: a remark for people: `text`
 //! - `stopping`: a signal came; the agent is being ended
 //! - `finish`: the end: `outcome`, `proof`, `why`, `completed_iterations`, `awake_ms`,
-//!   `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `next`, `saved`
+//!   `iterations_ms`, `spread_ms`, `usage`, `commits`, `handoff`, `page`, `next`, `saved`
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
 }
 
 fn finished(event: &RunEvent<'_>) -> Value {
-    let RunEvent::Finished { record, since, handoff, saved } = *event else { return Value::Null };
+    let RunEvent::Finished { record, page, saved } = *event else { return Value::Null };
     let ending = record.state.ending.as_ref();
     let over = record.outcome() == Some(Outcome::Completed);
     json!({
@@ -174,8 +174,9 @@ fn finished(event: &RunEvent<'_>) -> Value {
         "iterations_ms": record.elapsed_ms,
         "spread_ms": record.spread(),
         "usage": usage(&record.state.usage),
-        "commits": since.commits,
-        "handoff": handoff,
+        "commits": page.commits,
+        "handoff": page.handoff,
+        "page": page,
         "next": (!over && saved).then(|| going_on(record)),
         "saved": saved,
     })

@@ -5,9 +5,9 @@ use crate::engine::boundary::facts::ProcessEnd;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
-use crate::engine::fixture::{a_run, at, facts, result};
+use crate::engine::fixture::{a_page, a_run, at, facts, result};
+use crate::engine::journal::story::Story;
 use crate::engine::record::{Ending, LoopMoment, Proof, Status};
-use crate::engine::words::handoff::Since;
 
 #[test]
 fn every_event_names_its_schema_its_loop_and_its_iteration() {
@@ -17,7 +17,7 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
     let mut after = judge(&record, &facts).after;
     let mut events = Events::default();
     let mut text = String::new();
-    let since = Since::default();
+    let page = a_page(&record, &Story::picking(None));
     let mut tell = |event: &RunEvent<'_>| {
         text.push_str(&events.event(event, at(0).wall).to_string());
         text.push('\n');
@@ -38,22 +38,22 @@ fn every_event_names_its_schema_its_loop_and_its_iteration() {
         why: "nothing was checked".to_owned(),
     });
     after.state.status = Status::Finished;
-    tell(&RunEvent::Finished { record: &after, since: &since, handoff: None, saved: true });
+    tell(&RunEvent::Finished { record: &after, page: &page, saved: true });
     assert_snapshot!(text, @r#"
-    {"at":"2026-11-18T11:06:40.000Z","event":"iteration_start","iteration":1,"loop":"haaaaaaa","schema":1}
-    {"at":"2026-11-18T11:06:40.000Z","event":"agent_line","iteration":1,"loop":"haaaaaaa","schema":1,"text":"working"}
-    {"at":"2026-11-18T11:06:40.000Z","event":"check_start","iteration":1,"loop":"haaaaaaa","run":"cargo test","schema":1}
-    {"at":"2026-11-18T11:06:40.000Z","event":"reaction_failed","iteration":1,"loop":"haaaaaaa","on":"iteration_end","run":"make","schema":1,"why":"exited with status 2"}
-    {"at":"2026-11-18T11:06:40.000Z","checks":[],"claim":{"is":"accepted"},"consecutive_failures":0,"elapsed_ms":60000,"ends":null,"event":"iteration_end","exit":0,"failure":null,"iteration":1,"loop":"haaaaaaa","progress":"made","schema":1,"usage":null}
-    {"at":"2026-11-18T11:06:40.000Z","branch":"main","commit":"1a2b3c4","event":"commit","iteration":1,"loop":"haaaaaaa","schema":1,"subject":"Mend"}
-    {"at":"2026-11-18T11:06:40.000Z","awake_ms":60000,"commits":[],"completed_iterations":1,"event":"finish","handoff":null,"iteration":1,"iterations_ms":[60000],"loop":"haaaaaaa","next":null,"outcome":"completed","proof":"claimed","saved":true,"schema":1,"spread_ms":null,"usage":{"cost_usd":0.0,"cost_usd_at_most":0.0,"is_lower_bound":false,"tokens":{"cache_read":0,"cache_write":0,"cache_write_hour":0,"input":0,"output":0},"total_tokens":0,"unpriced_models":[]},"why":"nothing was checked"}
+    {"at":"2026-11-18T11:06:40.000Z","event":"iteration_start","iteration":1,"loop":"haaaaaaa","schema":2}
+    {"at":"2026-11-18T11:06:40.000Z","event":"agent_line","iteration":1,"loop":"haaaaaaa","schema":2,"text":"working"}
+    {"at":"2026-11-18T11:06:40.000Z","event":"check_start","iteration":1,"loop":"haaaaaaa","run":"cargo test","schema":2}
+    {"at":"2026-11-18T11:06:40.000Z","event":"reaction_failed","iteration":1,"loop":"haaaaaaa","on":"iteration_end","run":"make","schema":2,"why":"exited with status 2"}
+    {"at":"2026-11-18T11:06:40.000Z","checks":[],"claim":{"is":"accepted"},"consecutive_failures":0,"elapsed_ms":60000,"ends":null,"event":"iteration_end","exit":0,"failure":null,"iteration":1,"loop":"haaaaaaa","progress":"made","schema":2,"usage":null}
+    {"at":"2026-11-18T11:06:40.000Z","branch":"main","commit":"1a2b3c4","event":"commit","iteration":1,"loop":"haaaaaaa","schema":2,"subject":"Mend"}
+    {"at":"2026-11-18T11:06:40.000Z","awake_ms":60000,"commits":[],"completed_iterations":1,"event":"finish","handoff":null,"iteration":1,"iterations_ms":[60000],"loop":"haaaaaaa","next":null,"outcome":"completed","page":{"awake_ms":0,"changes":null,"commits":[],"cost":null,"earlier":0,"ended_at":null,"ending":[{"name":"agent","text":"claude, accept-edits · process 42"},{"name":"limits","text":"up to 10 iterations, 12h"},{"name":"folder","text":"/repo"}],"handoff":null,"id":"haaaaaaa","iterations":[],"next":{"command":"crew show haaaaaaa --log -f"},"outcome":null,"proof":null,"remark":null,"results":[],"started_at":"2026-11-18T11:06:40Z","stop":"crew pause, crew cancel","task":"Build the todo API","then":null,"verdict":"running, iteration 1 of 10"},"proof":"claimed","saved":true,"schema":2,"spread_ms":null,"usage":{"cost_usd":0.0,"cost_usd_at_most":0.0,"is_lower_bound":false,"tokens":{"cache_read":0,"cache_write":0,"cache_write_hour":0,"input":0,"output":0},"total_tokens":0,"unpriced_models":[]},"why":"nothing was checked"}
     "#);
 }
 
 #[test]
 fn the_table_in_the_module_names_every_event() {
     let record = a_run(None);
-    let since = Since::default();
+    let page = a_page(&record, &Story::picking(None));
     let result = result("make", Verdict::Passed);
     let all = [
         RunEvent::Started(&record),
@@ -77,7 +77,7 @@ fn the_table_in_the_module_names_every_event() {
         RunEvent::Rebased { onto: "" },
         RunEvent::Unsaved { why: "" },
         RunEvent::Stopping,
-        RunEvent::Finished { record: &record, since: &since, handoff: None, saved: true },
+        RunEvent::Finished { record: &record, page: &page, saved: true },
     ];
     let table = include_str!("events.rs");
     for event in all {

@@ -95,7 +95,7 @@ mod tests {
         let loops = [first, second];
         let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
         assert_snapshot!(list(&loops, &totals, utc), @"
-        haaaaaaa  2026-11-18 11:06  completed, checked after 3 iterations           2m16s     $1.84  Build the todo API
+        haaaaaaa  2026-11-18 11:06  completed after 3 iterations, proof: checked      2m16s     $1.84  Build the todo API
         haaaaaaa  2026-11-18 11:06  cancelled after 0 iterations                     0.0s            Build the todo API
         (2 more: --limit 4)
 

@@ -7,7 +7,7 @@ use crate::engine::record::Loop;
 use crate::engine::usage::Usage;
 
 /// The version of what `--json` prints.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The output of `crew status --json`.
 pub fn status(loops: &[(Loop, bool)]) -> Value {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn every_object_names_its_schema() {
         let value = status(&[(a_loop(), false)]);
-        assert_eq!(value["schema"], 1);
+        assert_eq!(value["schema"], 2);
         assert_eq!(value["loops"][0]["iteration"], 1);
         assert_eq!(value["loops"][0]["limits"]["max_iterations"], 10);
         assert_eq!(value["loops"][0]["usage"]["total_tokens"], 0);

@@ -7,7 +7,8 @@ use chrono::{DateTime, FixedOffset};
 use super::words::{commands, took};
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::boundary::limits;
-use crate::engine::evidence::{ClaimResult, Evidence};
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
+use crate::engine::page::files;
 use crate::engine::record::{Check, Loop, Status};
 use crate::engine::text::{clip, count, with_reason};
 
@@ -57,9 +58,30 @@ pub fn boundary(subject: &Loop) -> String {
     if let Some(evidence) = &subject.state.evidence {
         parts.extend(said(evidence));
     }
+    parts.extend(in_a_row(subject));
     parts.extend(limits::cost_and_tokens(subject));
-    parts.push("crew pause, crew cancel".to_owned());
+    parts.extend(hint(subject).map(str::to_owned));
     parts.join(" · ")
+}
+
+/// "2 failures in a row, 3 abort", "3 without progress, 5 stall it".
+fn in_a_row(subject: &Loop) -> Option<String> {
+    let (state, limits) = (&subject.state, &subject.contract.limits);
+    let (failures, threshold) = (state.consecutive_failures, limits.failure_threshold);
+    let (still, stall) = (state.iterations_without_progress, limits.stall);
+    if threshold > 0 && failures > 1 {
+        return Some(format!("{failures} failures in a row, {threshold} abort"));
+    }
+    (stall > 0 && still > 1).then(|| format!("{still} without progress, {stall} stall it"))
+}
+
+/// How to stop, where somebody may not know it yet; how to go further, where the end is near.
+fn hint(subject: &Loop) -> Option<&'static str> {
+    let (completed, max) = (subject.state.completed, subject.contract.limits.max_iterations);
+    if max > 0 && completed + 1 == max {
+        return Some("one iteration left: crew set -n +5");
+    }
+    (completed == 1).then_some("crew pause, crew cancel")
 }
 
 /// The line after a stop at which the loop does not continue at once.
@@ -112,12 +134,13 @@ fn counter(subject: &Loop) -> String {
 /// The results of an iteration, each in a few words.
 pub fn said(evidence: &Evidence) -> Vec<String> {
     let mut parts = Vec::new();
+    let changes = evidence.changes.as_ref().filter(|changes| changes.total() > 0);
+    parts.extend(changes.map(files));
     if evidence.newly_passing > 0 {
-        parts.push(format!("{} mended", count(evidence.newly_passing, "check")));
+        parts.push(format!("{} fixed", count(evidence.newly_passing, "check")));
     }
     parts.extend(evidence.test_news());
-    let failing = evidence.failing().next();
-    let failing = failing.map(|it| format!("{} {}", clip(&it.run, 60), it.what_happened()));
+    let failing = evidence.failing().next().map(failing);
     parts.extend(match (&evidence.claim, &failing) {
         (ClaimResult::Refused(_), Some(failing)) => Some(format!("claim refused: {failing}")),
         (ClaimResult::NearMiss(_), _) => Some("no claim heard (a near miss)".to_owned()),
@@ -133,6 +156,16 @@ pub fn said(evidence: &Evidence) -> Vec<String> {
         parts.push(evidence.progress_words(changed));
     }
     parts
+}
+
+/// "cargo test 2 of 215 fail (was 5)", "lint failed (exit 1)".
+fn failing(check: &CheckResult) -> String {
+    let run = clip(&check.run, 60);
+    let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) else {
+        return format!("{run} {}", check.what_happened());
+    };
+    let was = tests.failed_before.map(|was| format!(" (was {was})")).unwrap_or_default();
+    format!("{run} {} of {} fail{was}", tests.failed, tests.total())
 }
 
 /// The head of a page that is redrawn regularly; `running_ms` is how long the iteration has been
@@ -179,9 +212,10 @@ pub fn status_line(subject: &Loop) -> String {
     let live = match subject.state.status {
         Status::Finished => {
             let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
-            let proof = proof.map_or_else(String::new, |proof| format!(", {}", proof.label()));
+            let proof = proof.map(|proof| format!(", proof: {}", proof.label()));
             let done = count(subject.state.completed, "iteration");
-            return format!("{}{proof} after {done}", subject.status_word());
+            let proof = proof.unwrap_or_default();
+            return format!("{} after {done}{proof}", subject.status_word());
         }
         Status::Waiting => {
             let due = subject.state.due.map(|due| due.format("%Y-%m-%d %H:%M UTC").to_string());

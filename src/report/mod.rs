@@ -14,6 +14,7 @@ pub mod live;
 pub mod page;
 pub mod progress;
 pub mod run;
+pub mod screen;
 pub mod settings;
 pub mod show;
 pub mod template;

@@ -1,63 +1,258 @@
-//! The pages: how a loop ended, the status of one, and a list of all.
+//! The page of a loop as text, for a terminal of any width and for a file. Where it is narrow the
+//! columns of least use go first; only the last column grows with the width.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use super::words::took;
+use chrono::{DateTime, FixedOffset, Utc};
+use unicode_width::UnicodeWidthStr;
+
+use super::words::{ago, brief};
 use super::{line, run};
-use crate::clients::spelling::going_on;
-use crate::engine::boundary::limits;
-use crate::engine::evidence::{ClaimResult, Evidence, Verdict};
-use crate::engine::record::{Driver, Loop, Outcome, Status};
-use crate::engine::text::{clip, count, duration, plain, tail_of};
-use crate::engine::words::handoff::Since;
+use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
+use crate::engine::record::Loop;
+use crate::engine::text::{clean, clip, plain};
+use crate::engine::usage::Money;
 
-/// The page of an ended loop: its outcome and proof, the reason, what it used, what it changed, and
-/// one next command.
-pub fn finish(subject: &Loop, since: &Since, handoff: Option<&Path>) -> String {
-    let mut text = format!("loop {}: {}\n", subject.id, line::status_line(subject));
-    optional(&mut text, "why", subject.state.ending.as_ref().map(|ending| ending.why.clone()));
-    row(&mut text, "time", &time(subject));
-    each(&mut text, subject);
-    optional(&mut text, "cost", subject.spent());
-    let summary = since.diffstat.lines().last().unwrap_or("no tracked file changed").trim();
-    let commits = count(since.commits.len() as u64, "commit");
-    if subject.place.head.is_some() {
-        let untracked = match since.untracked {
-            0 => String::new(),
-            files => format!(" · {}", count(files, "untracked file")),
-        };
-        row(&mut text, "changes", &format!("{commits} · {summary}{untracked}"));
+/// Where the values of the rows begin.
+const INDENT: usize = 10;
+/// The most columns and lines of the task.
+const TASK_COLUMNS: usize = 100;
+const TASK_LINES: usize = 3;
+/// The widest columns of files and checks.
+const FILES: usize = 22;
+const CHECKS: usize = 18;
+/// Below this width times and costs are left out.
+const NARROW: usize = 60;
+/// The fewest columns that are worth an agent's words.
+const SAID: usize = 12;
+/// An end that is older than this, in milliseconds, says how long ago it was.
+const RECENT_MS: i64 = 3_600_000;
+
+/// When and where a page is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading {
+    /// Columns of the terminal.
+    pub width: usize,
+    pub now: DateTime<Utc>,
+    /// The reader's time zone.
+    pub offset: FixedOffset,
+}
+
+/// The page.
+pub fn text(page: &Page, reading: Reading) -> String {
+    let mut text = format!("loop {} · {}", page.id, page.verdict);
+    text.extend(page.remark.iter().flat_map(|remark| [" · ", remark]));
+    text.push_str("\n\n");
+    for line in wrapped(&page.task, reading.width.min(TASK_COLUMNS).saturating_sub(2), TASK_LINES) {
+        let _ = writeln!(text, "  {line}");
     }
-    optional(&mut text, "git", undone(subject));
-    checks(&mut text, subject);
-    errors(&mut text, subject);
-    optional(&mut text, "handoff", handoff.map(|page| page.display().to_string()));
-    row(&mut text, "next", &next(subject));
+    text.push('\n');
+    page.ending.iter().for_each(|fact| told(&mut text, fact, reading.width));
+    value(&mut text, "time", &time(page, reading), reading.width);
+    if !page.iterations.is_empty() {
+        let _ = write!(text, "\n{}", table(page, reading.width));
+    }
+    let handoff = page.handoff.as_ref();
+    if !page.results.is_empty() || handoff.is_some() {
+        text.push('\n');
+        page.results.iter().for_each(|fact| told(&mut text, fact, reading.width));
+        optional(&mut text, "handoff", handoff.cloned());
+    }
+    text.push('\n');
+    optional(&mut text, "stop", page.stop.map(str::to_owned));
+    step(&mut text, "next", &page.next);
+    page.then.iter().for_each(|then| step(&mut text, "then", then));
     text
+}
+
+/// "38m, from 22:31 to 23:09 · $3.42 of $8.00".
+pub fn time(page: &Page, reading: Reading) -> String {
+    let clock = |at: DateTime<Utc>| {
+        let at = at.with_timezone(&reading.offset);
+        let is_near = (reading.now - at.to_utc()).num_hours() < 20;
+        at.format(if is_near { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
+    };
+    let took = brief(page.awake_ms);
+    let mut text = match page.ended_at {
+        None => format!("{took}, since {}", clock(page.started_at)),
+        Some(ended) => {
+            let since = (reading.now - ended).num_milliseconds();
+            let ago = if since > RECENT_MS { format!(", {}", ago(since)) } else { String::new() };
+            format!("{took}, from {} to {}{ago}", clock(page.started_at), clock(ended))
+        }
+    };
+    text.extend(page.cost.iter().flat_map(|cost| [" · ", cost]));
+    text
+}
+
+fn told(text: &mut String, fact: &Fact, width: usize) {
+    value(text, fact.name, &fact.text, width);
+    for line in &fact.detail {
+        for line in wrapped(line, width.saturating_sub(INDENT), usize::MAX) {
+            let _ = writeln!(text, "{:INDENT$}{line}", "");
+        }
+    }
+}
+
+/// A row whose value is wrapped below itself.
+fn value(text: &mut String, name: &str, value: &str, width: usize) {
+    let lines = wrapped(value, width.saturating_sub(INDENT), usize::MAX);
+    for (index, line) in lines.iter().enumerate() {
+        let _ = writeln!(text, "  {:<7} {line}", if index == 0 { name } else { "" });
+    }
+}
+
+/// A command is never wrapped: it must be possible to copy it.
+fn step(text: &mut String, name: &str, step: &Step) {
+    let what = if step.what.is_empty() { String::new() } else { format!("   {}", step.what) };
+    let _ = writeln!(text, "  {name:<7} {}{what}", step.command);
+}
+
+/// One line of the table before its columns are measured.
+struct Row<'page> {
+    number: String,
+    took: String,
+    cost: String,
+    files: String,
+    checks: &'page str,
+    said: String,
+}
+
+fn table(page: &Page, width: usize) -> String {
+    let rows: Vec<Row<'_>> = page.iterations.iter().map(row_of).collect();
+    let widest = |of: for<'row> fn(&'row Row<'_>) -> &'row str, most: usize| {
+        rows.iter().map(|row| of(row).width()).max().unwrap_or_default().min(most)
+    };
+    let is_narrow = width < NARROW;
+    let number = widest(|row| &row.number, 9);
+    let took = if is_narrow { 0 } else { widest(|row| &row.took, 8) };
+    let cost = if is_narrow { 0 } else { widest(|row| &row.cost, 8) };
+    let (files, checks) = (widest(|row| &row.files, FILES), widest(|row| row.checks, CHECKS));
+    let mut text = String::new();
+    if page.earlier > 0 {
+        let _ = writeln!(text, "  ({} iterations before these)", page.earlier);
+    }
+    for row in &rows {
+        let mut line = format!("  {:>number$}", row.number);
+        let right = [(&row.took, took), (&row.cost, cost)];
+        for (cell, columns) in right.into_iter().filter(|(_, columns)| *columns > 0) {
+            let _ = write!(line, "  {cell:>columns$}");
+        }
+        for (cell, columns) in [(row.files.as_str(), files), (row.checks, checks)] {
+            if columns > 0 {
+                line.push_str("  ");
+                line.push_str(&padded(cell, columns));
+            }
+        }
+        let room = width.saturating_sub(line.width() + 2);
+        if room >= SAID && !row.said.is_empty() {
+            let _ = write!(line, "  {}", quote_within(&row.said, room));
+        }
+        let _ = writeln!(text, "{}", fitting(line.trim_end(), width));
+    }
+    text
+}
+
+fn row_of(line: &PageLine) -> Row<'_> {
+    match line {
+        PageLine::One(line) => Row {
+            number: line.number.to_string(),
+            took: brief(line.elapsed_ms),
+            cost: line.cost.clone().unwrap_or_default(),
+            files: file_name(&line.files),
+            checks: &line.checks,
+            said: said(line),
+        },
+        PageLine::Several { from, to, elapsed_ms, cost_micros, files, checks } => Row {
+            number: format!("{from}-{to}"),
+            took: brief(*elapsed_ms),
+            cost: match cost_micros {
+                0 => String::new(),
+                micros => Money::from_micros(*micros).to_string(),
+            },
+            files: file_name(files),
+            checks,
+            said: "the same each time".to_owned(),
+        },
+    }
+}
+
+/// A path that is too long for its column is shown by its name.
+fn file_name(files: &str) -> String {
+    let name = files.rsplit('/').next().unwrap_or(files);
+    if files.width() > FILES { name.to_owned() } else { files.to_owned() }
+}
+
+fn said(line: &IterationLine) -> String {
+    match &line.said {
+        LastWords::Crew(words) => words.clone(),
+        LastWords::Agent(words) => format!("\"{words}\""),
+        LastWords::Nothing => String::new(),
+    }
+}
+
+/// Words cut to the room there is; a quotation stays one.
+fn quote_within(said: &str, room: usize) -> String {
+    match said.strip_prefix('"').and_then(|said| said.strip_suffix('"')) {
+        Some(words) => format!("\"{}\"", fitting(words, room - 2)),
+        None => fitting(said, room),
+    }
+}
+
+/// A cell of exactly this many columns.
+fn padded(cell: &str, columns: usize) -> String {
+    let cell = fitting(cell, columns);
+    let missing = columns - cell.width();
+    format!("{cell}{:missing$}", "")
+}
+
+/// The beginning of a line that fits, with an ellipsis if it was cut.
+pub fn fitting(line: &str, columns: usize) -> String {
+    if line.width() <= columns {
+        return line.to_owned();
+    }
+    let mut kept = String::new();
+    for character in line.chars() {
+        let grown = format!("{kept}{character}");
+        if grown.width() + 1 > columns {
+            break;
+        }
+        kept = grown;
+    }
+    format!("{}…", kept.trim_end())
+}
+
+/// A text in lines of at most `columns`, broken between words where it has any; past `most` lines
+/// it is cut.
+pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
+    let columns = columns.max(SAID);
+    let mut lines = Vec::new();
+    for paragraph in clean(text).lines() {
+        let indent = paragraph.len() - paragraph.trim_start().len();
+        let mut line = paragraph[..indent].to_owned();
+        for word in paragraph.split_whitespace() {
+            let gap = usize::from(!line.trim().is_empty());
+            if gap == 1 && line.width() + gap + word.width() > columns {
+                lines.push(std::mem::take(&mut line));
+            } else if gap == 1 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            *last = fitting(&format!("{last} …"), columns);
+        }
+    }
+    lines
 }
 
 /// One row of a page: a name and its value.
 pub fn row(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "  {name:<8} {value}");
-}
-
-fn time(subject: &Loop) -> String {
-    let newest = subject.elapsed_ms.iter().rev().take(5).rev();
-    let each: Vec<String> = newest.map(|ms| duration(*ms)).collect();
-    let all = duration(subject.state.awake_ms);
-    match each.len() {
-        0 => all,
-        _ => format!("{all} awake (last iterations: {})", each.join(", ")),
-    }
-}
-
-/// The spread of the iterations' times.
-fn each(text: &mut String, subject: &Loop) {
-    if let Some(spread) = subject.spread() {
-        let [min, mean, max] = [spread.min, spread.mean, spread.max].map(took);
-        row(text, "each", &format!("min {min} · mean {mean} · max {max}"));
-    }
+    let _ = writeln!(text, "  {name:<7} {value}");
 }
 
 /// A row, if there is a value for it.
@@ -67,94 +262,11 @@ pub fn optional(text: &mut String, name: &str, value: Option<String>) {
     }
 }
 
-/// The git steps that failed and were not made up for.
-fn undone(subject: &Loop) -> Option<String> {
-    subject.state.git.undone().map(|undone| clip(&undone, 500))
-}
-
-fn checks(text: &mut String, subject: &Loop) {
-    for check in &subject.contract.checks {
-        let mut last = subject.state.evidence.iter().flat_map(|last| &last.checks);
-        let passed = last.any(|it| it.run == check.run && it.verdict == Verdict::Passed);
-        let mut happened = subject.last_of(&check.run).unwrap_or_else(|| "not run".to_owned());
-        let memory = subject.state.checks.get(&check.run);
-        if passed && memory.is_some_and(|memory| memory.ever_failed) {
-            happened.push_str(", after it had failed");
-        }
-        let run = clip(&check.run, 60);
-        row(text, check.role.label(), &format!("`{run}` {happened}"));
-    }
-    let reports = subject.state.evidence.iter().flat_map(|last| &last.checks);
-    for report in reports.filter_map(|check| check.tests.as_ref()) {
-        optional(text, "tests", report.taken_away().or(report.still_failing()));
-    }
-    if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
-        tail(text, &tail_of(&failed.tail, 600));
-    }
-}
-
-/// The last lines of the agent's standard error, if they are the failure with which the loop ended.
-fn errors(text: &mut String, subject: &Loop) {
-    let last = subject.state.evidence.as_ref().map_or("", |evidence| &evidence.errors);
-    if !last.is_empty() {
-        row(text, "agent", "its last lines on standard error:");
-        tail(text, &tail_of(last, 600));
-    }
-}
-
 /// Output of a check or an agent, indented and without terminal control codes.
 pub fn tail(text: &mut String, printed: &str) {
     for line in plain(printed).lines() {
-        let _ = writeln!(text, "           | {line}");
+        let _ = writeln!(text, "{:INDENT$}{line}", "");
     }
-}
-
-/// The one command to continue with.
-fn next(subject: &Loop) -> String {
-    match (subject.outcome(), &subject.place.head) {
-        (Some(Outcome::Completed), _) if subject.state.trees.snapshot.is_some() => {
-            format!("crew diff {}   (read what it did)", subject.id)
-        }
-        (Some(Outcome::Completed), Some(head)) => {
-            format!("git diff {}   (read what it did)", head.get(..12).unwrap_or(head))
-        }
-        (Some(Outcome::Completed), None) => "read what it did".to_owned(),
-        (Some(Outcome::Blocked), _) if asks_a_person(subject) => {
-            format!("{} --tell \"your answer\"", going_on(subject))
-        }
-        _ => going_on(subject),
-    }
-}
-
-/// Whether the agent itself reported that it is blocked.
-fn asks_a_person(subject: &Loop) -> bool {
-    let last = subject.state.evidence.as_ref();
-    subject.driver() == Driver::Process
-        && last.is_some_and(|last| matches!(last.claim, ClaimResult::Blocked(_)))
-}
-
-/// The status of one loop.
-pub fn status(subject: &Loop, owner_is_gone: bool, since: &Since) -> String {
-    if !subject.is_live() {
-        return finish(subject, since, None);
-    }
-    let mut text = format!("loop {}: {}\n", subject.id, line::status_line(subject));
-    if owner_is_gone {
-        let who = if subject.driver() == Driver::Session { "client" } else { "crew" };
-        row(&mut text, "owner", &format!("gone: its {who} has ended, and the loop with it"));
-    }
-    row(&mut text, "task", &clip(&run::task(subject), 100));
-    optional(&mut text, "worker", run::worker(subject));
-    row(&mut text, "time", &time(subject));
-    optional(&mut text, "cost", subject.spent());
-    row(&mut text, "limits", &limits::named(&subject.contract.limits));
-    row(&mut text, "folder", &subject.place.folder.display().to_string());
-    optional(&mut text, "git", undone(subject));
-    checks(&mut text, subject);
-    let is_at_rest = owner_is_gone || subject.state.status == Status::Paused;
-    let next = if is_at_rest { going_on(subject) } else { "crew pause, crew cancel".to_owned() };
-    row(&mut text, "next", &next);
-    text
 }
 
 /// A list, one loop per line.
@@ -172,142 +284,5 @@ pub fn list(loops: &[Loop]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use insta::assert_snapshot;
-
-    use super::*;
-    use crate::engine::boundary::decide::{apply, decide};
-    use crate::engine::boundary::judge::judge;
-    use crate::engine::boundary::limits::reached;
-    use crate::engine::claim::Claim;
-    use crate::engine::fixture::{a_loop, a_loop_with, a_run, facts, result};
-    use crate::engine::record::{Ending, Role};
-    use crate::engine::usage::Money;
-
-    fn ended(verdict: Verdict) -> Loop {
-        let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-        subject.contract.limits.max_iterations = 1;
-        subject.place.head = Some("1a2b3c4d5e6f7a8b".to_owned());
-        let mut facts = facts(Claim::Success);
-        facts.checks = vec![result("cargo test", verdict)];
-        let judged = judge(&subject, &facts);
-        let decision = decide(&judged, &facts);
-        apply(judged, &decision)
-    }
-
-    #[test]
-    fn a_completed_loop_names_its_proof_and_one_next_command() {
-        let since = Since {
-            commits: vec!["1a2b3c4 Add lists".to_owned()],
-            diffstat: " src/lib.rs | 4 ++--\n 1 file changed, 2 insertions(+)".to_owned(),
-            ..Since::default()
-        };
-        assert_snapshot!(finish(&ended(Verdict::Passed), &since, None), @"
-        loop haaaaaaa: completed, unbroken after 1 iteration
-          why      the checks pass; they were never seen to fail
-          time     1m awake (last iterations: 1m)
-          changes  1 commit · 1 file changed, 2 insertions(+)
-          verify   `cargo test` passed
-          next     git diff 1a2b3c4d5e6f   (read what it did)
-        ");
-    }
-
-    #[test]
-    fn an_exhausted_loop_shows_the_failing_check_and_the_handoff() {
-        let handoff = Path::new("/repo/.claude/branches/main/handoffs/exhausted.md");
-        let since = Since { untracked: 2, ..Since::default() };
-        let page = finish(&ended(Verdict::Failed), &since, Some(handoff));
-        assert_snapshot!(page, @"
-        loop haaaaaaa: exhausted after 1 iteration
-          why      the limit of 1 iteration is reached
-          time     1m awake (last iterations: 1m)
-          changes  0 commits · no tracked file changed · 2 untracked files
-          verify   `cargo test` failed (exit 1)
-                   | output of cargo test
-          handoff  /repo/.claude/branches/main/handoffs/exhausted.md
-          next     /crew:resume haaaaaaa -n +10
-        ");
-    }
-
-    #[test]
-    fn a_loop_that_spent_its_money_says_how_much_and_how_to_allow_more() {
-        let mut subject = ended(Verdict::Passed);
-        subject.contract.limits.max_iterations = 0;
-        subject.contract.limits.max_cost_micros = 1_500_000;
-        subject.state.ending = None;
-        subject.state.usage.tokens.input = 123_456;
-        subject.state.usage.cost = Money::from_micros(1_840_000);
-        let why = reached(&subject).unwrap();
-        subject.state.ending = Some(Ending { outcome: Outcome::Exhausted, proof: None, why });
-        assert_snapshot!(finish(&subject, &Since::default(), None), @"
-        loop haaaaaaa: exhausted after 1 iteration
-          why      the cost limit of $1.50 is reached: $1.84
-          time     1m awake (last iterations: 1m)
-          cost     $1.84 · 123k tokens
-          changes  0 commits · no tracked file changed
-          verify   `cargo test` passed
-          next     /crew:resume haaaaaaa --max-cost +5
-        ");
-    }
-
-    #[test]
-    fn a_run_of_several_iterations_shows_their_spread_and_resumes_in_a_terminal() {
-        let mut subject = a_run(Some("build"));
-        for seconds in [45, 39, 52] {
-            let mut facts = facts(Claim::None);
-            facts.now.awake_ms = subject.state.began.awake_ms + seconds * 1000 + 250;
-            subject = judge(&subject, &facts).after;
-        }
-        subject.state.status = Status::Finished;
-        let why = "cancelled by the user".to_owned();
-        subject.state.ending = Some(Ending { outcome: Outcome::Cancelled, proof: None, why });
-        assert_snapshot!(finish(&subject, &Since::default(), None), @"
-        loop haaaaaaa: cancelled after 3 iterations
-          why      cancelled by the user
-          time     2m 16s awake (last iterations: 45s, 39s, 52s)
-          each     min 39.2s · mean 45.5s · max 52.2s
-          next     crew resume haaaaaaa
-        ");
-    }
-
-    #[test]
-    fn a_mended_check_says_that_it_had_failed() {
-        let subject = a_loop_with(&[("cargo test", Role::Verify)]);
-        let mut failing = facts(Claim::Success);
-        failing.checks = vec![result("cargo test", Verdict::Failed)];
-        let mut passing = facts(Claim::Success);
-        passing.checks = vec![result("cargo test", Verdict::Passed)];
-        let judged = judge(&judge(&subject, &failing).after, &passing);
-        let decision = decide(&judged, &passing);
-        assert_snapshot!(finish(&apply(judged, &decision), &Since::default(), None), @"
-        loop haaaaaaa: completed, checked after 2 iterations
-          why      a check that had failed now passes
-          time     1m awake (last iterations: 1m, 0ms)
-          each     min 0.0s · mean 30.0s · max 1m0s
-          verify   `cargo test` passed, after it had failed
-          next     read what it did
-        ");
-    }
-
-    #[test]
-    fn a_running_loop_says_how_it_stands_and_when_its_owner_is_gone() {
-        assert_snapshot!(status(&a_loop(), true, &Since::default()), @"
-        loop haaaaaaa: running, iteration 1 of 10
-          owner    gone: its client has ended, and the loop with it
-          task     Build the todo API
-          time     0ms
-          limits   up to 10 iterations, 12h
-          folder   /repo
-          next     /crew:resume haaaaaaa
-        ");
-    }
-
-    #[test]
-    fn a_list_has_one_loop_a_line() {
-        assert_snapshot!(list(&[a_loop(), ended(Verdict::Passed)]), @"
-        haaaaaaa  2026-11-18 11:06  running, iteration 1 of 10            Build the todo API
-        haaaaaaa  2026-11-18 11:06  completed, unbroken after 1 iteration  Build the todo API
-        ");
-        assert_eq!(list(&[]), "no loops\n");
-    }
-}
+#[path = "page_tests.rs"]
+mod tests;

@@ -6,9 +6,9 @@ use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::facts::{ApiError, Facts, ProcessEnd};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
-use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
+use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
+use crate::engine::journal::story::Story;
 use crate::engine::record::{LoopMoment, Proof, Role, Status};
-use crate::engine::words::handoff::Since;
 
 /// A run as a pipe shows it. It starts at ten o'clock local time.
 struct Told {
@@ -89,9 +89,9 @@ impl Told {
     }
 
     fn finish(&mut self) {
-        let (record, since) = (self.record.clone(), Since::default());
-        let finished =
-            RunEvent::Finished { record: &record, since: &since, handoff: None, saved: true };
+        let record = self.record.clone();
+        let page = a_page(&record, &Story::picking(None));
+        let finished = RunEvent::Finished { record: &record, page: &page, saved: true };
         self.on_event(&finished);
     }
 
@@ -327,13 +327,9 @@ fn every_way_to_end_has_its_line() {
         told.finish();
     }
     told.end(Outcome::Interrupted, "SIGTERM");
-    let (record, since) = (told.record.clone(), Since::default());
-    told.on_event(&RunEvent::Finished {
-        record: &record,
-        since: &since,
-        handoff: None,
-        saved: false,
-    });
+    let record = told.record.clone();
+    let page = a_page(&record, &Story::picking(None));
+    told.on_event(&RunEvent::Finished { record: &record, page: &page, saved: false });
     assert_snapshot!(told.text, @"
     [10:00:00] Completed, checked: a check that had failed now passes (3 iterations completed, total: 2m16s)
     [10:00:00] Completed, claimed: the time limit of 4h is reached; nothing was checked (3 iterations completed, total: 2m16s)

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::engine::record::{Driver, GitSteps, Loop, Run};
+use crate::engine::record::{GitSteps, Loop, Run};
 
 /// The task, or the procedure that replaces it.
 pub fn task(subject: &Loop) -> Cow<'_, str> {
@@ -12,13 +12,6 @@ pub fn task(subject: &Loop) -> Cow<'_, str> {
         Some(name) if task.is_empty() => Cow::Owned(format!("procedure {name}")),
         _ => Cow::Borrowed(task),
     }
-}
-
-/// "claude, accept-edits · process 42": who is working on a loop now; `None` in a session.
-pub fn worker(subject: &Loop) -> Option<String> {
-    let run = subject.contract.run.as_ref().filter(|_| subject.driver() == Driver::Process)?;
-    let pid = subject.state.owner.process.pid;
-    Some(format!("{}, {} · process {pid}", run.agent.name, run.permissions.label()))
 }
 
 /// The rows of a page about who works, and what crew does with git.
@@ -48,7 +41,7 @@ fn git(steps: &GitSteps) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::fixture::{a_loop, a_run};
+    use crate::engine::fixture::a_run;
 
     #[test]
     fn a_run_names_its_agent_its_permissions_and_its_steps_of_git() {
@@ -67,10 +60,8 @@ mod tests {
     }
 
     #[test]
-    fn only_fresh_processes_have_a_worker_and_only_a_missing_task_is_named_by_its_procedure() {
+    fn only_a_missing_task_is_named_by_its_procedure() {
         let mut run = a_run(Some("build"));
-        assert_eq!(worker(&run).as_deref(), Some("claude, accept-edits · process 42"));
-        assert_eq!(worker(&a_loop()), None);
         assert_eq!(task(&run), "Build the todo API");
         run.contract.task.clear();
         assert_eq!(task(&run), "procedure build");

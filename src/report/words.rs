@@ -26,6 +26,25 @@ pub fn took(ms: u64) -> String {
     }
 }
 
+/// "41s", "9m", "2h 10m", "3d 4h": a duration in at most two parts, for pages.
+pub fn brief(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
+        (0, 0, 0) => format!("{}s", ms / 1000),
+        (0, 0, minutes) => format!("{minutes}m"),
+        (0, hours, 0) => format!("{hours}h"),
+        (0, hours, minutes) => format!("{hours}h {minutes}m"),
+        (days, 0, _) => format!("{days}d"),
+        (days, hours, _) => format!("{days}d {hours}h"),
+    }
+}
+
+/// "5h ago": how long something is over, in one part.
+pub fn ago(ms: i64) -> String {
+    let spoken = brief(u64::try_from(ms).unwrap_or_default());
+    format!("{} ago", spoken.split(' ').next().unwrap_or_default())
+}
+
 /// "`a`, `b` and `c`".
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));

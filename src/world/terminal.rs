@@ -1,4 +1,4 @@
-//! The user's terminal: its rows, and an answer typed there. Every wait for an answer is bounded.
+//! The user's terminal: its size, and an answer typed there. Every wait for an answer is bounded.
 
 use std::io::{self, ErrorKind, IsTerminal, stdin, stdout};
 use std::time::Duration;
@@ -16,6 +16,11 @@ const ANSWER_BYTES: usize = 1024;
 /// them.
 pub fn rows() -> Option<u16> {
     tcgetwinsize(stdout()).ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
+}
+
+/// Its columns; `None` if it is not a terminal or does not report them.
+pub fn columns() -> Option<u16> {
+    tcgetwinsize(stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns > 0)
 }
 
 /// Whether a person can read the output and answer.

@@ -58,10 +58,10 @@ fn a_variable_that_is_new_in_mid_loop_makes_no_check_pass() {
         // As `make`, `pytest` and `go` do: with its variable set, the tests do not run.
         door.sandbox.program("tests", &format!("test \"${name}\" = '{value}'"));
         let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
-        assert_refused(door.stop(&claim()), "`tests` (verify) failed (exit 1)");
+        assert_refused(door.stop(&claim()), "`tests` failed (exit 1)");
         for _ in 0..2 {
             let answer = door.stopping(&claim()).env(name, value).send();
-            assert_refused(answer, "`tests` (verify) failed (exit 1)");
+            assert_refused(answer, "`tests` failed (exit 1)");
         }
         let told = format!("{name} is new in the environment; not passed to checks");
         let is_the_clients_own = ["CLAUDE_EFFORT", "COLUMNS"].contains(&name);

@@ -107,7 +107,8 @@ fn with_until_a_claim_alone_ends_nothing_and_its_refusal_names_the_until() {
         answer.line().contains("claim refused: test -e deployed failed (exit 1)"),
         "{answer:#?}"
     );
-    let rule = "ends by itself when `test -e deployed` passes; until then no claim ends it.";
+    let rule =
+        "The loop ends by itself when `test -e deployed` passes; until then no claim ends it.";
     assert!(answer.context().contains(rule), "{answer:#?}");
     door.sandbox.write("deployed", "");
     door.stop("Nothing to claim.").assert_lets_go();
@@ -294,7 +295,7 @@ fn a_task_that_the_checkout_cannot_hold_is_kept_whole_where_the_prompt_says() {
     let page = door.stop("two").assert_lets_go();
     let handoff =
         std::fs::read_dir(door.file(&id, "handoffs")).unwrap().next().unwrap().unwrap().path();
-    assert!(page.line().contains(&format!("handoff  {}", handoff.display())), "{page:#?}");
+    assert!(page.line().contains(&format!("handoff {}", handoff.display())), "{page:#?}");
     assert_eq!(
         std::fs::read_dir(shared).unwrap().count(),
         0,

@@ -46,10 +46,10 @@ fn a_queued_status_is_answered_at_the_next_boundary_and_once() {
     let id = door.begin("\"Build it\" --stall 0 -n 2");
     door.enqueue("/crew:status");
     let answer = door.stop("one").assert_goes_on();
-    let expected = format!("crew pause, crew cancel\nloop {id}: running, iteration 2 of 2\n");
+    let expected = format!("crew pause, crew cancel\nloop {id} · running, iteration 2 of 2\n");
     assert!(answer.line().contains(&expected), "{}", answer.line());
     let page = door.stop("two").assert_lets_go();
-    assert!(!page.line().contains("running"), "{}", page.line());
+    assert!(!page.line().contains("running, "), "{}", page.line());
     let told = door.deliver("status", "");
     assert_eq!(told.refusal(), "/crew:status was answered already, at iteration 1");
     let again = door.deliver("status", "");

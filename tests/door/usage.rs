@@ -158,7 +158,7 @@ fn a_limit_on_money_ends_the_loop_and_more_money_goes_on_with_it() {
     assert!(page.line().contains(&format!("/crew:resume {id} --max-cost +5")), "{page:#?}");
     assert_eq!(door.status(&id)["outcome"], "exhausted");
     let handoff = std::fs::read_to_string(&door.handoffs()[0]).unwrap();
-    assert!(handoff.contains(", $2.10 · 2.1M tokens."), "{handoff}");
+    assert!(handoff.contains(", $2.10 of $2.00, 2.1M of 10M tokens"), "{handoff}");
     let resume = |words: &str| {
         door.command(&format!("{id} {words}")).with("command_name", "crew:resume").send()
     };

@@ -27,7 +27,7 @@ fn a_wake_says_why_it_comes_and_shows_the_loop_as_running() {
     assert!(sequence.ends_with(" then iteration 2 of 10 again\u{7}"), "{sequence:?}");
     let woken = waiter.wait(DEADLINE);
     assert_eq!(woken.code(), 2, "{woken:#?}");
-    let expected = "iteration 2 of 10.\nThis is no error of yours. The model's service refused a request and crew waited ";
+    let expected = "iteration 2 of 10. Once more.\n\nThis is not an error and not your doing. The model's service refused a request, and crew waited ";
     assert!(woken.stderr.contains(expected), "{}", woken.stderr);
     assert_eq!(door.view()["loop"]["status"], "running");
     door.stop("two").assert_goes_on();

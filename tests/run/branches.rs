@@ -89,7 +89,7 @@ fn what_crew_pushed_and_rebased_is_replaced_and_what_others_pushed_is_not() {
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(world.there("feat").starts_with("Theirs\ncrew: iteration 1"), "{ran:#?}");
     assert!(ran.stdout.contains("somebody else pushed to feat: git fetch origin"), "{ran:#?}");
-    assert!(ran.stdout.contains("\n  git      not pushed, "), "{ran:#?}");
+    assert!(ran.stdout.contains("\n  git     not pushed, "), "{ran:#?}");
 }
 
 #[test]

@@ -184,12 +184,11 @@ fn what_an_agent_complained_of_is_told_to_the_next_and_to_people() {
     let world = World::new(&["echo 'no key' >&2; echo '  is set' >&2; exit 3", super::WORK]);
     let ran = world.crew(&["run", "Do it", "-n", "2"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let told = "- The iteration counts as a failure: the agent exited with status 3.\n  \
+    let told = "The iteration counts as a failure: the agent exited with status 3.\n  \
                 Its last lines on standard error:\n    no key\n      is set\n";
     assert!(world.prompt(2).contains(told), "{}", world.prompt(2));
     let shown = world.crew(&["show", &world.id(), "--iteration", "1"]).success();
-    let told =
-        "  failure  the agent exited with status 3\n           | no key\n           |   is set\n";
+    let told = "  failure the agent exited with status 3\n          no key\n            is set\n";
     assert!(shown.contains(told), "{shown}");
 }
 
@@ -198,7 +197,7 @@ fn an_aborted_run_says_what_its_agent_complained_of() {
     let world = World::new(&["echo 'command not found' >&2; exit 127"]);
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!(ran.code(), 11, "{ran:#?}");
-    let told = "  agent    its last lines on standard error:\n           | command not found\n";
+    let told = "  agent   its last lines on standard error\n          command not found\n";
     assert!(ran.stdout.contains(told), "{}", ran.stdout);
 }
 

@@ -119,7 +119,7 @@ fn five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sum
     let cost: f64 = costs.sum();
     let ours = usage["cost_usd"].as_f64().unwrap();
     assert!((ours - cost).abs() < 1e-9, "ours is {ours}, the client's {cost}");
-    let spent = format!("  cost     ${cost:.2} · 1M tokens\n");
+    let spent = format!(" · ${cost:.2} · 1M tokens\n");
     assert!(ran.stdout.contains(&spent), "{spent}{}", ran.stdout);
 }
 
@@ -146,9 +146,9 @@ fn an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one(
     let requests = api.main_requests();
     assert_eq!(requests.len(), 4);
     let told = requests[2].newest();
-    assert!(told.contains("- Its claim was refused.\n- `sh check.sh` (verify) failed"), "{told}");
+    assert!(told.contains("Its claim was not accepted.\n`sh check.sh` failed"), "{told}");
     assert!(told.contains("missing: the file done"), "{told}");
-    assert!(ran.stdout.contains("completed, checked after 3 iterations"), "{ran:#?}");
+    assert!(ran.stdout.contains("completed after 3 iterations · proof: checked"), "{ran:#?}");
 }
 
 fn soon(seconds: u64) -> u64 {
@@ -347,8 +347,7 @@ fn an_answer_cut_by_the_token_limit_is_carried_on_by_the_next_iteration(installe
     let requests = api.main_requests();
     assert_eq!(requests.len(), 5);
     let told = requests[4].newest();
-    let carry_on =
-        "- The answer was cut by the token limit; what it changed is there. Carry on from there.";
+    let carry_on = "The answer was cut by the token limit; what it changed is there.";
     assert!(told.contains(carry_on) && told.contains("This is iteration 2 of 10."), "{told}");
     assert!(!told.contains("counts as a failure"), "{told}");
 }

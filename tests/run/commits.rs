@@ -192,7 +192,7 @@ fn a_commit_that_failed_is_on_the_pages_until_one_works() {
     let world = World::new(&["touch .git/index.lock; echo x >> work.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let undone = "  git      not committed, 2 tries failed: another git is at work here, or died; let the other git \
+    let undone = "  git     not committed, 2 tries failed: another git is at work here, or died; let the other git \
                   finish; if there is none, remove .git/index.lock\n";
     assert!(ran.stdout.contains(undone), "{}", ran.stdout);
     assert!(world.crew(&["status"]).success().contains(undone));

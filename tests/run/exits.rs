@@ -27,13 +27,20 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
     [10:00:00] Iteration 2/10 completed in 1.0s
     [10:00:00] Completed, checked: a check that had failed now passes (2 iterations completed, total: 1.0s)
 
-    loop ID: completed, checked after 2 iterations
-      why      a check that had failed now passes
-      time     1.0s awake (last iterations: 1.0s, 1.0s)
-      each     min 1.0s · mean 1.0s · max 1.0s
-      changes  0 commits · no tracked file changed · 1 untracked file
-      verify   `test -e done` passed, after it had failed
-      next     crew diff ID   (read what it did)
+    loop ID · completed after 2 iterations · proof: checked
+
+      make the file
+
+      why     `test -e done` passes; it had failed before
+      time    1.0s, from 10:00 to 10:00
+
+      1  1.0s  nothing  fails   claimed, refused
+      2  1.0s  done     passes  claimed, checked
+
+      files   1 new file
+              new: done
+
+      next    crew diff ID
     "#);
 }
 
@@ -183,7 +190,7 @@ fn what_an_agent_or_a_check_prints_never_steers_the_terminal() {
     let ran = world.crew(&["run", "make it", "-n", "2", "--verify", &check, "--gate", &check]);
     let status = world.crew(&["status", "--all"]).success();
     let story = world.crew(&["show"]).success();
-    assert!(ran.stdout.contains("| not yet"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("not yet"), "{}", ran.stdout);
     assert!(format!("{}{}", ran.stdout, ran.stderr).contains("complains"), "{ran:?}");
     for shown in [&ran.stdout, &ran.stderr, &status, &story] {
         assert!(!shown.contains(['\x1b', '\x07']), "{shown:?}");

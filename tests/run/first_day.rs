@@ -52,7 +52,7 @@ fn what_a_failing_check_printed_last_is_on_the_screen_and_in_the_first_prompt() 
                  [10:00:00] Iteration 1/1 starting...";
     let lines = world.lines(&ran);
     assert!(lines.contains(shown), "{lines}");
-    let told = "What crew saw before iteration 1:\n- `sh check.sh` failed (exit 4).\n  Its last lines:\n    \
+    let told = "Nothing was done yet. Before iteration 1:\n- `sh check.sh` failed (exit 4).\n  Its last lines:\n    \
                 one\n    two\n    \n    test b ... FAILED\n    1 failed\n";
     assert!(world.prompt(1).contains(told), "{}", world.prompt(1));
 }
@@ -62,12 +62,12 @@ fn a_page_tells_the_last_known_result_of_a_check_and_when_that_was() {
     let world = World::new(&[BLOCKED]);
     let ran = world.crew(&["run", "Build it", "--verify", "false"]);
     assert_eq!(ran.code(), 13);
-    let told = "  verify   `false` failed (exit 1) before iteration 1\n";
+    let told = "  verify  `false` failed (exit 1) before iteration 1\n";
     assert!(ran.stdout.contains(told), "{ran:#?}");
 
     let world = World::new(&[CLAIM, WORK, BLOCKED]);
     let ran = world.crew(&["run", "Build it", "--verify", "exit 3"]);
-    let told = "  verify   `exit 3` failed (exit 3) after iteration 1\n";
+    let told = "  verify  `exit 3` failed (exit 3) after iteration 1\n";
     assert!(ran.stdout.contains(told), "{ran:#?}");
     let page = std::fs::read_dir(world.sandbox.file(".claude/branches/main/handoffs")).unwrap();
     let page = std::fs::read_to_string(page.last().unwrap().unwrap().path()).unwrap();
@@ -91,13 +91,13 @@ fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
 fn an_answer_is_told_with_the_resume_and_the_page_of_a_blocked_loop_says_how() {
     let world = World::new(&[BLOCKED, CLAIM]);
     let ran = world.crew(&["run", "Build it"]);
-    let next = format!("  next     crew resume {} --tell \"your answer\"\n", world.id());
+    let next = format!("  next    crew resume {} --tell \"your answer\"\n", world.id());
     assert!(ran.stdout.contains(&next), "{ran:#?}");
     let refused = world.crew(&["resume", "--tell", &"x".repeat(500)]);
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     let ran = world.crew(&["resume", &world.id(), "--tell", "the  one on\nport 5432"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
-    let told = "The user says:\nthe one on port 5432\n";
+    let told = "## THE USER SAYS\n\nthe one on port 5432\n";
     assert!(world.prompt(2).contains(told), "{}", world.prompt(2));
     let start = world.crew(&["run", "Build it", "--tell", "x"]);
     assert_eq!(start.code(), 2);
@@ -114,11 +114,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let ran = run(&world, &["--verify", "true"]);
     assert_eq!((ran.code(), world.calls()), (13, 2), "{ran:#?}");
     assert!(ran.stdout.contains(&format!("Claim refused: {short}")), "{ran:#?}");
-    assert!(
-        world.prompt(2).contains(&format!("- Its claim was refused: {short}")),
-        "{}",
-        world.prompt(2)
-    );
+    assert!(world.prompt(2).contains(short), "{}", world.prompt(2));
     let why = world.the_loop()["why"].as_str().unwrap().to_owned();
     assert!(
         why.starts_with(&format!("refused twice for what only a person can change: {short}")),

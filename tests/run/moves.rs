@@ -123,8 +123,9 @@ fn a_session_loop_paused_at_iteration_4_of_15_ends_at_15_in_fresh_processes(inst
     let asked: Vec<String> = api.main_requests().iter().map(Request::newest).collect();
     let fresh: Vec<&String> = asked.iter().filter(|it| it.contains("# Loop Iteration")).collect();
     assert!(fresh[0].contains(&format!("This is iteration {} of 15.", done + 1)), "{}", fresh[0]);
-    assert!(fresh[0].contains(&format!("# Handoff: loop {id}\n")), "{}", fresh[0]);
-    assert!(fresh[1..].iter().all(|it| !it.contains("# Handoff: ")));
+    assert!(fresh[0].contains("(crew's own record)\n\nFrom /"), "{}", fresh[0]);
+    assert!(fresh[0].contains(&format!("Loop {id}: ")), "{}", fresh[0]);
+    assert!(fresh[1..].iter().all(|it| !it.contains("\n\nFrom /")));
     assert_drivers(&sandbox, ["session", "process"]);
 }
 
@@ -226,12 +227,9 @@ fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Insta
     assert_used(&ended, 3);
     let asked = api.main_requests();
     let first = asked[4].newest();
-    assert!(
-        first.contains("# Handoff: loop ") && first.contains("Its claim was refused."),
-        "{first}"
-    );
+    assert!(first.contains("### What was done") && first.contains("claimed, refused"), "{first}");
     let page = sandbox.crew(&["show"]).success();
-    assert!(page.contains("  agent    claude, permissions bypass\n"), "{page}");
+    assert!(page.contains("  agent   claude, permissions bypass\n"), "{page}");
 }
 
 fn a_procedure_is_not_taken_into_a_session(installed: &Installed) {
@@ -246,7 +244,7 @@ fn a_procedure_is_not_taken_into_a_session(installed: &Installed) {
     let shown = ["procedure", "driver", "sessionId"].map(|key| view["loop"][key].clone());
     assert_eq!(shown, [json!("build"), json!("process"), Value::Null]);
     let page = sandbox.crew(&["status"]).success();
-    assert!(page.contains("  next     crew resume "), "{page}");
+    assert!(page.contains("  then    crew resume "), "{page}");
     let listed = sandbox.crew(&["history"]).success();
     assert!(listed.contains("  procedure build\n"), "{listed}");
 

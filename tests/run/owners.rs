@@ -309,7 +309,7 @@ fn a_detached_run_is_seen_followed_and_cancelled_from_elsewhere() {
     let record = world.the_loop();
     assert_eq!((id_of(&record), &record["iteration"]), (&*id, &2.into()));
     let shown = world.crew(&["status"]).success();
-    assert!(shown.contains(&format!("loop {id}: running")), "{shown}");
+    assert!(shown.contains(&format!("loop {id} · running")), "{shown}");
     let following = world.sandbox.start_crew(&["show", "--log", "-f"]);
     poll_until("the log of the second iteration", || following.stdout().contains("Waiting."));
     std::fs::remove_file(world.note("hangs")).unwrap();

@@ -111,7 +111,7 @@ fn a_word_told_in_mid_run_reaches_the_next_prompt_and_no_other() {
     assert_eq!(running.wait(DEADLINE).code(), 10);
     let told = |call| world.prompt(call).matches("use the existing parser").count();
     assert_eq!([told(1), told(2), told(3)], [0, 1, 0], "{}", world.prompt(2));
-    assert!(world.prompt(2).contains("The user says:\nuse the existing parser\n"));
+    assert!(world.prompt(2).contains("## THE USER SAYS\n\nuse the existing parser\n"));
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn a_failing_check_is_shown_with_its_last_lines() {
     let check = "echo '3 of 7 tests fail: {{parser}}'; exit 3";
     world.crew(&["run", "make it", "-n", "2", "--verify", check]);
     let prompt = world.prompt(2);
-    assert!(prompt.contains("Its claim was refused."), "{prompt}");
-    assert!(prompt.contains("(verify) failed (exit 3)."), "{prompt}");
+    assert!(prompt.contains("Its claim was not accepted."), "{prompt}");
+    assert!(prompt.contains("failed (exit 3)."), "{prompt}");
     assert!(prompt.contains("    3 of 7 tests fail: {{parser}}\n"), "{prompt}");
 }
 
@@ -247,10 +247,10 @@ fn a_procedure_without_a_phase_is_refused_at_the_start() {
 }
 
 #[test]
-fn files_that_nobody_has_added_are_counted_at_the_end() {
+fn files_that_nobody_has_added_are_named_at_the_end() {
     let world = World::new(&["echo 1 > one.txt; echo 2 > two.txt; echo Done."]);
     let ran = world.crew(&["run", "make it", "-n", "1"]);
-    let expected = "changes  0 commits · no tracked file changed · 2 untracked files\n";
+    let expected = "  files   2 new files, +2 −0\n          new: one.txt, two.txt\n";
     assert!(ran.stdout.contains(expected), "{}", ran.stdout);
     let listed = world.crew(&["history", "--limit", "0"]).success();
     assert!(listed.contains("make it"), "{listed}");
@@ -272,6 +272,7 @@ fn a_word_told_while_a_broken_off_run_is_paused_is_told_once() {
 fn the_last_words_of_an_agent_reach_the_next_one_as_unchecked() {
     let world = World::new(&["echo one >> work.txt; echo 'I fixed \"it\".'", CLAIM]);
     world.crew(&["run", "Do it", "-n", "2"]);
-    let line = "- Iteration 1: 1 new file, +1 −0; its last words, unchecked: \"I fixed 'it'.\".";
+    let line = "After iteration 1:\nIt left 1 new file, +1 −0: work.txt.\nIt made no claim.\n\n\
+                ## WHAT THE LAST WORKER SAID (not checked)\n\n\"I fixed 'it'.\"\n";
     assert!(world.prompt(2).contains(line), "{}", world.prompt(2));
 }

@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use insta::assert_snapshot;
-
 use super::{WORK, World};
 use crate::sandbox::Sandbox;
 
@@ -156,7 +154,7 @@ fn nothing_is_read_of_a_repository_above_one_that_is_gone() {
     let ran = world.crew(&["run", "write lines", "-n", "1"]);
     assert_eq!(ran.code(), 13, "{ran:#?}");
     assert!(!ran.stdout.contains("outer"), "{}", ran.stdout);
-    assert_snapshot!(ran.stdout.lines().filter(|line| line.starts_with("  changes")).collect::<String>(), @"  changes  0 commits · no tracked file changed");
+    assert!(!ran.stdout.contains("  commits"), "{}", ran.stdout);
 }
 
 #[test]

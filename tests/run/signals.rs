@@ -34,7 +34,7 @@ fn assert_interrupted(world: &World, ran: &Ran, completed: u64) {
     let result: Value =
         serde_json::from_slice(&std::fs::read(folder.join("result.json")).unwrap()).unwrap();
     assert_eq!(result["outcome"], "interrupted");
-    let page = ran.stdout.lines().find_map(|line| line.strip_prefix("  handoff  ")).unwrap();
+    let page = ran.stdout.lines().find_map(|line| line.strip_prefix("  handoff ")).unwrap();
     let handoff = std::fs::read_to_string(page).unwrap();
     assert!(handoff.contains("status: interrupted"), "{handoff}");
 }

@@ -91,7 +91,7 @@ fn an_error_that_only_a_person_can_mend_ends_the_loop_at_once() {
     let world = World::claude(&[&failed("authentication_failed", 401)], "");
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:#?}");
-    let why = "It did not answer (authentication_failed); log in again, or mend the API key";
+    let why = "It did not answer (authentication_failed); log in again, or fix the API key";
     assert_eq!(world.the_loop()["why"], why);
 }
 

@@ -259,7 +259,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     ");
     let told = sandbox.crew(&["config", "--json"]).success();
     let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["schema"], 1);
+    assert_eq!(told["schema"], 2);
     assert_eq!(told["settings"][0]["value"], 15);
     assert_eq!(told["settings"][0]["origin"]["line"], 2);
     assert_eq!(told["settings"][2]["origin"]["variable"], "CREW_STALL");

@@ -6,13 +6,14 @@ mod screen;
 use std::io::{IsTerminal, stderr, stdout};
 
 use self::screen::Screen;
-use super::print;
+use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::record::{Loop, Outcome, Proof};
 use crate::parse::arguments::OutputArgs;
 use crate::report::events::Events;
 use crate::report::page;
 use crate::report::progress::{ProgressLine, Tone, lines};
+use crate::report::screen::ScreenLines;
 use crate::world::{clock, env};
 
 /// Prints a run's events.
@@ -21,6 +22,7 @@ pub struct Reporter {
     output: OutputArgs,
     events: Option<Events>,
     screen: Option<Screen>,
+    told: ScreenLines,
 }
 
 impl Reporter {
@@ -31,6 +33,7 @@ impl Reporter {
             output,
             events: output.json.then(Events::default),
             screen: is_live.then(Screen::new),
+            told: ScreenLines::default(),
         }
     }
 
@@ -60,10 +63,10 @@ impl Reporter {
     }
 
     fn ending(&mut self, event: &RunEvent<'_>) {
-        let RunEvent::Finished { record, since, handoff, .. } = *event else { return };
+        let RunEvent::Finished { record, page, .. } = *event else { return };
         self.screen = None;
         if !self.output.quiet {
-            let page = page::finish(record, since, handoff);
+            let page = page::text(page, reading());
             if self.output.json { self.err(&page) } else { self.out(&format!("\n{page}")) }
         }
         if is_claimed(record) {
@@ -78,7 +81,10 @@ impl Reporter {
 
 impl EventSink for Reporter {
     fn on_event(&mut self, event: &RunEvent<'_>) {
-        if let (RunEvent::Said(_), false) = (event, self.output.verbose) {
+        if let RunEvent::Said(_) = event
+            && !self.output.verbose
+        {
+            self.screen.iter_mut().for_each(|screen| screen.on_event(event));
             return;
         }
         if let Some(events) = &mut self.events {
@@ -97,6 +103,12 @@ impl EventSink for Reporter {
             {
                 for line in lines(event, clock::local()) {
                     self.err(&line.text);
+                }
+            }
+            _ if self.screen.is_some() => {
+                let told = self.told.lines(event, clock::local());
+                for line in &told {
+                    self.say(line);
                 }
             }
             _ => lines(event, clock::local()).iter().for_each(|line| self.say(line)),

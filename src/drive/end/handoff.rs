@@ -7,13 +7,15 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
-use crate::clients::spelling::{going_on, of_loop};
+use crate::clients::spelling::of_loop;
+use crate::drive::page;
+use crate::engine::page::Page;
 use crate::engine::record::{Actor, Loop, Status};
-use crate::engine::words::handoff::{Since, file_name, page};
+use crate::engine::words::handoff::{file_name, text};
 use crate::parse::handoff_words::is_kind;
+use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, LOCK_WAIT, view};
-use crate::world::{clock, git};
 
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
@@ -26,9 +28,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
             of_loop(record, "handoff")
         );
     }
-    let since = git::since(record);
-    let page =
-        put(record, &Since { told: told.trim().to_owned(), ..since }, kind, clock::now().wall)?;
+    let page = put(record, &page::read(home, record), told.trim(), kind, clock::now().wall)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
     Ok(page)
@@ -36,7 +36,7 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
 
 /// The page a new owner reads about a loop that did not end: made now, unless one was written since
 /// its last iteration. Best effort: `None` where there is nothing to write or it cannot be written.
-pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
+pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     if !record.is_live() {
         return None;
     }
@@ -49,16 +49,17 @@ pub fn for_the_next(record: &Loop) -> Option<PathBuf> {
         return Some(page);
     }
     let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
-    put(record, &git::since(record), kind, clock::now().wall).ok()
+    put(record, &page::read(home, record), "", kind, clock::now().wall).ok()
 }
 
-/// Writes a page of that type.
+/// Writes a page of that type; `told` is what whoever hands over says was done.
 pub(super) fn put(
     record: &Loop,
-    since: &Since,
+    page: &Page,
+    told: &str,
     kind: &str,
     now: DateTime<Utc>,
 ) -> io::Result<PathBuf> {
-    let text = page(record, since, kind, now, &going_on(record));
+    let text = text(record, page, told, kind, now);
     view::write_handoff(record, &file_name(kind, now), &text)
 }

@@ -6,20 +6,18 @@
 pub mod handoff;
 
 use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use super::meter;
 use super::owner::{is, life, owner_is_gone, spent_ms};
+use super::{meter, page, tree};
 use crate::engine::journal::Event;
+use crate::engine::page::Page;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
-use crate::engine::text::start_bytes;
 use crate::engine::usage::Usage;
-use crate::engine::words::handoff::Since;
 use crate::engine::words::view::ViewState;
 use crate::world::files::disk::{self, Durability};
 use crate::world::files::room;
@@ -46,26 +44,23 @@ const CREW_STEP: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct EndedLoop {
     pub record: Loop,
-    pub since: Since,
-    /// The handoff; `None` for a completed loop, or where it could not be written.
-    pub handoff: Option<PathBuf>,
+    pub page: Page,
 }
 
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
-    let mut since = git::since(&record);
-    since.diffstat.truncate(start_bytes(&since.diffstat, 6000).len());
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
-        let handed_off = record.outcome() != Some(Outcome::Completed);
-        let handoff = handed_off.then(|| view::newest_handoff(&record)).flatten();
-        return EndedLoop { record, since, handoff };
+        return EndedLoop { page: page::read(home, &record), record };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let handed_off = outcome != Outcome::Completed;
     let now = clock::now().wall;
-    let handoff = handed_off.then(|| handoff::put(&record, &since, outcome.label(), now).ok());
-    write_result(home, &record, &since, now);
+    tree::close(home, &record);
+    let mut page = page::read(home, &record);
+    let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
+    page.handoff = handoff.flatten().map(|file| file.display().to_string());
+    write_result(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     if !is_left_to_its_crew(&record) {
@@ -74,10 +69,10 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }
-    EndedLoop { record, since, handoff: handoff.flatten() }
+    EndedLoop { record, page }
 }
 
-fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
+fn write_result(home: &Home, record: &Loop, commits: &[String], now: DateTime<Utc>) {
     let result = json!({
         "schema": 1,
         "id": record.id,
@@ -88,7 +83,7 @@ fn write_result(home: &Home, record: &Loop, since: &Since, now: DateTime<Utc>) {
         "awake_ms": record.state.awake_ms,
         "usage": record.state.usage,
         "ended_at": now,
-        "commits": since.commits,
+        "commits": commits,
     });
     let file = home.loop_file(&record.id, "result.json");
     let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
@@ -122,7 +117,7 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
     if !record.is_live() {
-        write_result(home, &record, &git::since(&record), clock::now().wall);
+        write_result(home, &record, &git::commits_since(&record), clock::now().wall);
     }
     Ok(())
 }

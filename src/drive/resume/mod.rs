@@ -68,7 +68,7 @@ pub fn resume(
     adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
-    let made = if is_another { handoff::for_the_next(&record) } else { None };
+    let made = if is_another { handoff::for_the_next(home, &record) } else { None };
     end::end_leftovers(home, &record);
     let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
     let accepted = match new_owner.owner.driver {

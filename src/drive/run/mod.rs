@@ -19,10 +19,10 @@ use anyhow::Error;
 
 use self::ledger::Ledger;
 use super::end::EndedLoop;
+use super::page;
 use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::git::GitBaseline;
-use crate::engine::record::{Loop, LoopId, LoopMoment, Outcome, Run, Status};
-use crate::world::git;
+use crate::engine::record::{Loop, LoopId, LoopMoment, Run, Status};
 use crate::world::process::signals::Signals;
 use crate::world::process::{awake, descendants};
 use crate::world::store::{Home, view};
@@ -133,17 +133,11 @@ impl Runner<'_> {
     /// The end as recorded: a boundary of this run wound the loop up, or the process that ended it
     /// from outside did.
     fn finished(&self) -> EndedLoop {
-        let since = git::since(&self.ledger.record);
-        let is_done = self.ledger.record.outcome() == Some(Outcome::Completed);
-        let handoff = if is_done { None } else { view::newest_handoff(&self.ledger.record) };
+        let page = page::read(self.home, &self.ledger.record);
         self.react(LoopMoment::Finish);
-        let ended = EndedLoop { record: self.ledger.record.clone(), since, handoff };
-        self.tell(&RunEvent::Finished {
-            record: &ended.record,
-            since: &ended.since,
-            handoff: ended.handoff.as_deref(),
-            saved: !self.ledger.is_behind(),
-        });
+        let ended = EndedLoop { record: self.ledger.record.clone(), page };
+        let saved = !self.ledger.is_behind();
+        self.tell(&RunEvent::Finished { record: &ended.record, page: &ended.page, saved });
         ended
     }
 }

@@ -84,7 +84,7 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSe
 fn read_project(file: &Path) -> Result<Read> {
     match settings::read(file, Whose::Projects, &agents::outputs()) {
         Ok(read) => Ok(read.unwrap_or_default()),
-        Err(faults) => bail!("{faults}\nhint: mend the file, or start with --no-project"),
+        Err(faults) => bail!("{faults}\nhint: fix the file, or start with --no-project"),
     }
 }
 

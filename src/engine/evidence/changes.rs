@@ -24,6 +24,18 @@ pub enum ChangeKind {
     },
 }
 
+impl ChangeKind {
+    /// "new", "changed", "deleted", "renamed".
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Created => "new",
+            Self::Modified => "changed",
+            Self::Deleted => "deleted",
+            Self::Renamed { .. } => "renamed",
+        }
+    }
+}
+
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
@@ -86,7 +98,12 @@ fn is_zero(number: &u64) -> bool {
 impl Changes {
     /// The sum of these files.
     pub fn of(files: impl IntoIterator<Item = ChangedFile>) -> Self {
-        let mut sum = Self::default();
+        Self::default().with(files)
+    }
+
+    /// The sum of these and more files.
+    pub fn with(self, files: impl IntoIterator<Item = ChangedFile>) -> Self {
+        let mut sum = self;
         for file in files {
             *match file.kind {
                 ChangeKind::Created => &mut sum.created,

@@ -69,6 +69,9 @@ pub struct TestReport {
     /// How many runs in a row the same tests have failed; 0 if none failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub same_failures: u32,
+    /// How many failed in the run before, if that is another number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_before: Option<u32>,
     /// Failed in the run before and passes now.
     #[serde(skip_serializing_if = "Names::is_empty")]
     pub fixed: Names,
@@ -148,6 +151,7 @@ impl TestReport {
             ..Self::default()
         };
         let Some(TestMemory { first, last, .. }) = before else { return report };
+        report.failed_before = Some(last.failed).filter(|failed| *failed != run.failed);
         report.fixed = Names::of(last.named(TestStatus::Failed).filter(|name| passes(run, name)));
         report.broken = Names::of(run.named(TestStatus::Failed).filter(|name| passes(last, name)));
         if first.filtered == run.filtered && run.errors == 0 && first.errors == 0 {
@@ -220,7 +224,8 @@ impl TestReport {
         Some(text)
     }
 
-    fn total(&self) -> u32 {
+    /// How many ran or were skipped.
+    pub fn total(&self) -> u32 {
         self.passed.saturating_add(self.failed).saturating_add(self.skipped)
     }
 }

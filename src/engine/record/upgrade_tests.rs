@@ -155,7 +155,7 @@ fn tests() -> Value {
     json!({
         "passed": 1, "failed": 2, "skipped": 3, "filtered": 4, "errors": 5, "failing": names,
         "same_failures": 6, "fixed": names, "broken": names, "gone": names, "newly_skipped": names,
-        "total_before": 7,
+        "total_before": 7, "failed_before": 8,
     })
 }
 

@@ -1,26 +1,22 @@
 //! The page for the next worker: what a person or another agent needs to continue where this loop
-//! stopped. crew fills in every fact it has and invents none; the agent adds what only it knows.
+//! stopped, made from the same value as the page for a person. crew fills in every fact it has,
+//! quotes what an agent said, and writes no section that would be empty.
 
 use std::fmt::Write as _;
 
 use chrono::{DateTime, Utc};
 
-use crate::engine::evidence::{ClaimResult, Evidence};
-use crate::engine::record::{Check, Loop};
-use crate::engine::text::{self, clip, with_reason};
+use crate::engine::evidence::Evidence;
+use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine};
+use crate::engine::record::{Check, Loop, Outcome};
+use crate::engine::text::{self, clip, one_line};
 
-/// What happened since the loop started, according to git.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Since {
-    /// One line per commit, the newest first, bounded by the reader.
-    pub commits: Vec<String>,
-    /// `git diff --stat` against the start, bounded by the reader.
-    pub diffstat: String,
-    /// How many files git neither tracks nor ignores.
-    pub untracked: u64,
-    /// What the person or agent that hands over says was done; empty if the loop just ended.
-    pub told: String,
-}
+/// The longest title, in characters.
+const TITLE_CHARS: usize = 100;
+/// The most of an agent's last words, in characters.
+const SAID_CHARS: usize = 2000;
+/// The most files by name.
+const FILES_NAMED: usize = 30;
 
 /// A handoff's file name: `<type>-<UTC time>.md`.
 pub fn file_name(kind: &str, at: DateTime<Utc>) -> String {
@@ -32,83 +28,150 @@ pub fn file_time(at: DateTime<Utc>) -> String {
     at.format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// The line that names the page's loop.
-pub fn title(subject: &Loop) -> String {
-    format!("# Handoff: loop {}", subject.id)
+/// Whether a page is one of this loop; an older crew named the loop in the title.
+pub fn is_of(subject: &Loop, page: &str) -> bool {
+    let names = [format!("loop: {}", subject.id), format!("# Handoff: loop {}", subject.id)];
+    page.lines().any(|line| names.iter().any(|name| name == line))
 }
 
-/// The page for a loop that ended, or that somebody hands over. `resume` is the command that
-/// resumes it.
-pub fn page(subject: &Loop, since: &Since, kind: &str, at: DateTime<Utc>, resume: &str) -> String {
+/// The page for a loop that ended, or that somebody hands over. `told` is what they say was done.
+pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
     // A branch may be named `@` or `true`, which mean something else in YAML.
     let branch = subject.place.branch.as_deref().map(|name| text::json(&name.into()));
-    let branch = branch.as_deref().unwrap_or("none");
     let mut text = format!(
-        "---\ntype: {kind}\ntimestamp: {}\nbranch: {branch}\nstatus: {}\n---\n\n{}\n\n",
+        "---\ntype: {kind}\ntimestamp: {}\nbranch: {}\nstatus: {}\nloop: {}\n---\n\n# {}\n\n",
         at.format("%Y-%m-%dT%H:%M:%SZ"),
+        branch.as_deref().unwrap_or("none"),
         subject.status_word(),
-        title(subject),
+        subject.id,
+        one_line(&page.task, TITLE_CHARS),
     );
-    section(&mut text, "What was done", &what_was_done(subject, since));
-    section(&mut text, "Files changed", &or_none(&since.diffstat));
-    section(&mut text, "Decisions", "None recorded by crew.");
-    section(&mut text, "Checks", &checks(subject));
-    section(&mut text, "Learnings", "None recorded by crew.");
-    section(&mut text, "Open questions", &open_questions(subject));
-    section(&mut text, "Next steps", &next_steps(subject));
-    section(&mut text, "Context for resume", &context(subject, resume));
+    text.push_str(&standing(page));
+    section(&mut text, "What the one before you says (not checked)", told);
+    section(&mut text, "Needs a person", &facts(page, &["needs"]));
+    section(&mut text, "Next steps", &next_steps(subject, page));
+    section(&mut text, "What was done", &what_was_done(page));
+    section(&mut text, "Files changed", &files_changed(page));
+    section(&mut text, "Checks", &checks(subject, page));
+    section(&mut text, "What the last worker said (not checked)", &said(subject));
+    section(&mut text, "From the user", &facts(page, &["told", "asked"]));
+    section(&mut text, "Context for resume", &context(subject, page));
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
 }
 
+/// The verdict and its reason in a few lines.
+fn standing(page: &Page) -> String {
+    let mut line = page.verdict.clone();
+    line.extend(page.remark.iter().flat_map(|remark| [", ", remark]));
+    let why = facts(page, &["why", "waits", "red", "git"]);
+    let took = text::duration(page.awake_ms / 1000 * 1000);
+    let cost = page.cost.as_ref().map_or_else(String::new, |cost| format!(", {cost}"));
+    format!("Loop {}: {line}.\n{why}- {took} of work{cost}\n\n", page.id)
+}
+
 fn section(text: &mut String, title: &str, body: &str) {
-    let _ = write!(text, "## {title}\n\n{}\n\n", body.trim_end());
+    if !body.trim().is_empty() {
+        let _ = write!(text, "## {title}\n\n{}\n\n", body.trim_end());
+    }
 }
 
-fn or_none(text: &str) -> String {
-    if text.trim().is_empty() { "None.".to_owned() } else { indented(text) }
-}
-
-fn indented(text: &str) -> String {
-    text.trim_end().lines().fold(String::new(), |mut block, line| {
-        let _ = writeln!(block, "    {line}");
-        block
+/// The facts of these names, one a line, each with what was printed.
+fn facts(page: &Page, names: &[&str]) -> String {
+    let all = page.ending.iter().chain(&page.results);
+    all.filter(|fact| names.contains(&fact.name)).fold(String::new(), |mut text, fact| {
+        let Fact { name, text: told, detail } = fact;
+        let label = if ["needs", "told", "asked", "why"].contains(name) { "" } else { name };
+        let gap = if label.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "- {label}{gap}{told}");
+        if !detail.is_empty() {
+            let _ = write!(text, "\n{}\n", indented(detail));
+        }
+        text
     })
 }
 
-fn what_was_done(subject: &Loop, since: &Since) -> String {
-    let mut text = format!(
-        "{} in {}{}.\n",
-        text::count(subject.state.completed, "iteration"),
-        text::period(subject.state.awake_ms / 1000),
-        subject.spent().map_or_else(String::new, |spent| format!(", {spent}")),
-    );
-    if let Some(ending) = &subject.state.ending {
-        let _ = writeln!(text, "Ended {}: {}.", ending.outcome.label(), ending.why);
+fn indented(lines: &[String]) -> String {
+    let line = |line: &String| format!("    {line}").trim_end().to_owned() + "\n";
+    lines.iter().map(line).collect()
+}
+
+fn next_steps(subject: &Loop, page: &Page) -> String {
+    let failing = subject.state.evidence.iter().flat_map(Evidence::failing).next();
+    let first = match (page.outcome, failing) {
+        (Some(Outcome::Cancelled), _) => {
+            "A person cancelled this loop: continue only if you are asked to.".to_owned()
+        }
+        (Some(Outcome::Blocked), _) => {
+            "Nothing is left to do here until a person has dealt with the reason.".to_owned()
+        }
+        (Some(Outcome::Completed), _) => "The task is done.".to_owned(),
+        (_, Some(check)) => {
+            format!("Run `{}` first: it {}.", clip(&check.run, 200), check.what_happened())
+        }
+        (_, None) => "Continue with the task, from the state of the working tree.".to_owned(),
+    };
+    let look = &page.next;
+    let is_shown = look.command.contains("diff") && !look.what.is_empty();
+    let look = is_shown.then(|| format!("\n`{}` shows {}.", look.command, look.what));
+    first + &look.unwrap_or_default()
+}
+
+fn what_was_done(page: &Page) -> String {
+    let mut text = String::new();
+    if page.earlier > 0 {
+        let _ = writeln!(text, "({} iterations before these)", page.earlier);
     }
-    if !since.told.is_empty() {
-        let _ = writeln!(text, "\n{}\n", since.told);
+    for line in &page.iterations {
+        let (number, parts) = match line {
+            PageLine::One(line) => (line.number.to_string(), parts(line)),
+            PageLine::Several { from, to, files, checks, .. } => {
+                (format!("{from} to {to}"), vec![files.clone(), checks.clone()])
+            }
+        };
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let _ = writeln!(text, "- {number}: {}", parts.join("; "));
     }
-    if since.commits.is_empty() {
-        text.push_str("No commits.\n");
-    } else {
-        let _ =
-            writeln!(text, "Commits since the start:\n\n{}", indented(&since.commits.join("\n")));
+    if !page.commits.is_empty() {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let commits = indented(&page.commits);
+        let _ = write!(text, "{gap}Commits since the start:\n\n{commits}");
     }
     text
 }
 
-fn checks(subject: &Loop) -> String {
-    if subject.contract.checks.is_empty() {
-        return "None: this loop had no checks.".to_owned();
+fn parts(line: &IterationLine) -> Vec<String> {
+    let files = match line.files.as_str() {
+        "" => String::new(),
+        files => format!("changed {files}"),
+    };
+    let said = match &line.said {
+        LastWords::Crew(words) => words.clone(),
+        LastWords::Agent(words) => format!("said \"{words}\""),
+        LastWords::Nothing => String::new(),
+    };
+    vec![files, line.checks.clone(), said]
+}
+
+fn files_changed(page: &Page) -> String {
+    let Some(changes) = page.changes.as_ref().filter(|changes| changes.total() > 0) else {
+        return String::new();
+    };
+    let mut text = format!("{}.\n\n", changes.words().unwrap_or_default());
+    for file in changes.files.iter().take(FILES_NAMED) {
+        let yours = if file.yours { " (had changes before the loop)" } else { "" };
+        let _ = writeln!(text, "- {} {}{yours}", file.kind.word(), file.path);
     }
-    let mut text = checks_listed(subject, "not run");
-    if let Some(failed) = subject.state.evidence.iter().flat_map(Evidence::failing).next() {
-        let (run, tail) = (clip(&failed.run, 200), indented(&failed.tail));
-        let _ = write!(text, "\nLast lines of `{run}`:\n\n{tail}");
+    let more = changes.total().saturating_sub(FILES_NAMED as u64);
+    if more > 0 {
+        let _ = writeln!(text, "- and {more} more");
     }
     text
+}
+
+fn checks(subject: &Loop, page: &Page) -> String {
+    checks_listed(subject, "not run") + &facts(page, &["tests", "fails", "agent"])
 }
 
 /// Each check with its role and its last result, one per line; `unrun` is the result of one that
@@ -121,32 +184,18 @@ pub fn checks_listed(subject: &Loop, unrun: &str) -> String {
     subject.contract.checks.iter().map(line).collect()
 }
 
-fn open_questions(subject: &Loop) -> String {
-    match subject.state.evidence.as_ref().map(|last| &last.claim) {
-        Some(ClaimResult::Failure(why)) => with_reason("The agent failed", why),
-        Some(ClaimResult::Blocked(why)) => with_reason("The agent is blocked", why),
-        _ => "None recorded by crew.".to_owned(),
-    }
+fn said(subject: &Loop) -> String {
+    let said = subject.state.evidence.as_ref().and_then(|seen| seen.said.as_ref());
+    said.map_or_else(String::new, |said| format!("\"{}\"", one_line(said, SAID_CHARS)))
 }
 
-fn next_steps(subject: &Loop) -> String {
-    let mut text = String::from("Go on with the task, from the state of the working tree.\n");
-    let claim = subject.state.evidence.as_ref().map(|last| &last.claim);
-    if let Some(ClaimResult::Refused(why)) = claim {
-        let _ = writeln!(text, "{}.", with_reason("The last claim was refused", why));
-    }
-    if let Some(undone) = subject.state.git.undone() {
-        let _ = writeln!(text, "git: {undone}.");
-    }
-    text
-}
-
-fn context(subject: &Loop, resume: &str) -> String {
+fn context(subject: &Loop, page: &Page) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
+    let resume = page.then.as_ref().unwrap_or(&page.next);
+    let resume = if resume.command.contains("resume") { &*resume.command } else { "crew resume" };
     format!(
-        "- Loop: {}\n- Task: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew status {}`\n- Go on: `{resume}`\n",
-        subject.id,
+        "- Task, word for word: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew show {}`\n- Resume: `{resume}`\n",
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
@@ -154,106 +203,5 @@ fn context(subject: &Loop, resume: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use insta::assert_snapshot;
-
-    use super::*;
-    use crate::engine::boundary::decide::{apply, decide};
-    use crate::engine::boundary::judge::judge;
-    use crate::engine::claim::Claim;
-    use crate::engine::evidence::Verdict;
-    use crate::engine::fixture::{a_loop_with, at, facts, result};
-    use crate::engine::record::Role;
-
-    #[test]
-    fn a_handoff_holds_every_fact_crew_has_under_the_eight_headings() {
-        let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
-        subject.contract.limits.max_iterations = 1;
-        let mut refused = facts(Claim::Success);
-        refused.checks = vec![result("cargo test", Verdict::Failed)];
-        let judged = judge(&subject, &refused);
-        let ended = apply(judged.clone(), &decide(&judged, &refused));
-        let since = Since {
-            commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
-            diffstat: " src/lib.rs | 2 +-\n 1 file changed".to_owned(),
-            ..Since::default()
-        };
-        assert_snapshot!(page(&ended, &since, "exhausted", at(60).wall, "/crew:resume haaaaaaa -n +10"), @r#"
-        ---
-        type: exhausted
-        timestamp: 2026-11-18T11:07:40Z
-        branch: "main"
-        status: exhausted
-        ---
-
-        # Handoff: loop haaaaaaa
-
-        ## What was done
-
-        1 iteration in 1m.
-        Ended exhausted: the limit of 1 iteration is reached.
-        Commits since the start:
-
-            1a2b3c4 Add the list endpoint
-
-        ## Files changed
-
-             src/lib.rs | 2 +-
-             1 file changed
-
-        ## Decisions
-
-        None recorded by crew.
-
-        ## Checks
-
-        - `cargo test` (verify): failed (exit 1)
-
-        Last lines of `cargo test`:
-
-            output of cargo test
-
-        ## Learnings
-
-        None recorded by crew.
-
-        ## Open questions
-
-        None recorded by crew.
-
-        ## Next steps
-
-        Go on with the task, from the state of the working tree.
-        The last claim was refused: `cargo test` failed (exit 1).
-
-        ## Context for resume
-
-        - Loop: haaaaaaa
-        - Task: /repo/.claude/branches/main/task.md
-        - Promise: COMPLETE
-        - Folder of the checks: /repo
-        - Record: `crew status haaaaaaa`
-        - Go on: `/crew:resume haaaaaaa -n +10`
-        "#);
-    }
-
-    #[test]
-    fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
-        let mut subject = a_loop_with(&[]);
-        let table = [
-            ("@", r#""@""#),
-            ("\"quoted\": #1", r#""\"quoted\": #1""#),
-            ("\u{202e}\u{9b}2J", r#""\u202e\u009b2J""#),
-        ];
-        for (branch, written) in table {
-            subject.place.branch = Some(branch.to_owned());
-            let page = page(&subject, &Since::default(), "task", at(0).wall, "");
-            assert_eq!(page.lines().nth(3), Some(format!("branch: {written}").as_str()));
-        }
-    }
-
-    #[test]
-    fn a_handoff_is_named_by_its_type_and_its_time() {
-        assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
-    }
-}
+#[path = "handoff_tests.rs"]
+mod tests;

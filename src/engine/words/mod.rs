@@ -3,6 +3,17 @@
 
 pub mod commit_message;
 pub mod handoff;
+pub mod news;
 pub mod prompt;
 pub mod reaction;
+pub mod rules;
 pub mod view;
+
+/// Who reads about an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptReader {
+    /// The session that ran it.
+    Maker,
+    /// A fresh process that knows nothing of it.
+    Next,
+}

@@ -5,23 +5,27 @@ use super::*;
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{Claim, read};
-use crate::engine::evidence::Verdict;
+use crate::engine::evidence::test_run::TestRun;
+use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::fixture::{a_loop, a_loop_with, facts, result};
 use crate::engine::journal::account::ACCOUNT_CHARS;
+use crate::engine::record::Role;
 use crate::engine::text::one_line;
 use crate::engine::usage::Money;
 
 #[test]
 fn the_start_names_the_task_file_the_rule_of_the_claim_and_the_way_to_be_honest() {
     let subject = a_loop_with(&[("cargo test", Role::Verify)]);
-    assert_snapshot!(start(&subject, "/crew:loop"), @"
+    assert_snapshot!(start(&subject), @"
     crew loop haaaaaaa: iteration 1 of 10.
-    The task is the text given to /crew:loop without its options; its exact words are in /repo/.claude/branches/main/task.md.
-    When you stop, crew looks at what you did and gives you the task again, until it is done.
-    How to finish:
-    - When the whole task is done, and only then, let the last line of your final message be <promise>COMPLETE</promise> alone, outside code blocks and quotes. crew then runs `cargo test` itself and believes only that.
-    - If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.
-    Now go on with the task.
+
+    Work on the task you were just given until all of it is done; its exact words are in /repo/.claude/branches/main/task.md. Treat this as unattended: decide what is yours to decide, and say in your message what you assumed. Each time you stop, crew looks at what you did.
+
+    - Claim only when the whole task is done and you have run `cargo test` yourself, after your last edit, and seen it pass. Then end with <promise>COMPLETE</promise> on a line of its own, outside code blocks. crew runs it too, and believes only that.
+    - Leave what the checks run as it is, and delete, skip or loosen no test: crew compares. If a check is wrong, say why and leave it.
+    - If you need something that only a person can give, end with <promise>BLOCKED: what you need</promise> instead. That is a good ending.
+    - If work is left and nothing blocks you, keep working; do not stop to report.
+    Start now.
     ");
 }
 
@@ -33,23 +37,21 @@ fn a_refused_claim_comes_back_with_the_failing_command_and_its_tail() {
         vec![result("cargo clippy", Verdict::Passed), result("cargo test", Verdict::Failed)];
     facts.checks[1].tail = "test todo::lists ... FAILED\n1 failed; 3 passed".to_owned();
     assert_snapshot!(next(&judge(&subject, &facts).after), @"
-    crew loop haaaaaaa: iteration 2 of 10.
+    crew loop haaaaaaa: iteration 2 of 10. Your claim was not accepted.
+
+    `cargo test` failed (exit 1).
+      Its last lines:
+        test todo::lists ... FAILED
+        1 failed; 3 passed
+    `cargo clippy` passed.
+
+    Fix the cause of this first, and run `cargo test` before you claim again. If it passes when you run it, find what differs: crew runs it as `sh -c` in /repo with no input.
 
     The task:
     Build the todo API
 
-    What crew saw after iteration 1:
-    - Your claim was refused.
-    - 1 of 2 checks passed.
-    - `cargo test` (verify) failed (exit 1).
-      Its last lines:
-        test todo::lists ... FAILED
-        1 failed; 3 passed
-
-    How to finish:
-    - When the whole task is done, and only then, let the last line of your final message be <promise>COMPLETE</promise> alone, outside code blocks and quotes. crew then runs `cargo test`, `cargo clippy` itself and believes only that.
-    - If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.
-    Now go on with the task.
+    A claim is <promise>COMPLETE</promise> on the last line, alone; if only a person can help it is <promise>BLOCKED: what you need</promise> instead.
+    Continue now.
     ");
 }
 
@@ -62,18 +64,16 @@ fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged()
     assert_snapshot!(next(&judge(&subject, &idle).after), @"
     crew loop haaaaaaa: iteration 2 of 10.
 
+    You changed nothing.
+    You made no claim.
+
+    Nothing that counts has changed for 3 iterations; 5 end the loop. Before any edit write down two causes you have not tested, and test the cheaper one. If it is a person's decision, say BLOCKED.
+
     The task:
     Build the todo API
 
-    What crew saw after iteration 1:
-    - No file and no commit changed; you made no claim.
-
-    Nothing changed in the last 3 iterations; after 5 the loop ends as stalled. Try another approach, or say what blocks you.
-
-    How to finish:
-    - When the whole task is done, and only then, let the last line of your final message be <promise>COMPLETE</promise> alone, outside code blocks and quotes.
-    - If only a person can help, let that line be <promise>BLOCKED: the reason</promise>; if this iteration failed, <promise>FAILURE: the reason</promise>. Both are honest; an untrue claim is not.
-    Now go on with the task.
+    A claim is <promise>COMPLETE</promise> on the last line, alone; if only a person can help it is <promise>BLOCKED: what you need</promise> instead.
+    Continue now.
     ");
 }
 
@@ -83,19 +83,23 @@ fn a_long_task_is_given_by_its_beginning_and_its_file() {
     subject.contract.task = "Refactor. ".repeat(10_000);
     let prompt = next(&subject);
     assert!(prompt.contains("…\n(The whole task is in /repo/.claude/branches/main/task.md.)"));
-    assert!(units(&prompt) < 3_000);
+    assert!(units(&prompt) < 1_000);
 }
 
 #[test]
 fn without_a_promise_no_claim_is_asked_for() {
     let mut subject = a_loop_with(&[("test -e done", Role::Until)]);
     subject.contract.promise = None;
-    let prompt = next(&subject);
-    assert!(prompt.contains("No claim of yours ends this loop"));
-    assert!(prompt.contains("- The loop ends by itself when `test -e done` passes.\n"));
+    let prompt = start(&subject);
+    let expected =
+        "- The loop ends by itself when `test -e done` passes. No words of yours end it.\n";
+    assert!(prompt.contains(expected), "{prompt}");
+    assert!(next(&subject).contains("No words of yours end it. If only a person can help, end"));
     subject.contract.promise = Some(Promise::default());
     let expected = "ends by itself when `test -e done` passes; until then no claim ends it.\n";
-    assert!(next(&subject).contains(expected));
+    assert!(start(&subject).contains(expected));
+    subject.contract.checks.clear();
+    assert!(start(&subject).contains("- Nobody checks this work but you."));
 }
 
 /// The case, how a loop gets into it, and the expected text.
@@ -114,7 +118,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
                 it.state.completed = 9;
                 it.contract.promise = None;
             },
-            "This is the last iteration. Write down where the work stands.",
+            "This is the last iteration. Begin nothing that you cannot finish now. If it is not done,",
         ),
         (
             "money",
@@ -147,7 +151,7 @@ fn what_lies_ahead_is_said_for_every_limit_and_for_failures_in_a_row() {
                 it.contract.limits.failure_threshold = 5;
                 it.state.consecutive_failures = 4;
             },
-            "Failed iterations in a row: 4; 5 end the loop as aborted.",
+            "4 iterations in a row have failed; 5 end the loop.",
         ),
     ];
     for (what, change, expected) in table {
@@ -162,19 +166,60 @@ fn assert_ahead(subject: &Loop, what: &str, expected: &str) {
     let told = ahead(subject);
     assert!(told.starts_with(expected) && told.is_empty() == expected.is_empty(), "{what}: {told}");
     assert!(next(subject).contains(&told), "{what}");
-    let goes_on = rules(subject, PromptReader::Next).contains("the next iteration goes on");
+    let goes_on = rules(subject, PromptReader::Next).contains("for the next iteration: done, left");
     let is_last = expected.contains("last iteration");
     assert_eq!(goes_on, !is_last, "{what}");
 }
 
 #[test]
 fn a_wake_after_a_wait_says_why_it_comes() {
-    let prompt = woken(&a_loop(), Duration::from_secs(7_470));
-    let expected = "crew loop haaaaaaa: iteration 1 of 10.\n\
-        This is no error of yours. The model's service refused a request and crew waited 2h 4m. This is iteration 1 \
-        again; look at what is already in the tree, then continue.\n\nThe task:\n";
-    assert!(prompt.starts_with(expected), "{prompt}");
+    assert_snapshot!(woken(&a_loop(), Duration::from_secs(7_470)), @"
+    crew loop haaaaaaa: iteration 1 of 10. Once more.
+
+    This is not an error and not your doing. The model's service refused a request, and crew waited 2h 4m. Your last edit may be half done: look at `git status` and at the file you were in, then continue where you were. Counters and limits are as before; commands you left running may have ended.
+
+    A claim is <promise>COMPLETE</promise> on the last line, alone; if only a person can help it is <promise>BLOCKED: what you need</promise> instead.
+    Continue now.
+    ");
     assert!(woken(&a_loop(), Duration::from_millis(6_400)).contains("crew waited 6s."));
+}
+
+#[test]
+fn a_failed_gate_comes_first_and_the_last_iteration_writes_for_the_next_worker() {
+    let mut subject = a_loop_with(&[("cargo clippy", Role::Gate), ("cargo test", Role::Verify)]);
+    subject.contract.protect = vec!["tests/golden/**".to_owned()];
+    subject.state.completed = 8;
+    let mut facts = facts(Claim::None);
+    let tests = TestRun { passed: 146, failed: 2, ..TestRun::default() };
+    facts.checks = vec![CheckResult {
+        tail: "error: unused variable: `ttl`".to_owned(),
+        test_run: Some(tests),
+        ..result("cargo clippy", Verdict::Failed)
+    }];
+    let after = judge(&subject, &facts).after;
+    assert_snapshot!(next(&after), @"
+    crew loop haaaaaaa: iteration 10 of 10. A gate failed: `cargo clippy`.
+
+    `cargo clippy` failed (exit 1): 2 of 148 tests fail.
+      Its last lines:
+        error: unused variable: `ttl`
+
+    The last iteration failed; 3 in a row end the loop.
+    This is the last iteration. Begin nothing that you cannot finish now. If the whole task is done and you have seen `cargo clippy` and `cargo test` pass, claim it as always. If it is not done, leave the tree so that it builds and end with three short paragraphs: what works, what is left, and what you tried that failed and would not try again. They head the page for whoever continues. Make no claim then.
+
+    Fix this before anything else: run `cargo clippy` until it passes, and turn no warning off to get there. A claim is heard only when every gate passes.
+
+    The task:
+    Build the todo API
+
+    A claim is <promise>COMPLETE</promise> on the last line, alone; if only a person can help it is <promise>BLOCKED: what you need</promise> instead.
+    Continue now.
+    ");
+    assert_snapshot!(rules(&after, PromptReader::Next), @"
+    - Claim only when the whole task is done and you have run `cargo clippy` and `cargo test` yourself, after your last edit, and seen all of them pass. Then end with <promise>COMPLETE</promise> on a line of its own, outside code blocks. crew runs all of them too, and believes only that.
+    - Leave tests/golden/** as it is, and delete, skip or loosen no test: crew compares. If a check is wrong, say why and leave it.
+    - If you need something that only a person can give, end with <promise>BLOCKED: what you need</promise> instead. That is a good ending.
+    ");
 }
 
 proptest! {
@@ -198,16 +243,23 @@ proptest! {
             facts.checks.push(failed);
         }
         let after = judge(&subject, &facts).after;
-        let account = Account { iteration: 3, words: one_line(&tail, ACCOUNT_CHARS) };
+        let account = Account { iteration: 1, words: one_line(&tail, ACCOUNT_CHARS) };
         let accounts = vec![account; 5];
-        for prompt in [start(&subject, "/crew:loop"), next(&after), again(&after, None, &accounts), woken(&after, MINUTE)] {
+        for prompt in [start(&subject), next(&after), again(&after, None, &accounts), woken(&after, MINUTE)] {
             prop_assert!(units(&prompt) < 9_000, "{} units", units(&prompt));
-            prop_assert!(prompt.ends_with("Now go on with the task."));
-            let claim = read(&prompt, subject.contract.promise.as_ref());
-            let heard = !matches!(claim, Claim::None | Claim::NearMiss(_));
-            prop_assert!(!heard, "{claim:?}");
+            prop_assert!(prompt.ends_with("now."));
+            prop_assert_eq!(heard(&prompt, &subject), None);
         }
     }
+}
+
+/// The claim that would be heard if an agent's last message were this text, or broke off after one
+/// of its lines.
+fn heard(prompt: &str, subject: &Loop) -> Option<String> {
+    let ends = prompt.match_indices('\n').map(|(end, _)| end).chain([prompt.len()]);
+    let claims = ends.map(|end| read(&prompt[..end], subject.contract.promise.as_ref()));
+    let mut heard = claims.filter(|claim| !matches!(claim, Claim::None | Claim::NearMiss(_)));
+    heard.next().map(|claim| format!("{claim:?}"))
 }
 
 #[test]
@@ -218,6 +270,7 @@ fn an_agent_that_lost_its_context_reads_the_last_iterations() {
     let accounts =
         [account(3, "2 files changed"), account(4, "claimed done, refused: 1 test fails")];
     let prompt = again(&after, None, &accounts);
+    assert_eq!(heard(&prompt, &after), None);
     let earlier = prompt.split("What the last iterations came to:\n").nth(1).unwrap();
     insta::assert_snapshot!(earlier.split("\n\n").next().unwrap(), @"
     - Iteration 3: 2 files changed.

@@ -1,6 +1,6 @@
 //! What a goal of a makefile comes to: its rules with those of its prerequisites, and the variables
-//! they use. What only `make` itself could tell, such as a condition or an included file, belongs to
-//! every goal as it is written.
+//! they use. What only `make` itself could tell, such as a condition or an included file, belongs
+//! to every goal as it is written.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

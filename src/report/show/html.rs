@@ -1,16 +1,27 @@
 //! The story of a loop as one self-contained HTML page: no script, and no address it would fetch
 //! from. Every text in it comes from elsewhere and is escaped. A policy also forbids a browser to
-//! run or load anything.
+//! run or load anything. It has the facts of the page in the same order, then what a page has no
+//! room for: every iteration, the output of the checks, and everything else that happened.
 
 use std::fmt::Write as _;
 
-use super::{StoryPage, chapter_line, contract, drivers, happened, remarks, who};
-use crate::engine::evidence::{Evidence, Verdict};
+use super::chart::{Shade, charts};
+use super::{StoryPage, chapter_line, contract, drivers, remarks, who};
+use crate::engine::evidence::Verdict;
 use crate::engine::journal::story::What;
+use crate::engine::page::{Fact, IterationLine, LastWords, Page, Step};
 use crate::engine::record::{Outcome, Role};
-use crate::engine::text::clean;
-use crate::report::line;
-use crate::report::words::took;
+use crate::engine::text::{clean, one_line};
+use crate::report::page::time;
+use crate::report::words::{brief, grouped};
+
+/// From so many iterations on each has less room, so that the page stays small.
+const MANY: usize = 1_000;
+/// The longest words of an agent, in characters, and those of each of many.
+const SAID_CHARS: usize = 300;
+const SAID_CHARS_OF_MANY: usize = 60;
+/// The longest column of files, in characters.
+const FILES_CHARS: usize = 60;
 
 const HEAD: &str = r#"<!doctype html>
 <html lang="en">
@@ -21,81 +32,121 @@ const HEAD: &str = r#"<!doctype html>
 "#;
 
 const STYLE: &str = "<style>
-:root { --good: #1a7f37; --bad: #b42318; --quiet: #57606a; --line: #d0d7de; --bar: #8fb4e8 }
+:root { --ink: #1f2328; --good: #1a7f37; --bad: #b42318; --dim: #57606a; --line: #d0d7de; --paper: #fff; --card: #f6f8fa }
 @media (prefers-color-scheme: dark) {
-  :root { --good: #56d364; --bad: #ff7b72; --quiet: #9198a1; --line: #3d444d; --bar: #31588f }
+  :root { --ink: #e6edf3; --good: #56d364; --bad: #ff7b72; --dim: #9da7b3; --line: #3d444d; --paper: #0d1117; --card: #161b22 }
 }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.4rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-pre, code { font-family: ui-monospace, monospace; font-size: .9em }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid var(--line); padding: .7rem }
+body { font: 15px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 }
+main { max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.45rem; line-height: 1.3; margin: 0 0 .2rem } h2 { font-size: 1.05rem; margin: 2.2rem 0 .6rem }
+.remark { font-weight: 600; margin: 0 0 1rem } .task { font-size: 1.05rem; white-space: pre-wrap; overflow-wrap: anywhere }
+pre, code { font-family: ui-monospace, monospace; font-size: .87em }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--card); border-radius: 6px; margin: .3rem 0; padding: .7rem }
+dl { display: grid; grid-template-columns: 6rem minmax(0, 1fr); gap: .25rem 1rem; margin: 1rem 0 }
+dt { color: var(--dim) } dd { margin: 0; overflow-wrap: anywhere }
 table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line) }
-td { overflow-wrap: anywhere } .all td { white-space: nowrap; font-variant-numeric: tabular-nums }
-.all td:nth-child(4) { width: 8rem } .all td:nth-child(5) { white-space: normal }
-.good { color: var(--good) } .bad { color: var(--bad) } .quiet { color: var(--quiet) }
-.all i { display: block; background: var(--bar); height: .6rem; min-width: 1px }
+th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
+th { color: var(--dim); font-weight: 500 }
+.all td:nth-child(-n+3) { white-space: nowrap; font-variant-numeric: tabular-nums }
+.good { color: var(--good) } .bad { color: var(--bad) } .quiet { color: var(--dim) }
+figure { margin: 1rem 0 } figcaption { color: var(--dim); font-size: .87rem; margin-bottom: .2rem }
+svg { display: block; width: 100%; height: 5rem; border-bottom: 1px solid var(--line) }
+rect.good { fill: var(--good) } rect.bad { fill: var(--bad) } rect.quiet { fill: var(--dim) }
+@media (max-width: 40rem) {
+  main { margin: 1rem auto } dl { grid-template-columns: 1fr; gap: 0 } dd { margin-bottom: .5rem }
+  .all tr { display: flex; flex-wrap: wrap; column-gap: .8rem; border-bottom: 1px solid var(--line); padding: .3rem 0 }
+  .all th { display: none } .all td { border: 0; padding: 0 } .all td:last-child { flex-basis: 100% }
+  .else th, .else td { display: block; border: 0; padding: 0 } .else td { padding-bottom: .5rem }
+}
 </style>
 ";
 
 /// The page.
 pub fn html(known: &StoryPage<'_>) -> String {
-    let record = known.record;
-    let title = escape(&format!("loop {}: {}", record.id, line::status_line(record)));
-    let mut text = format!("{HEAD}<title>{title}</title>\n{STYLE}<body>\n");
-    let tone = match record.outcome() {
-        Some(Outcome::Completed) => "good",
-        Some(_) => "bad",
-        None => "quiet",
+    let page = known.page;
+    let title = escape(&format!("loop {} · {}", page.id, page.verdict));
+    let mut text = format!("{HEAD}<title>{title}</title>\n{STYLE}<body>\n<main>\n");
+    let shade = match page.outcome {
+        Some(Outcome::Completed) => Shade::Good,
+        Some(_) => Shade::Bad,
+        None => Shade::Quiet,
     };
-    let _ = writeln!(text, "<h1 class=\"{tone}\">{title}</h1>");
-    if known.owner_is_gone {
-        text.push_str("<p class=\"bad\">Its owner is gone, and the loop with it.</p>\n");
+    let _ = writeln!(text, "<h1 class=\"{}\">{title}</h1>", shade.class());
+    if let Some(remark) = &page.remark {
+        let _ = writeln!(text, "<p class=\"remark\">{}</p>", escape(remark));
     }
-    summary(&mut text, known);
-    checks(&mut text, known);
+    let _ = writeln!(text, "<p class=\"task\">{}</p>", escape(&page.task));
+    text.push_str("<dl>\n");
+    page.ending.iter().for_each(|fact| told(&mut text, fact));
+    row(&mut text, "time", &time(page, known.reading));
+    text.push_str("</dl>\n");
     iterations(&mut text, known);
+    results(&mut text, page);
+    output(&mut text, known);
+    terms(&mut text, known);
     happenings(&mut text, known);
-    text.push_str("</body>\n</html>\n");
+    text.push_str("</main>\n</body>\n</html>\n");
     text
 }
 
-fn summary(text: &mut String, known: &StoryPage<'_>) {
-    let record = known.record;
-    text.push_str("<table>\n");
-    if let Some(ending) = &record.state.ending {
-        row(text, "why", &ending.why);
+fn row(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+}
+
+fn told(text: &mut String, fact: &Fact) {
+    let detail = fact.detail.join("\n");
+    let detail = if detail.is_empty() { detail } else { format!("<pre>{}</pre>", escape(&detail)) };
+    let (name, value) = (escape(fact.name), escape(&fact.text));
+    let _ = writeln!(text, "<dt>{name}</dt><dd>{value}{detail}</dd>");
+}
+
+/// There may be ten thousand rows, so the style holds their look, and cells have no end tags.
+fn iterations(text: &mut String, known: &StoryPage<'_>) {
+    let all = known.story.iterations().count();
+    if all == 0 {
+        return;
     }
-    row(text, "started", &known.time(record.started_at));
-    row(text, "time awake", &took(record.state.awake_ms));
-    if let Some(spread) = record.spread() {
-        let [min, mean, max] = [spread.min, spread.mean, spread.max].map(took);
-        row(text, "each iteration", &format!("min {min}, mean {mean}, max {max}"));
-    }
-    if let Some(spent) = record.spent() {
-        row(text, "cost", &spent);
-    }
-    for (name, value) in contract(record).iter().filter(|(name, _)| *name != "task") {
-        row(text, name, value);
-    }
-    row(text, "driver", &drivers(known.story));
-    for commit in &known.since.commits {
-        row(text, "commit", commit);
+    let most = if all > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS };
+    text.push_str("<h2>Iterations</h2>\n");
+    text.push_str(&charts(known.story.iterations()));
+    text.push_str("<table class=\"all\">\n<tr><th scope=\"col\">n<th scope=\"col\">time<th scope=\"col\">cost");
+    text.push_str("<th scope=\"col\">changed<th scope=\"col\">checks<th scope=\"col\">said</tr>\n");
+    for iteration in known.story.iterations() {
+        let line = IterationLine::of(iteration, known.page.proof);
+        let said = match &line.said {
+            LastWords::Crew(words) => escape(&one_line(words, most)),
+            LastWords::Agent(words) => format!("“{}”", escape(&one_line(words, most))),
+            LastWords::Nothing => String::new(),
+        };
+        let _ = writeln!(
+            text,
+            "<tr><td>{}<td>{}<td>{}<td>{}<td class=\"{}\">{}<td>{said}</tr>",
+            line.number,
+            brief(line.elapsed_ms),
+            escape(line.cost.as_deref().unwrap_or_default()),
+            escape(&one_line(&line.files, FILES_CHARS)),
+            Shade::of(&iteration.evidence).class(),
+            escape(&line.checks),
+        );
     }
     text.push_str("</table>\n");
-    let _ = writeln!(text, "<h2>Task</h2>\n<pre>{}</pre>", escape(&record.contract.task));
-    if !known.since.diffstat.trim().is_empty() {
-        let diffstat = escape(known.since.diffstat.trim_end());
-        let _ = writeln!(text, "<h2>Changed files</h2>\n<pre>{diffstat}</pre>");
-    }
 }
 
-fn row(text: &mut String, name: &str, value: &str) {
-    let (name, value) = (escape(name), escape(value));
-    let _ = writeln!(text, "<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
+fn results(text: &mut String, page: &Page) {
+    text.push_str("<h2>Result</h2>\n<dl>\n");
+    page.results.iter().for_each(|fact| told(text, fact));
+    page.handoff.iter().for_each(|file| row(text, "handoff", file));
+    let mut step = |name: &str, step: &Step| {
+        let (command, what) = (escape(&step.command), escape(&step.what));
+        let _ = writeln!(text, "<dt>{name}</dt><dd><code>{command}</code> {what}</dd>");
+    };
+    step("next", &page.next);
+    page.then.iter().for_each(|then| step("then", then));
+    text.push_str("</dl>\n");
 }
 
-fn checks(text: &mut String, known: &StoryPage<'_>) {
+/// What each check printed at the last boundary.
+fn output(text: &mut String, known: &StoryPage<'_>) {
     let Some(evidence) = &known.record.state.evidence else { return };
     if evidence.checks.is_empty() {
         return;
@@ -103,12 +154,13 @@ fn checks(text: &mut String, known: &StoryPage<'_>) {
     let _ = writeln!(text, "<h2>Checks after iteration {}</h2>", evidence.iteration);
     for check in &evidence.checks {
         let roles: Vec<&str> = check.roles.iter().copied().map(Role::label).collect();
-        let tone = if check.verdict == Verdict::Passed { "good" } else { "bad" };
+        let shade = if check.verdict == Verdict::Passed { Shade::Good } else { Shade::Bad };
         let _ = writeln!(
             text,
-            "<p>{} <code>{}</code> <span class=\"{tone}\">{}</span></p>",
+            "<p>{} <code>{}</code> <span class=\"{}\">{}</span></p>",
             escape(&roles.join(", ")),
             escape(&check.run),
+            shade.class(),
             escape(&check.what_happened())
         );
         if !check.tail.is_empty() {
@@ -117,57 +169,35 @@ fn checks(text: &mut String, known: &StoryPage<'_>) {
     }
 }
 
-/// There may be ten thousand rows, so the style holds their look, and cells have no end tags.
-fn iterations(text: &mut String, known: &StoryPage<'_>) {
-    let story = known.story;
-    let longest = story.iterations().map(|it| it.elapsed_ms).max().unwrap_or_default().max(1);
-    text.push_str(
-        "<h2>Iterations</h2>\n<table class=\"all\">\n<tr><th>n</th><th>ended</th><th>time</th>",
-    );
-    text.push_str("<th></th><th>what it was</th><th>cost</th></tr>\n");
-    for chapter in story.chapters.iter() {
-        if let What::Iteration(iteration) = &chapter.what {
-            let share = iteration.elapsed_ms.saturating_mul(100) / longest;
-            let tone = tone(&iteration.evidence);
-            let _ = writeln!(
-                text,
-                "<tr><td>{}<td>{}<td>{}<td><i style=\"width:{share}%\"></i><td{tone}>{}<td>{}</tr>",
-                iteration.number,
-                known.time(chapter.at),
-                took(iteration.elapsed_ms),
-                escape(&happened(&iteration.evidence).join(" · ")),
-                escape(&iteration.evidence.cost().unwrap_or_default())
-            );
-        }
+/// What was asked for, and who worked.
+fn terms(text: &mut String, known: &StoryPage<'_>) {
+    text.push_str("<h2>Contract</h2>\n<dl>\n");
+    for (name, value) in contract(known.record).iter().filter(|(name, _)| *name != "task") {
+        row(text, name, value);
     }
-    text.push_str("</table>\n");
-}
-
-fn tone(evidence: &Evidence) -> &'static str {
-    use crate::engine::evidence::ClaimResult;
-    match evidence.claim {
-        ClaimResult::Accepted => " class=\"good\"",
-        _ if evidence.failure.is_some() || evidence.failing().next().is_some() => " class=\"bad\"",
-        _ => "",
-    }
+    row(text, "driver", &drivers(known.story));
+    text.push_str("</dl>\n");
 }
 
 fn happenings(text: &mut String, known: &StoryPage<'_>) {
-    text.push_str("<h2>What else happened</h2>\n<table>\n");
+    text.push_str("<h2>What else happened</h2>\n<table class=\"else\">\n");
+    let mut cell = |name: &str, value: &str| {
+        let (name, value) = (escape(name), escape(value));
+        let _ = writeln!(text, "<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>");
+    };
     if known.story.chapters.earlier > 0 {
-        let earlier = format!("{} lines before these", known.story.chapters.earlier);
-        row(text, "", &earlier);
+        cell("earlier", &format!("{} lines before these", grouped(known.story.chapters.earlier)));
     }
     for chapter in known.story.chapters.iter() {
         if !matches!(chapter.what, What::Iteration(_)) {
-            row(text, &known.time(chapter.at), &chapter_line(chapter));
+            cell(&known.time(chapter.at), &chapter_line(chapter));
         }
     }
     for remark in remarks(known.story) {
-        row(text, "", &remark);
+        cell("journal", &remark);
     }
     if let Some(last) = known.story.drivers.iter().last().filter(|_| known.record.is_live()) {
-        row(text, "now", &format!("driven by {}", who(last)));
+        cell("now", &format!("driven by {}", who(last)));
     }
     text.push_str("</table>\n");
 }

@@ -1,16 +1,17 @@
 //! The whole story of one loop: the page of `crew show`, one iteration of it, and both as JSON for
 //! programs.
 
+mod chart;
 pub mod html;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::json::{SCHEMA, one};
-use super::page::{self, optional, row, tail};
+use super::page::{self, Reading, optional, row, tail};
 use super::words::took;
 use super::{line, run};
 use crate::engine::boundary::limits;
@@ -18,9 +19,9 @@ use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
 use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
+use crate::engine::page::Page;
 use crate::engine::record::{Driver, Loop};
 use crate::engine::text::{clip, count, with_reason};
-use crate::engine::words::handoff::Since;
 
 /// The most chapters on a page for people; the newest are shown.
 const TOLD_MAX: usize = 200;
@@ -31,21 +32,21 @@ pub struct StoryPage<'a> {
     pub record: &'a Loop,
     pub owner_is_gone: bool,
     pub story: &'a Story,
-    pub since: &'a Since,
-    /// The user's time zone, for every time that is shown.
-    pub offset: FixedOffset,
+    pub page: &'a Page,
+    /// Where and when it is read; the story in HTML takes only the time zone from it.
+    pub reading: Reading,
 }
 
 /// The page: the loop's status or end, what it was asked for, and everything that happened.
 pub fn page(known: &StoryPage<'_>) -> String {
-    let StoryPage { record, owner_is_gone, story, since, .. } = *known;
-    let mut text = page::status(record, owner_is_gone, since);
+    let StoryPage { record, story, .. } = *known;
+    let mut text = page::text(known.page, known.reading);
     text.push_str("\ncontract\n");
     for (name, value) in contract(record) {
         row(&mut text, name, &clip(&value, 160));
     }
     row(&mut text, "driver", &drivers(story));
-    for regression in regressions(story) {
+    for regression in regressions(story).iter().skip(1) {
         row(&mut text, "red", &clip(&regression.words(), 300));
     }
     text.push_str("\nstory\n");
@@ -65,7 +66,7 @@ pub fn page(known: &StoryPage<'_>) -> String {
 
 impl StoryPage<'_> {
     fn time(&self, at: DateTime<Utc>) -> String {
-        at.with_timezone(&self.offset).format("%Y-%m-%d %H:%M:%S").to_string()
+        at.with_timezone(&self.reading.offset).format("%Y-%m-%d %H:%M:%S").to_string()
     }
 }
 
@@ -198,7 +199,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
 /// The story for programs: at most the newest 10,000 lines of the journal, and how many came
 /// before.
 pub fn json(known: &StoryPage<'_>) -> Value {
-    let StoryPage { record, owner_is_gone, story, since, .. } = *known;
+    let StoryPage { record, owner_is_gone, story, page, .. } = *known;
     json!({
         "schema": SCHEMA,
         "loop": one(record, owner_is_gone),
@@ -209,8 +210,7 @@ pub fn json(known: &StoryPage<'_>) -> Value {
         "cut": story.cut,
         "regressions": regressions(story),
         "spread_ms": record.spread(),
-        "commits": since.commits,
-        "diffstat": since.diffstat,
+        "page": page,
     })
 }
 

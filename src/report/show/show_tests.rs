@@ -6,7 +6,7 @@ use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
-use crate::engine::fixture::{a_loop_with, a_run, at, facts, result};
+use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
 use crate::engine::record::Role;
 
@@ -51,38 +51,44 @@ fn moved(task: &str) -> (Loop, Story) {
     (record, story)
 }
 
-fn known<'a>(record: &'a Loop, story: &'a Story, since: &'a Since) -> StoryPage<'a> {
-    StoryPage { record, owner_is_gone: false, story, since, offset: Utc.fix() }
+fn known<'a>(record: &'a Loop, story: &'a Story, page: &'a Page) -> StoryPage<'a> {
+    let reading = Reading { width: 80, now: at(7200).wall, offset: Utc.fix() };
+    StoryPage { record, owner_is_gone: false, story, page, reading }
 }
 
 #[test]
 fn the_page_tells_both_drivers_every_iteration_and_the_end() {
     let (record, mut story) = moved("Build the todo API\nand then rest");
     story.torn = 1;
-    let since = Since::default();
-    assert_snapshot!(page(&known(&record, &story, &since)), @"
-    loop haaaaaaa: completed, checked after 2 iterations
-      why      a check that had failed now passes
-      time     3m 20s awake (last iterations: 1m, 2m 20s)
-      each     min 1m0s · mean 1m40s · max 2m20s
-      verify   `cargo test` passed, after it had failed
-      next     read what it did
+    assert_snapshot!(page(&known(&record, &story, &a_page(&record, &story))), @"
+    loop haaaaaaa · completed after 2 iterations · proof: checked
+
+      Build the todo API
+      and then rest
+
+      why     `cargo test` passes; it had failed before
+      time    3m, from 11:06 to 11:10, 1h ago
+
+      1  1m  something  fails   claimed, refused
+      2  2m  something  passes  claimed, checked
+
+      next    crew show haaaaaaa
 
     contract
-      task     Build the todo API…
-      done     when the agent says COMPLETE and `cargo test` passes
-      limits   up to 10 iterations, 12h
-      folder   /repo
-      branch   main
-      agent    claude, procedure build, permissions accept-edits
-      driver   session s-1, then fresh processes of crew 99
+      task    Build the todo API…
+      done    when the agent says COMPLETE and `cargo test` passes
+      limits  up to 10 iterations, 12h
+      folder  /repo
+      branch  main
+      agent   claude, procedure build, permissions accept-edits
+      driver  session s-1, then fresh processes of crew 99
 
     story
       2026-11-18 11:06:40  started in session s-1
       2026-11-18 11:07:40  iteration 1 · 1m0s · claim refused: cargo test failed (exit 1)
       2026-11-18 11:08:10  resumed in fresh processes; driven by fresh processes of crew 99 from here
       2026-11-18 11:08:15  note: asleep 7h
-      2026-11-18 11:10:00  iteration 2 · 2m20s · claim accepted · 1 check mended · finished: a check that had failed now passes
+      2026-11-18 11:10:00  iteration 2 · 2m20s · claim accepted · 1 check fixed · finished: a check that had failed now passes
       (1 line of the journal cannot be read)
     ");
 }
@@ -94,16 +100,16 @@ fn one_iteration_is_shown_with_all_its_evidence() {
     let log = Path::new("/home/me/iterations/0001.log");
     assert_snapshot!(iteration(&record, picked, Some(log)), @"
     loop haaaaaaa: iteration 1
-      time     1m0s
-      claim    refused: `cargo test` failed (exit 1)
+      time    1m0s
+      claim   refused: `cargo test` failed (exit 1)
       progress made
-      verify   `cargo test` failed (exit 1) in 1.2s
-               | output of cargo test
-      then     the loop went on
-      log      /home/me/iterations/0001.log
+      verify  `cargo test` failed (exit 1) in 1.2s
+              output of cargo test
+      then    the loop went on
+      log     /home/me/iterations/0001.log
     ");
     let value = iteration_json(&record, picked, Some(log));
-    assert_eq!(value["schema"], 1);
+    assert_eq!(value["schema"], 2);
     assert_eq!(value["iteration"]["iteration"], 1);
     assert_eq!(value["iteration"]["evidence"]["checks"][0]["exit"], 1);
 }
@@ -111,8 +117,8 @@ fn one_iteration_is_shown_with_all_its_evidence() {
 #[test]
 fn for_programs_the_story_has_its_schema_and_each_line_its_kind() {
     let (record, story) = moved("Build");
-    let value = json(&known(&record, &story, &Since::default()));
-    assert_eq!(value["schema"], 1);
+    let value = json(&known(&record, &story, &a_page(&record, &story)));
+    assert_eq!(value["schema"], 2);
     assert_eq!(value["loop"]["outcome"], "completed");
     let kinds: Vec<&str> =
         value["story"].as_array().unwrap().iter().map(|it| it["kind"].as_str().unwrap()).collect();
@@ -124,12 +130,8 @@ fn for_programs_the_story_has_its_schema_and_each_line_its_kind() {
 fn the_html_page_stands_alone_and_holds_no_text_of_others_unescaped() {
     let (mut record, story) = moved("<script>alert(1)</script> \"&' build");
     record.place.branch = Some("<img src=x>".to_owned());
-    let since = Since {
-        commits: vec!["1a2b3c4 <b>bold</b>".to_owned()],
-        diffstat: " <i>.rs | 1 +".to_owned(),
-        ..Since::default()
-    };
-    let text = html::html(&known(&record, &story, &since));
+    let commits = vec!["1a2b3c4 <b>bold</b>".to_owned()];
+    let text = html::html(&known(&record, &story, &Page { commits, ..a_page(&record, &story) }));
     for never in ["<script", "<img", "<b>", "<i>", "http:", "https:", "src="] {
         assert!(!text.replace("&lt;img src=x&gt;", "").contains(never), "{never} in\n{text}");
     }
@@ -150,7 +152,8 @@ fn a_checks_colour_is_its_verdict_and_not_what_it_printed() {
         record = judge(&record, &facts).after;
         let evidence = record.state.evidence.as_mut().unwrap();
         evidence.checks[0].tail = String::new();
-        let page = html::html(&known(&record, &Story::picking(None), &Since::default()));
+        let story = Story::picking(None);
+        let page = html::html(&known(&record, &story, &a_page(&record, &story)));
         let shown = format!("<code>cargo test</code> <span class=\"{tone}\">");
         assert!(page.contains(&shown), "{page}");
     }

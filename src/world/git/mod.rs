@@ -24,9 +24,10 @@ use self::command::{Command, OF_ANOTHER, whole};
 use super::files::disk;
 use super::store::home::hash;
 use super::{env, recorded_environment};
+use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::record::Loop;
-use crate::engine::words::handoff::Since;
 use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
+use crate::parse::tree_changes::tree_changes;
 
 /// The most commits a page lists.
 const COMMITS_MAX: &str = "-30";
@@ -80,22 +81,30 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
     Some(hash(text.as_bytes()))
 }
 
-/// Commits and changes since a loop started; empty if it started without a commit.
-pub fn since(subject: &Loop) -> Since {
-    let Some(start) = &subject.place.head else { return Since::default() };
-    let git = Git::of(subject);
+/// The commits since a loop started, the newest first; empty if it started without one.
+pub fn commits_since(subject: &Loop) -> Vec<String> {
+    let Some(start) = &subject.place.head else { return Vec::new() };
     let range = format!("{start}..HEAD");
-    let log = git.run(&["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range]);
-    let stat = ["diff", "--stat=100", "--no-ext-diff", "--no-textconv", NO_SUBMODULES, start];
-    let stat = git.run_on_theirs(&stat);
-    let untracked = git.run_on_theirs(&["ls-files", "-z", "--others", "--exclude-standard"]);
-    let untracked = untracked.unwrap_or_default();
-    Since {
-        commits: log.unwrap_or_default().lines().map(str::to_owned).collect(),
-        diffstat: stat.unwrap_or_default().trim_end().to_owned(),
-        untracked: untracked.matches('\0').count() as u64,
-        told: String::new(),
-    }
+    let log = ["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range];
+    Git::of(subject).run(&log).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// What differs from the commit at which a loop started, for a loop without snapshots: changes from
+/// before the start and after the end are among them. `None` if it started without a commit.
+pub fn changes_since(subject: &Loop) -> Option<Changes> {
+    let start = subject.place.head.as_ref()?;
+    let git = Git::of(subject);
+    let form = ["diff", "--raw", "--numstat", "-z", "-M", "--no-ext-diff", "--no-textconv"];
+    let tracked = git.run_on_theirs(&[&form[..], &[NO_SUBMODULES, start]].concat())?;
+    let list = ["ls-files", "-z", "--others", "--exclude-standard"];
+    let untracked = git.run_on_theirs(&list).unwrap_or_default();
+    let created = untracked.split('\0').filter(|path| !path.is_empty()).map(|path| ChangedFile {
+        path: path.to_owned(),
+        kind: ChangeKind::Created,
+        lines: None,
+        yours: false,
+    });
+    Some(tree_changes(tracked.as_bytes()).with(created))
 }
 
 /// The files of the commit at which a loop started, below these paths or everywhere; empty if it

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::home::Home;
 use crate::engine::record::Loop;
 use crate::engine::text::clean;
-use crate::engine::words::handoff::{file_time, title};
+use crate::engine::words::handoff::{file_time, is_of};
 use crate::engine::words::view::{VERSION, ViewState, compare, merged};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
@@ -107,10 +107,9 @@ pub fn newest_handoff(subject: &Loop) -> Option<PathBuf> {
     let mut pages: Vec<PathBuf> =
         disk::names(&folder, HANDOFFS_MAX).into_iter().map(|name| folder.join(name)).collect();
     pages.sort_by_key(|page| std::cmp::Reverse(disk::stamp(page).map(|(_, time)| time)));
-    let title = title(subject);
     pages.into_iter().find(|page| {
-        disk::read_text(page, HANDOFF_BYTES)
-            .is_ok_and(|text| text.is_some_and(|text| text.lines().any(|line| line == title)))
+        let text = disk::read_text(page, HANDOFF_BYTES).ok().flatten();
+        text.is_some_and(|text| is_of(subject, &text))
     })
 }
 

@@ -14,6 +14,8 @@ use crate::world::git::head::is_id;
 
 /// The name of the state in which the checks before the first iteration left the tree.
 pub const CHECKED: &str = "0-checked";
+/// The name of the state in which a loop ended, with what an iteration did that was broken off.
+const ENDED: &str = "ended";
 /// The name of the tree as found, after crew itself changed it.
 const FOUND: &str = "found";
 /// The most snapshots of one loop.
@@ -57,6 +59,17 @@ impl Snapshots {
         let ends = names.iter().filter_map(|name| name.parse().ok());
         let newest = ends.filter(|end| *end <= iteration).max()?;
         Some((newest, self.named(id, &newest.to_string())?))
+    }
+
+    /// Names the state in which a loop ended.
+    pub fn close(&self, id: &LoopId, commit: &str) -> Result<(), String> {
+        self.name(id, ENDED, commit)
+    }
+
+    /// The last known state of a loop: that of its end if `is_over`, else its last boundary.
+    pub fn final_state(&self, id: &LoopId, is_over: bool) -> Option<String> {
+        let ended = is_over.then(|| self.named(id, ENDED)).flatten();
+        ended.or_else(|| self.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit))
     }
 
     /// The state before and after what the agent of an iteration did; `None` if nothing is known.

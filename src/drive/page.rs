@@ -1,0 +1,61 @@
+//! Reads what the page of a loop is made from: its journal, its snapshots, its commits and what is
+//! remembered of its tests. What cannot be read is left out of the page.
+
+use std::io;
+
+use super::owner::owner_is_gone;
+use crate::clients::spelling::going_on;
+use crate::engine::evidence::changes::Changes;
+use crate::engine::journal::story::Story;
+use crate::engine::page::{Page, PageInputs};
+use crate::engine::record::{Loop, Outcome};
+use crate::world::git;
+use crate::world::git::snapshots::Snapshots;
+use crate::world::store::{Home, journal, test_memory, view};
+
+/// The page of a loop as it stands.
+pub fn read(home: &Home, record: &Loop) -> Page {
+    let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
+    of(home, record, &story)
+}
+
+/// The same for a caller that has read the story.
+pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
+    let kept = in_snapshots(home, record);
+    let has_snapshots = kept.is_some();
+    let changes = kept.or_else(|| git::changes_since(record));
+    let page = Page::of(&PageInputs {
+        record,
+        story,
+        owner_is_gone: owner_is_gone(home, record),
+        changes: changes.as_ref(),
+        has_snapshots,
+        commits: &git::commits_since(record),
+        tests: &test_memory::read(home, &record.id),
+        resume: &going_on(record),
+    });
+    let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
+    let handoff = has_handoff.then(|| view::newest_handoff(record)).flatten();
+    Page { handoff: handoff.map(|file| file.display().to_string()), ..page }
+}
+
+/// The whole story of a loop, with all evidence of iteration `pick`.
+pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story> {
+    let mut story = Story::picking(pick);
+    let file = home.loop_file(&record.id, "journal.jsonl");
+    let extent = journal::each(&file, |entry| story.add(entry))?;
+    (story.torn, story.cut) = (extent.torn, extent.cut);
+    Ok(story)
+}
+
+/// What the loop changed up to its last snapshot, so that work in the tree after its end is not
+/// taken for its own. `None` without snapshots.
+fn in_snapshots(home: &Home, record: &Loop) -> Option<Changes> {
+    let snapshots = Snapshots::of(home, record);
+    let from = snapshots.as_found(&record.id)?;
+    let to = snapshots.final_state(&record.id, !record.is_live())?;
+    let mut changes = snapshots.compare(&from, &to).ok()?;
+    let yours = snapshots.yours(&record.id);
+    changes.mark_yours(|path| yours.iter().any(|it| it == path));
+    Some(changes)
+}

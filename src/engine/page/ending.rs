@@ -1,0 +1,185 @@
+//! How a loop stands or ended: the first line of a page, and the rows that explain it.
+
+use chrono::{DateTime, Utc};
+
+use super::{Fact, PageInputs};
+use crate::engine::boundary::limits;
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::journal::regression::regressions;
+use crate::engine::journal::story::Iteration;
+use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
+use crate::engine::text::{clip, count, one_line};
+
+/// The longest reason, in characters; a hint stands at its end.
+const WHY_CHARS: usize = 600;
+/// The longest command of a check, in characters.
+const RUN_CHARS: usize = 60;
+
+/// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15".
+pub fn verdict(record: &Loop) -> String {
+    let (state, word) = (&record.state, record.status_word());
+    let max = record.contract.limits.max_iterations;
+    let of = if max > 0 { format!(" of {max}") } else { String::new() };
+    let done = count(state.completed, "iteration");
+    match state.status {
+        Status::Finished if asked_for_help(record).is_some() => {
+            format!("{word} in iteration {}", record.iteration())
+        }
+        Status::Finished => format!("{word} after {done}"),
+        Status::Waiting => {
+            let again = if state.transient_errors > 0 { " again" } else { "" };
+            let due = state.due.map(|due| due.format(" until %Y-%m-%d %H:%M UTC").to_string());
+            let why =
+                state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, RUN_CHARS)));
+            let until = due.unwrap_or_default() + &why.unwrap_or_default();
+            format!("waiting{until}, then iteration {}{of}{again}", record.iteration())
+        }
+        Status::Paused => format!("paused after {done}"),
+        Status::Running => format!("running, iteration {}{of}", record.iteration()),
+    }
+}
+
+/// What the first line says beside the verdict.
+pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
+    let record = inputs.record;
+    let ending = record.state.ending.as_ref();
+    match ending.map(|ending| (ending.outcome, ending.proof)) {
+        Some((Outcome::Completed, proof)) => proof.map(|it| format!("proof: {}", it.label())),
+        Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
+        Some((Outcome::Error, _)) => None,
+        Some(_) => state_of_the_checks(record),
+        None => inputs.owner_is_gone.then(|| "nobody drives it any more".to_owned()),
+    }
+}
+
+/// "2 of 148 tests fail", or "but `npm test` passes: 148 tests".
+pub fn state_of_the_checks(record: &Loop) -> Option<String> {
+    let evidence = record.state.evidence.as_ref()?;
+    if let Some(failing) = evidence.failing().next() {
+        let tests = failing.tests.as_ref().filter(|tests| tests.failed > 0);
+        return match tests {
+            Some(tests) => {
+                Some(format!("{} of {} fail", tests.failed, count(tests.total(), "test")))
+            }
+            None if failing.verdict == Verdict::Unknown => None,
+            None => Some(format!("{} fails", quoted(&failing.run))),
+        };
+    }
+    let ran = |run: &str| evidence.checks.iter().any(|check| check.run == run);
+    let all_ran = record.contract.checks.iter().all(|check| ran(&check.run));
+    (all_ran && !evidence.checks.is_empty()).then(|| format!("but {}", passing(evidence)))
+}
+
+/// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
+fn passing(evidence: &Evidence) -> String {
+    let passed: u32 = evidence.checks.iter().filter_map(|it| Some(it.tests.as_ref()?.passed)).sum();
+    let tests = if passed > 0 { format!(": {}", count(passed, "test")) } else { String::new() };
+    match &evidence.checks[..] {
+        [check] => format!("{} passes{tests}", quoted(&check.run)),
+        [one, other] => format!("{} and {} pass{tests}", quoted(&one.run), quoted(&other.run)),
+        all => format!("all {} checks pass{tests}", all.len()),
+    }
+}
+
+fn quoted(run: &str) -> String {
+    format!("`{}`", clip(run, RUN_CHARS))
+}
+
+/// What the agent needs of a person, in its own words; `None` unless it said so itself.
+pub fn asked_for_help(record: &Loop) -> Option<&str> {
+    record.outcome().filter(|outcome| *outcome == Outcome::Blocked)?;
+    match &record.state.evidence.as_ref()?.claim {
+        ClaimResult::Blocked(needs) => Some(needs),
+        _ => None,
+    }
+}
+
+/// When it ended; `None` while it lives.
+pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
+    let last = inputs.story.chapters.iter().last().map(|chapter| chapter.at);
+    (!inputs.record.is_live()).then(|| last.unwrap_or_else(|| inputs.record.last_at()))
+}
+
+/// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
+pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let record = inputs.record;
+    let who = if record.driver() == Driver::Session { "client" } else { "crew" };
+    let gone = inputs.owner_is_gone.then(|| format!("gone: its {who} has ended"));
+    let needs = asked_for_help(record).map(|needs| format!("\"{}\"", one_line(needs, WHY_CHARS)));
+    let why = record.state.ending.as_ref().filter(|_| needs.is_none());
+    let why = why.map(|ending| why_it_ended(inputs, ending) + &refused(inputs));
+    let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
+    let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
+    let facts = [("owner", gone), ("needs", needs), ("why", why), ("red", best)];
+    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).chain(live(record)).collect()
+}
+
+/// "; 3 claims were refused"; empty for a completed loop.
+fn refused(inputs: &PageInputs<'_>) -> String {
+    let is_refused = |it: &&Iteration| matches!(it.evidence.claim, ClaimResult::Refused(_));
+    match inputs.story.iterations().filter(is_refused).count() {
+        _ if inputs.record.outcome() == Some(Outcome::Completed) => String::new(),
+        0 => String::new(),
+        1 => "; 1 claim was refused".to_owned(),
+        refused => format!("; {refused} claims were refused"),
+    }
+}
+
+/// What a page says of a loop that has not ended.
+fn live(record: &Loop) -> Vec<Fact> {
+    if !record.is_live() {
+        return Vec::new();
+    }
+    let run = record.contract.run.as_ref().filter(|_| record.driver() == Driver::Process);
+    let agent = run.map(|run| {
+        let pid = record.state.owner.process.pid;
+        let process = match record.state.status {
+            Status::Paused => String::new(),
+            _ => format!(" · process {pid}"),
+        };
+        format!("{}, {}{process}", run.agent.name, run.permissions.label())
+    });
+    let facts = [
+        ("agent", agent),
+        ("limits", Some(limits::named(&record.contract.limits))),
+        ("folder", Some(record.place.folder.display().to_string())),
+    ];
+    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).collect()
+}
+
+/// The reason of an end; of a completed loop it names the checks that the proof rests on.
+fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
+    let record = inputs.record;
+    let evidence = record.state.evidence.as_ref().filter(|seen| !seen.checks.is_empty());
+    let (Some(proof), Some(evidence)) = (ending.proof, evidence) else {
+        return clip(&ending.why, WHY_CHARS);
+    };
+    let Some(more) = ending.why.strip_prefix(proof.meaning()) else {
+        return clip(&ending.why, WHY_CHARS);
+    };
+    let history = match proof {
+        Proof::Checked => evidence.checks.iter().find_map(|check| had_failed(inputs, check)),
+        Proof::Unbroken => evidence.checks.first().map(|check| {
+            let was_green = inputs.story.green_before.contains(&check.run);
+            let before =
+                if was_green { "as it did before the loop" } else { "it never failed here" };
+            format!(", {before}")
+        }),
+        Proof::Proven => Some("; without the work a test fails".to_owned()),
+        Proof::Claimed => None,
+    };
+    clip(&format!("{}{}{more}", passing(evidence), history.unwrap_or_default()), WHY_CHARS)
+}
+
+/// "; before the loop 3 of 212 tests failed", of a check that had failed.
+fn had_failed(inputs: &PageInputs<'_>, check: &CheckResult) -> Option<String> {
+    let memory = inputs.record.state.checks.get(&check.run)?;
+    let found = inputs.tests.get(&check.run).filter(|memory| memory.as_found);
+    let found = found.map(|memory| &memory.first).filter(|run| run.failed > 0);
+    memory.ever_failed.then(|| match found {
+        Some(run) => {
+            format!("; before the loop {} of {} failed", run.failed, count(run.total(), "test"))
+        }
+        None => "; it had failed before".to_owned(),
+    })
+}

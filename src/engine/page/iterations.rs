@@ -1,0 +1,215 @@
+//! One line for each iteration: what changed, what the checks said, what the agent claimed or said.
+
+use serde::Serialize;
+
+use super::PageInputs;
+use crate::engine::evidence::changes::Changes;
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::journal::Choice;
+use crate::engine::journal::story::Iteration;
+use crate::engine::record::Proof;
+use crate::engine::text::{count, one_line, with_reason};
+use crate::engine::usage::Money;
+
+/// How many iterations have a line each before equal ones are told together.
+const EACH_MAX: usize = 12;
+/// How many equal iterations in a row are told together.
+const SEVERAL_MIN: usize = 3;
+/// The most lines of a page; the newest are kept.
+const LINES_MAX: usize = 30;
+/// The longest words of an agent in a line, in characters.
+const SAID_CHARS: usize = 200;
+
+/// A line of a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum PageLine {
+    One(IterationLine),
+    /// Iterations that changed the same and came to the same.
+    Several {
+        from: u32,
+        to: u32,
+        elapsed_ms: u64,
+        cost_micros: u64,
+        files: String,
+        checks: String,
+    },
+}
+
+/// One iteration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IterationLine {
+    pub number: u32,
+    pub elapsed_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<String>,
+    #[serde(skip)]
+    pub cost_micros: u64,
+    /// "4 files, 1 new", "src/tax.rs", "nothing".
+    pub files: String,
+    /// "2 of 215 fail", "passes"; empty where no check ran.
+    pub checks: String,
+    pub said: LastWords,
+}
+
+/// What is worth telling of an iteration's end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "by", content = "words")]
+pub enum LastWords {
+    /// By crew: "claimed, refused".
+    Crew(String),
+    /// The agent's own words, unchecked.
+    Agent(String),
+    Nothing,
+}
+
+/// The lines of a page, and how many iterations came before them.
+pub fn lines(inputs: &PageInputs<'_>) -> (Vec<PageLine>, u64) {
+    let proof = inputs.record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let all = inputs.story.iterations().map(|it| IterationLine::of(it, proof));
+    let all: Vec<IterationLine> = all.collect();
+    let before = all.first().map_or(0, |first| u64::from(first.number.saturating_sub(1)));
+    let lines = if all.len() <= EACH_MAX {
+        all.into_iter().map(PageLine::One).collect()
+    } else {
+        folded(&all)
+    };
+    let skipped = lines.len().saturating_sub(LINES_MAX);
+    let left_out: u64 = lines[..skipped].iter().map(PageLine::iterations).sum();
+    (lines.into_iter().skip(skipped).collect(), before + left_out)
+}
+
+impl PageLine {
+    fn iterations(&self) -> u64 {
+        match self {
+            Self::One(_) => 1,
+            Self::Several { from, to, .. } => u64::from(to - from) + 1,
+        }
+    }
+}
+
+/// Tells runs of equal iterations together, except the last one of all.
+fn folded(all: &[IterationLine]) -> Vec<PageLine> {
+    let last = all.last().map(|line| line.number);
+    let is_same = |one: &IterationLine, other: &IterationLine| {
+        one.files == other.files && one.checks == other.checks && Some(other.number) != last
+    };
+    let mut lines = Vec::new();
+    for run in all.chunk_by(is_same) {
+        if run.len() < SEVERAL_MIN {
+            lines.extend(run.iter().cloned().map(PageLine::One));
+            continue;
+        }
+        lines.push(PageLine::Several {
+            from: run[0].number,
+            to: run[run.len() - 1].number,
+            elapsed_ms: run.iter().map(|line| line.elapsed_ms).sum(),
+            cost_micros: run.iter().map(|line| line.cost_micros).sum(),
+            files: run[0].files.clone(),
+            checks: run[0].checks.clone(),
+        });
+    }
+    lines
+}
+
+impl IterationLine {
+    /// The line of an iteration; `proof` is that of the loop's end, for the one that ended it.
+    pub fn of(iteration: &Iteration, proof: Option<Proof>) -> Self {
+        let evidence = &iteration.evidence;
+        let usage = evidence.usage.as_ref();
+        Self {
+            number: iteration.number,
+            elapsed_ms: iteration.elapsed_ms,
+            cost: evidence.cost(),
+            cost_micros: usage.map_or(Money(0), |usage| usage.cost).micros(),
+            files: evidence.changes.as_ref().map_or_else(|| moved(evidence), files),
+            checks: checks(evidence),
+            said: said(iteration, proof),
+        }
+    }
+}
+
+/// Whether anything changed, where nothing can say what.
+fn moved(evidence: &Evidence) -> String {
+    evidence.progress.worded(["something", "nothing", ""]).to_owned()
+}
+
+/// "4 files, 1 new", or the path of the only one.
+pub fn files(changes: &Changes) -> String {
+    let total = changes.total();
+    if total == 1
+        && let [only] = &changes.files[..]
+    {
+        return only.path.clone();
+    }
+    let head = changes.head.as_ref().filter(|head| head.commits > 0);
+    let all_new = changes.created == total;
+    let mut parts = vec![match (total, head) {
+        (0, Some(head)) => count(head.commits, "commit"),
+        (0, None) => "nothing".to_owned(),
+        (total, _) => count(total, if all_new { "new file" } else { "file" }),
+    }];
+    let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
+    parts.extend(some(changes.created, "new").filter(|_| !all_new));
+    parts.extend(some(changes.deleted, "gone"));
+    parts.join(", ")
+}
+
+/// What the checks said, in a few words; empty where none ran.
+fn checks(evidence: &Evidence) -> String {
+    let failing: Vec<&CheckResult> = evidence.failing().collect();
+    match (&failing[..], evidence.checks.len()) {
+        ([], 0) => String::new(),
+        ([], _) => {
+            let ran = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
+            match ran.map(|tests| tests.passed).sum::<u32>() {
+                0 => "passes".to_owned(),
+                1 => "1 test passes".to_owned(),
+                passed => format!("{passed} tests pass"),
+            }
+        }
+        ([check, ..], _) => failed(check),
+    }
+}
+
+/// "2 of 215 fail", "lint fails".
+fn failed(check: &CheckResult) -> String {
+    if let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) {
+        let verb = if tests.failed == 1 { "fails" } else { "fail" };
+        return format!("{} of {} {verb}", tests.failed, tests.total());
+    }
+    match check.verdict {
+        Verdict::TimedOut => "timed out".to_owned(),
+        Verdict::Unknown => "did not finish".to_owned(),
+        Verdict::Failed | Verdict::Passed => "fails".to_owned(),
+    }
+}
+
+fn said(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
+    let evidence = &iteration.evidence;
+    let is_end = iteration.decision == Choice::Finish;
+    // A failed gate stands in the column of the checks.
+    let is_shown = |failure: &&String| evidence.failing().any(|it| failure.contains(&it.run));
+    let failure = evidence.failure.as_ref().filter(|it| !is_shown(it) || evidence.said.is_none());
+    let told = match (&evidence.claim, failure) {
+        (ClaimResult::Accepted, _) => {
+            let proof = match proof.filter(|_| is_end) {
+                None => "accepted",
+                Some(Proof::Claimed) => "unchecked",
+                Some(proof) => proof.label(),
+            };
+            Some(format!("claimed, {proof}"))
+        }
+        (ClaimResult::Refused(_), _) => Some("claimed, refused".to_owned()),
+        (ClaimResult::NearMiss(_), _) => Some("claimed, not heard".to_owned()),
+        (ClaimResult::Blocked(_), _) => Some("blocked".to_owned()),
+        (ClaimResult::Failure(why), _) => Some(with_reason("said it failed", why)),
+        (ClaimResult::None, Some(failure)) => Some(failure.clone()),
+        (ClaimResult::None, None) => evidence.skipped.clone().or(evidence.ended.clone()),
+    };
+    match (told, &evidence.said) {
+        (Some(told), _) => LastWords::Crew(one_line(&told, SAID_CHARS)),
+        (None, Some(said)) => LastWords::Agent(one_line(said, SAID_CHARS)),
+        (None, None) => LastWords::Nothing,
+    }
+}

@@ -1,0 +1,140 @@
+//! What a loop came to, as one value: the page that a person reads in the morning, the page of the
+//! next worker and the story in HTML are made from it. It holds what crew itself saw; what an agent
+//! said is marked as said. It decides nothing and reads nothing.
+
+mod ending;
+mod iterations;
+mod next;
+mod results;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+pub use self::iterations::{IterationLine, LastWords, PageLine, files};
+pub use self::next::Step;
+use super::boundary::limits;
+use super::evidence::changes::Changes;
+use super::evidence::test_report::TestMemories;
+use super::journal::story::Story;
+use super::record::{Loop, LoopId, Outcome, Proof};
+
+/// Everything that a page is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct PageInputs<'a> {
+    pub record: &'a Loop,
+    pub story: &'a Story,
+    /// Nobody drives the loop any more although it did not end.
+    pub owner_is_gone: bool,
+    /// What the loop changed since its start; `None` where nothing could look.
+    pub changes: Option<&'a Changes>,
+    /// Whether `crew diff` has the snapshots to show that.
+    pub has_snapshots: bool,
+    /// The commits since the start, the newest first: "1a2b3c4 Add the list".
+    pub commits: &'a [String],
+    /// What the tests of each check came to, by command.
+    pub tests: &'a TestMemories,
+    /// The command that resumes it.
+    pub resume: &'a str,
+}
+
+/// A page. Whatever is empty or `None` is no news and is not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Page {
+    pub id: LoopId,
+    pub outcome: Option<Outcome>,
+    pub proof: Option<Proof>,
+    /// "completed after 4 iterations", "running, iteration 4 of 15".
+    pub verdict: String,
+    /// What belongs to it: "proof: proven", "2 of 148 tests fail", "needs you".
+    pub remark: Option<String>,
+    /// The task, or the procedure that replaces it.
+    pub task: String,
+    /// What is needed, why it ended, what was best.
+    pub ending: Vec<Fact>,
+    /// Time it worked, in milliseconds.
+    pub awake_ms: u64,
+    pub started_at: DateTime<Utc>,
+    /// When it ended; `None` while it lives.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// "$3.42 of $8.00".
+    pub cost: Option<String>,
+    pub iterations: Vec<PageLine>,
+    /// How many iterations came before the first line.
+    pub earlier: u64,
+    /// What became of tests, checks, files, commits and questions.
+    pub results: Vec<Fact>,
+    pub commits: Vec<String>,
+    pub changes: Option<Changes>,
+    /// The file of the handoff.
+    pub handoff: Option<String>,
+    /// How a running loop is stopped.
+    pub stop: Option<&'static str>,
+    /// The command to type next, which shows something.
+    pub next: Step,
+    /// The one after it, where looking is not enough.
+    pub then: Option<Step>,
+}
+
+/// One row: what it is, and what crew saw of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// One word: `why`, `tests`.
+    pub name: &'static str,
+    pub text: String,
+    /// What was printed or said, line by line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<String>,
+}
+
+impl Fact {
+    fn new(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, text: text.into(), detail: Vec::new() }
+    }
+
+    fn of(name: &'static str, text: Option<String>) -> Option<Self> {
+        text.map(|text| Self::new(name, text))
+    }
+}
+
+impl Page {
+    /// The page of a loop, without its handoff, which may be written from it.
+    pub fn of(inputs: &PageInputs<'_>) -> Self {
+        let record = inputs.record;
+        let (iterations, earlier) = iterations::lines(inputs);
+        let (next, then) = next::steps(inputs);
+        let task = record.contract.task.trim();
+        let procedure = record.procedure().filter(|_| task.is_empty());
+        Self {
+            id: record.id.clone(),
+            outcome: record.outcome(),
+            proof: record.state.ending.as_ref().and_then(|ending| ending.proof),
+            verdict: ending::verdict(record),
+            remark: ending::remark(inputs),
+            task: procedure.map_or_else(|| task.to_owned(), |name| format!("procedure {name}")),
+            ending: ending::facts(inputs),
+            awake_ms: record.state.awake_ms,
+            started_at: record.started_at,
+            ended_at: ending::at(inputs),
+            cost: cost(record),
+            iterations,
+            earlier,
+            results: results::facts(inputs),
+            commits: inputs.commits.to_vec(),
+            changes: inputs.changes.cloned(),
+            handoff: None,
+            stop: next::stop(inputs),
+            next,
+            then,
+        }
+    }
+}
+
+/// "$3.42 of $8.00", or what was used where nothing limits it.
+fn cost(record: &Loop) -> Option<String> {
+    let is_limited = record.contract.limits.bound_usage();
+    limits::cost_and_tokens(record).filter(|_| is_limited).or_else(|| record.spent())
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,0 +1,271 @@
+use std::fmt::Write as _;
+
+use super::*;
+use crate::engine::boundary::judge::judge;
+use crate::engine::claim::Claim;
+use crate::engine::evidence::changes::{ChangeKind, ChangedFile};
+use crate::engine::evidence::test_report::TestMemory;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
+use crate::engine::fixture::{a_loop, a_loop_with, a_run, at, facts, result};
+use crate::engine::journal::{Choice, Event, JournalEntry, SCHEMA};
+use crate::engine::record::{CheckMemory, Driver, Ending, Role, Status};
+
+fn changed(paths: &str) -> Changes {
+    let file = |path: &str| ChangedFile {
+        path: path.trim_start_matches('+').to_owned(),
+        kind: if path.starts_with('+') { ChangeKind::Created } else { ChangeKind::Modified },
+        lines: None,
+        yours: false,
+    };
+    Changes::of(paths.split_whitespace().map(file))
+}
+
+/// A story of iterations: what each changed, how its check ended, and what it claimed or said.
+fn story(record: &mut Loop, steps: &[(&str, Option<Verdict>, ClaimResult)]) -> Story {
+    let mut story = Story::picking(None);
+    for (paths, verdict, claim) in steps {
+        record.state.completed += 1;
+        record.state.generation += 1;
+        record.state.evidence = Some(Evidence {
+            iteration: record.state.completed,
+            changes: Some(changed(paths)),
+            checks: verdict.iter().map(|verdict| result("npm test", *verdict)).collect(),
+            claim: claim.clone(),
+            said: Some(format!("Said in {}.", record.state.completed)),
+            ..Evidence::default()
+        });
+        let state = Box::new(record.state.clone());
+        let event =
+            Event::Boundary { decision: Choice::Continue, why: None, elapsed_ms: Some(1), state };
+        let generation = record.state.generation;
+        story.add(JournalEntry { schema: SCHEMA, at: at(60).wall, generation, event });
+    }
+    story
+}
+
+fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, why: &str) {
+    record.state.status = Status::Finished;
+    record.state.ending = Some(Ending { outcome, proof, why: why.to_owned() });
+}
+
+fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
+    Page::of(&PageInputs {
+        record,
+        story,
+        owner_is_gone: false,
+        changes: Some(changes),
+        has_snapshots: true,
+        commits: &[],
+        tests,
+        resume: "crew resume haaaaaaa",
+    })
+}
+
+/// The lines of a page that a reader in a hurry reads: the first, the reasons, and what to do.
+fn told(page: &Page) -> String {
+    let mut lines = vec![format!("{} · {}", page.verdict, page.remark.as_deref().unwrap_or("-"))];
+    lines.extend(page.ending.iter().map(|fact| format!("{}: {}", fact.name, fact.text)));
+    let steps = std::iter::once(&page.next).chain(&page.then);
+    lines.extend(steps.map(|step| format!("$ {} {}", step.command, step.what).trim().to_owned()));
+    lines.join("\n") + "\n"
+}
+
+/// What each iteration changed, how its check ended, and what it claimed.
+type Steps = Vec<(&'static str, Option<Verdict>, ClaimResult)>;
+
+/// Ends of loops: their iterations, outcome, proof and recorded reason.
+fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
+    use Verdict::{Failed, Passed};
+    let refused = || ClaimResult::Refused("`npm test` failed".to_owned());
+    let none = || ClaimResult::None;
+    let blocked = || ClaimResult::Blocked("the password of backup_ro".to_owned());
+    let checked = Some(Proof::Checked);
+    vec![
+        (
+            vec![("+a", Some(Failed), refused()), ("a", Some(Passed), ClaimResult::Accepted)],
+            Outcome::Completed,
+            checked,
+            Proof::Checked.meaning(),
+        ),
+        (
+            vec![("+a", Some(Passed), none()), ("b", Some(Failed), refused())],
+            Outcome::Exhausted,
+            None,
+            "the limit of 2 iterations is reached",
+        ),
+        (
+            vec![("+a", Some(Passed), none())],
+            Outcome::Exhausted,
+            None,
+            "the limit of 1 iteration is reached",
+        ),
+        (vec![("+a", None, blocked())], Outcome::Blocked, None, "the agent said BLOCKED"),
+        (vec![("", None, none())], Outcome::Stalled, None, "nothing changed in the last iteration"),
+        (vec![], Outcome::Cancelled, None, "cancelled by the user: wrong branch"),
+    ]
+}
+
+#[test]
+fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
+    use Verdict::Failed;
+    let mut text = String::new();
+    for (steps, outcome, proof, why) in ends() {
+        let mut record = a_run(None);
+        record.contract.checks = a_loop_with(&[("npm test", Role::Verify)]).contract.checks;
+        let story = story(&mut record, &steps);
+        if record.state.evidence.as_ref().is_some_and(|evidence| !evidence.checks.is_empty()) {
+            let memory = CheckMemory::of(&result("npm test", Failed), 1, None);
+            record.state.checks.insert("npm test".to_owned(), memory);
+        }
+        ended(&mut record, outcome, proof, why);
+        let all: Vec<&str> = steps.iter().map(|(paths, ..)| *paths).collect();
+        let changes = changed(&all.join(" "));
+        text.push_str(&told(&page(&record, &story, &changes, &TestMemories::new())));
+        text.push('\n');
+    }
+    insta::assert_snapshot!(text, @r#"
+    completed after 2 iterations · proof: checked
+    why: `npm test` passes; it had failed before
+    $ crew diff haaaaaaa
+
+    exhausted after 2 iterations · `npm test` fails
+    why: the limit of 2 iterations is reached; 1 claim was refused
+    red: `npm test` was green after 1, red since 2: b
+    $ crew diff haaaaaaa 1..2 what turned `npm test` red
+    $ crew resume haaaaaaa
+
+    exhausted after 1 iteration · but `npm test` passes
+    why: the limit of 1 iteration is reached
+    $ crew diff haaaaaaa
+    $ crew resume haaaaaaa
+
+    blocked in iteration 1 · needs you
+    needs: "the password of backup_ro"
+    $ crew resume haaaaaaa --tell "your answer"
+
+    stalled after 1 iteration · -
+    why: nothing changed in the last iteration
+    $ crew show haaaaaaa
+    $ crew resume haaaaaaa
+
+    cancelled after 0 iterations · -
+    why: cancelled by the user: wrong branch
+    $ crew show haaaaaaa
+    $ crew resume haaaaaaa
+    "#);
+}
+
+#[test]
+fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
+    let none = (Changes::default(), TestMemories::new());
+    let mut text = String::new();
+    for (status, driver) in [
+        (Status::Running, Driver::Process),
+        (Status::Running, Driver::Session),
+        (Status::Paused, Driver::Process),
+    ] {
+        let mut record = if driver == Driver::Process { a_run(None) } else { a_loop() };
+        record.state.status = status;
+        let page = page(&record, &Story::picking(None), &none.0, &none.1);
+        text.push_str(&told(&page));
+        let _ = write!(text, "stop {:?}\n\n", page.stop);
+    }
+    insta::assert_snapshot!(text, @r#"
+    running, iteration 1 of 10 · -
+    agent: claude, accept-edits · process 42
+    limits: up to 10 iterations, 12h
+    folder: /repo
+    $ crew show haaaaaaa --log -f
+    stop Some("crew pause, crew cancel")
+
+    running, iteration 1 of 10 · -
+    limits: up to 10 iterations, 12h
+    folder: /repo
+    $ crew show haaaaaaa
+    stop Some("crew pause, crew cancel")
+
+    paused after 0 iterations · -
+    agent: claude, accept-edits
+    limits: up to 10 iterations, 12h
+    folder: /repo
+    $ crew resume haaaaaaa
+    stop None
+    "#);
+}
+
+#[test]
+fn many_iterations_that_came_to_the_same_are_one_line() {
+    let mut record = a_run(None);
+    let steps: Vec<_> = (0..40)
+        .map(|at| {
+            let paths = if at < 3 { "a +b" } else { "split.ts" };
+            (paths, Some(Verdict::Failed), ClaimResult::None)
+        })
+        .collect();
+    let story = story(&mut record, &steps);
+    let page = page(&record, &story, &Changes::default(), &TestMemories::new());
+    let lines = page.iterations.iter().map(|line| match line {
+        PageLine::One(line) => format!("{}: {} | {}", line.number, line.files, line.checks),
+        PageLine::Several { from, to, files, .. } => format!("{from}-{to}: {files}"),
+    });
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
+    1-3: 2 files, 1 new
+    4-39: split.ts
+    40: split.ts | fails
+    ");
+    assert_eq!(page.earlier, 0);
+}
+
+#[test]
+fn what_became_of_the_tests_is_told_from_the_first_run_to_the_last() {
+    let run = |names: &str| {
+        let mut run = TestRun::default();
+        for name in names.split_whitespace() {
+            let (status, count) = match name.as_bytes()[0] {
+                b'!' => (TestStatus::Failed, &mut run.failed),
+                b'~' => (TestStatus::Skipped, &mut run.skipped),
+                _ => (TestStatus::Passed, &mut run.passed),
+            };
+            *count += 1;
+            run.name(name.trim_start_matches(['!', '~']), status);
+        }
+        run
+    };
+    let table = [("a b !c", "a b c d"), ("a b c d", "a !b ~c"), ("a b", "a b"), ("", "a")];
+    let lines = table.map(|(first, last)| {
+        let memory = TestMemory::after(Some(&TestMemory::as_found(&run(first))), &run(last));
+        let tests = TestMemories::from([("npm test".to_owned(), memory)]);
+        let record = a_loop();
+        let page = page(&record, &Story::picking(None), &Changes::default(), &tests);
+        let told = page.results.iter().find(|fact| fact.name == "tests");
+        told.map_or_else(|| "no news".to_owned(), |fact| fact.text.clone())
+    });
+    insta::assert_snapshot!(lines.join("\n"), @"
+    3 → 4: 1 new, 1 fixed
+    4 → 3: 1 broken (b), 1 gone (d), 1 skipped now (c)
+    no news
+    0 → 1: 1 new
+    ");
+}
+
+#[test]
+fn the_failing_check_is_told_with_its_tests_and_the_end_of_its_output() {
+    let record = a_loop_with(&[("npm test", Role::Verify), ("lint", Role::Gate)]);
+    let mut facts = facts(Claim::Success);
+    let failing = CheckResult {
+        test_run: Some(TestRun { failed: 1, passed: 2, ..TestRun::default() }),
+        ..result("npm test", Verdict::Failed)
+    };
+    facts.checks = vec![result("lint", Verdict::Passed), failing];
+    let record = judge(&record, &facts).after;
+    let page =
+        page(&record, &Story::picking(None), &changed("src/a.rs +src/b.rs"), &TestMemories::new());
+    let rows =
+        page.results.iter().map(|fact| format!("{}: {} {:?}", fact.name, fact.text, fact.detail));
+    insta::assert_snapshot!(rows.collect::<Vec<_>>().join("\n"), @r#"
+    fails: `npm test` failed (exit 1) ["output of npm test"]
+    gate: `lint` passed []
+    files: 1 file changed, 1 new ["changed: src/a.rs", "new: src/b.rs"]
+    "#);
+}

@@ -1,0 +1,170 @@
+//! What became of tests, checks, files, commits and words: the rows below the iterations.
+
+use std::fmt::Write as _;
+
+use super::{Fact, PageInputs};
+use crate::engine::evidence::changes::{ChangeKind, Changes};
+use crate::engine::evidence::test_report::TestMemory;
+use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::evidence::{CheckResult, Evidence, Verdict};
+use crate::engine::record::Outcome;
+use crate::engine::text::{clip, named, one_line, tail_of};
+
+/// The most names in a row.
+const NAMED: usize = 5;
+/// The most of a failed check's output, in characters.
+const TAIL_CHARS: usize = 600;
+/// The most commits by name.
+const COMMITS: usize = 5;
+/// The longest words of a person, in characters.
+const TOLD_CHARS: usize = 200;
+
+/// The rows.
+pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = inputs.tests.values().filter_map(tests).collect();
+    facts.extend(failing(inputs));
+    facts.extend(inputs.record.state.evidence.as_ref().and_then(complained));
+    facts.extend(other_checks(inputs));
+    facts.extend(inputs.changes.and_then(changed));
+    facts.extend(commits(inputs));
+    facts.extend(told(inputs));
+    facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
+    facts
+}
+
+/// "212 → 215: 3 new, 3 fixed"; `None` where nothing happened to the tests.
+fn tests(memory: &TestMemory) -> Option<Fact> {
+    let (first, last) = (&memory.first, &memory.last);
+    let became = |from: TestStatus, to: TestStatus| {
+        let was = |name: &&str| first.tests.get(*name) == Some(&from);
+        last.named(to).filter(was).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let is_whole = first.names_all() && last.names_all();
+    let absent = |run: &TestRun, of: &TestRun| {
+        let missing = of.tests.keys().filter(|name| !run.tests.contains_key(*name));
+        if is_whole { missing.cloned().collect() } else { Vec::new() }
+    };
+    let counted = [
+        (absent(first, last), "new", false),
+        (became(TestStatus::Failed, TestStatus::Passed), "fixed", false),
+        (became(TestStatus::Passed, TestStatus::Failed), "broken", true),
+        (absent(last, first), "gone", true),
+        (became(TestStatus::Passed, TestStatus::Skipped), "skipped now", true),
+    ];
+    let words: Vec<String> = counted
+        .iter()
+        .filter(|(names, ..)| !names.is_empty())
+        .map(|(names, what, is_named)| {
+            let list =
+                if *is_named { format!(" ({})", named(names, NAMED)) } else { String::new() };
+            format!("{} {what}{list}", names.len())
+        })
+        .collect();
+    let totals = match (first.total(), last.total()) {
+        (before, now) if before == now => now.to_string(),
+        (before, now) => format!("{before} → {now}"),
+    };
+    let is_news = !words.is_empty() || first.total() != last.total();
+    is_news.then(|| {
+        let what = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
+        Fact::new("tests", totals + &what)
+    })
+}
+
+/// The first check that does not pass, its tests by name and the end of what it printed.
+fn failing(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let Some(evidence) = inputs.record.state.evidence.as_ref() else {
+        return failing_as_found(inputs);
+    };
+    let check = evidence.failing().next()?;
+    let mut text = format!("`{}` {}", clip(&check.run, 100), check.what_happened());
+    let failing = check.tests.as_ref().map(|tests| &tests.failing).filter(|it| !it.is_empty());
+    if let Some(failing) = failing {
+        let _ = write!(text, ": {}", failing.named(NAMED));
+    }
+    Some(Fact { name: "fails", text, detail: lines(&check.tail) })
+}
+
+/// The first check that did not pass before the first iteration.
+fn failing_as_found(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let memories = inputs.record.state.checks.iter();
+    let (run, memory) = memories.into_iter().find(|(_, it)| it.last != Verdict::Passed)?;
+    let text = format!("`{}` {} before iteration 1", clip(run, 100), memory.what_happened());
+    Some(Fact { name: "fails", text, detail: lines(&memory.tail) })
+}
+
+/// The end of a text, line by line.
+fn lines(text: &str) -> Vec<String> {
+    tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
+}
+
+/// The end of the agent's standard error, if its end was a failure.
+fn complained(evidence: &Evidence) -> Option<Fact> {
+    let detail = lines(&evidence.errors);
+    let text = "its last lines on standard error".to_owned();
+    (!detail.is_empty()).then_some(Fact { name: "agent", text, detail })
+}
+
+/// The last word of every check that is not told yet; the reason of a completed loop tells of all.
+fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let record = inputs.record;
+    let evidence = record.state.evidence.as_ref();
+    if record.outcome() == Some(Outcome::Completed) && record.contract.checks.len() <= 2 {
+        return Vec::new();
+    }
+    let failing = evidence.and_then(|evidence| evidence.failing().next());
+    let is_told = |run: &str| failing.is_some_and(|check: &CheckResult| check.run == run);
+    let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
+    let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
+    let fixed = |run: &str| {
+        let memory = record.state.checks.get(run);
+        let is_fixed = word(run) == "passed" && memory.is_some_and(|memory| memory.ever_failed);
+        if is_fixed { ", after it had failed" } else { "" }
+    };
+    others
+        .map(|check| {
+            let run = &check.run;
+            let text = format!("`{}` {}{}", clip(run, 100), word(run), fixed(run));
+            Fact::new(check.role.label(), text)
+        })
+        .collect()
+}
+
+/// "7 changed, 2 new, +214 −31", with the names of what is new and gone.
+fn changed(changes: &Changes) -> Option<Fact> {
+    let text = changes.words()?;
+    let of = |wanted: fn(&ChangeKind) -> bool| -> Vec<String> {
+        let files = changes.files.iter().filter(|file| wanted(&file.kind));
+        files.map(|file| file.path.clone()).collect()
+    };
+    let yours = changes.files.iter().filter(|file| file.yours).map(|file| file.path.clone());
+    let rows = [
+        ("changed", of(|kind| *kind == ChangeKind::Modified)),
+        ("new", of(|kind| *kind == ChangeKind::Created)),
+        ("gone", of(|kind| *kind == ChangeKind::Deleted)),
+        ("dirty before the loop, too", yours.collect()),
+    ];
+    let rows = rows.into_iter().filter(|(_, names)| !names.is_empty());
+    let detail = rows.map(|(what, names)| format!("{what}: {}", named(&names, NAMED))).collect();
+    Some(Fact { name: "files", text, detail })
+}
+
+fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let all = inputs.commits;
+    let branch = inputs.record.branch().map(|branch| format!(" on {branch}"));
+    let text = all.len().to_string() + &branch.unwrap_or_default();
+    let detail = all.iter().take(COMMITS).cloned().collect();
+    (!all.is_empty()).then_some(Fact { name: "commits", text, detail })
+}
+
+/// What a person told the agent on the way.
+fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
+    let iterations = inputs.story.iterations();
+    let words = iterations.flat_map(|it| it.evidence.words.iter().map(move |words| (it, words)));
+    words
+        .map(|(it, words)| {
+            let words = one_line(words, TOLD_CHARS);
+            Fact::new("told", format!("\"{words}\" (iteration {})", it.number))
+        })
+        .collect()
+}

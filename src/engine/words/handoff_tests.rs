@@ -1,0 +1,116 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::boundary::decide::{apply, decide};
+use crate::engine::boundary::judge::judge;
+use crate::engine::claim::Claim;
+use crate::engine::evidence::Verdict;
+use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use crate::engine::fixture::{a_loop_with, a_page, at, facts, result};
+use crate::engine::journal::story::Story;
+use crate::engine::record::Role;
+
+fn refused_at_its_limit() -> Loop {
+    let mut subject = a_loop_with(&[("cargo test", Role::Verify)]);
+    subject.contract.limits.max_iterations = 1;
+    let mut refused = facts(Claim::Success);
+    refused.checks = vec![result("cargo test", Verdict::Failed)];
+    let judged = judge(&subject, &refused);
+    apply(judged.clone(), &decide(&judged, &refused))
+}
+
+#[test]
+fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
+    let ended = refused_at_its_limit();
+    let file = |path: &str, kind, yours| ChangedFile {
+        path: path.to_owned(),
+        kind,
+        lines: Some((3, 1)),
+        yours,
+    };
+    let files =
+        [file("src/a.rs", ChangeKind::Created, false), file("b.txt", ChangeKind::Modified, true)];
+    let page = Page {
+        commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
+        changes: Some(Changes::of(files)),
+        ..a_page(&ended, &Story::picking(None))
+    };
+    let told = "the parser is done, its tests are next";
+    assert_snapshot!(text(&ended, &page, told, "exhausted", at(60).wall), @r#"
+    ---
+    type: exhausted
+    timestamp: 2026-11-18T11:07:40Z
+    branch: "main"
+    status: exhausted
+    loop: haaaaaaa
+    ---
+
+    # Build the todo API
+
+    Loop haaaaaaa: exhausted after 1 iteration, `cargo test` fails.
+    - the limit of 1 iteration is reached
+    - 1m of work
+
+    ## What the one before you says (not checked)
+
+    the parser is done, its tests are next
+
+    ## Next steps
+
+    Run `cargo test` first: it failed (exit 1).
+
+    ## What was done
+
+    Commits since the start:
+
+        1a2b3c4 Add the list endpoint
+
+    ## Files changed
+
+    1 file changed, 1 new, +6 −2.
+
+    - new src/a.rs
+    - changed b.txt (had changes before the loop)
+
+    ## Checks
+
+    - `cargo test` (verify): failed (exit 1)
+    - fails: `cargo test` failed (exit 1)
+
+        output of cargo test
+
+    ## Context for resume
+
+    - Task, word for word: /repo/.claude/branches/main/task.md
+    - Promise: COMPLETE
+    - Folder of the checks: /repo
+    - Record: `crew show haaaaaaa`
+    - Resume: `crew resume haaaaaaa`
+    "#);
+}
+
+#[test]
+fn a_branch_stands_in_the_front_matter_as_yaml_takes_it() {
+    let mut subject = a_loop_with(&[]);
+    let table = [
+        ("@", r#""@""#),
+        ("\"quoted\": #1", r#""\"quoted\": #1""#),
+        ("\u{202e}\u{9b}2J", r#""\u202e\u009b2J""#),
+    ];
+    for (branch, written) in table {
+        subject.place.branch = Some(branch.to_owned());
+        let page = a_page(&subject, &Story::picking(None));
+        let text = text(&subject, &page, "", "task", at(0).wall);
+        assert_eq!(text.lines().nth(3), Some(format!("branch: {written}").as_str()));
+    }
+}
+
+#[test]
+fn a_page_names_its_loop_and_is_found_by_it() {
+    let subject = refused_at_its_limit();
+    let page = a_page(&subject, &Story::picking(None));
+    assert!(is_of(&subject, &text(&subject, &page, "", "task", at(0).wall)));
+    assert!(is_of(&subject, &format!("# Handoff: loop {}\n", subject.id)), "an older crew's");
+    assert!(!is_of(&subject, &format!("loop: {}x\n", subject.id)));
+    assert_eq!(file_name("task", at(0).wall), "task-20261118T110640Z.md");
+}

@@ -1,0 +1,177 @@
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::fixture::{a_loop, a_page, at};
+use crate::engine::journal::story::Story;
+
+fn read_at(width: usize) -> Reading {
+    Reading { width, now: at(7200).wall, offset: FixedOffset::east_opt(0).unwrap() }
+}
+
+/// A page with everything that can stand on one.
+fn full() -> Page {
+    let line = |number, files: &str, checks: &str, said| {
+        PageLine::One(IterationLine {
+            number,
+            elapsed_ms: u64::from(number) * 200_000,
+            cost: Some(format!("$0.{number}0")),
+            cost_micros: 0,
+            files: files.to_owned(),
+            checks: checks.to_owned(),
+            said,
+        })
+    };
+    let fact = |name, text: &str, detail: &[&str]| Fact {
+        name,
+        text: text.to_owned(),
+        detail: detail.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    let said = |words: &str| LastWords::Agent(words.to_owned());
+    let refused = || LastWords::Crew("claimed, refused".to_owned());
+    Page {
+        verdict: "exhausted after 10 iterations".to_owned(),
+        remark: Some("2 of 148 tests fail".to_owned()),
+        task: "Split a discount over the lines of an order so that refunds add up to the cent. \
+               日本語 too.\nSecond line\nThird line\nFourth line"
+            .to_owned(),
+        ending: vec![
+            fact("why", "the limit of 10 iterations is reached; 3 claims were refused", &[]),
+            fact("red", "`npm test` was green after 3, red since 4: src/cart/split.ts", &[]),
+        ],
+        awake_ms: 7_830_000,
+        ended_at: Some(at(3500).wall),
+        cost: Some("$9.15 of $10.00".to_owned()),
+        earlier: 2,
+        iterations: vec![
+            line(3, "5 files, 3 new", "6 of 148 fail", said("Lines carry their share now.")),
+            line(4, "src/components/cart/discount.ts", "1 of 148 fails", refused()),
+            PageLine::Several {
+                from: 5,
+                to: 9,
+                elapsed_ms: 3_120_000,
+                cost_micros: 3_500_000,
+                files: "split.ts".to_owned(),
+                checks: "2 of 148 fail".to_owned(),
+            },
+            line(10, "nothing", "2 of 148 fail", said("Left: refunds of 3 lines.")),
+        ],
+        results: vec![
+            fact("tests", "145 → 148: 3 new", &[]),
+            fact("fails", "`npm test` failed (exit 1): cart › splits", &["Expected: [2, 2, 1]"]),
+            fact("files", "4 files changed, 3 new, +188 −40", &["new: src/cart/share.ts"]),
+        ],
+        handoff: Some("/repo/.claude/branches/main/handoffs/exhausted.md".to_owned()),
+        next: Step { command: "crew diff m7qa 3..4".into(), what: "what turned it red".into() },
+        then: Some(Step { command: "crew resume m7qa -n +10".into(), what: String::new() }),
+        ..a_page(&a_loop(), &Story::picking(None))
+    }
+}
+
+#[test]
+fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
+    assert_snapshot!(text(&full(), read_at(80)), @r#"
+    loop haaaaaaa · exhausted after 10 iterations · 2 of 148 tests fail
+
+      Split a discount over the lines of an order so that refunds add up to the
+      cent. 日本語 too.
+      Second line …
+
+      why     the limit of 10 iterations is reached; 3 claims were refused
+      red     `npm test` was green after 3, red since 4: src/cart/split.ts
+      time    2h 10m, from 11:06 to 12:05, 1h ago · $9.15 of $10.00
+
+      (2 iterations before these)
+        3  10m   $0.30  5 files, 3 new  6 of 148 fail   "Lines carry their share n…"
+        4  13m   $0.40  discount.ts     1 of 148 fails  claimed, refused
+      5-9  52m   $3.50  split.ts        2 of 148 fail   the same each time
+       10  33m  $0.100  nothing         2 of 148 fail   "Left: refunds of 3 lines."
+
+      tests   145 → 148: 3 new
+      fails   `npm test` failed (exit 1): cart › splits
+              Expected: [2, 2, 1]
+      files   4 files changed, 3 new, +188 −40
+              new: src/cart/share.ts
+      handoff /repo/.claude/branches/main/handoffs/exhausted.md
+
+      stop    crew pause, crew cancel
+      next    crew diff m7qa 3..4   what turned it red
+      then    crew resume m7qa -n +10
+    "#);
+}
+
+#[test]
+fn at_40_columns_times_costs_and_words_go_first() {
+    let text = text(&full(), read_at(40));
+    assert_snapshot!(text, @"
+    loop haaaaaaa · exhausted after 10 iterations · 2 of 148 tests fail
+
+      Split a discount over the lines of an
+      order so that refunds add up to the
+      cent. 日本語 too. …
+
+      why     the limit of 10 iterations is
+              reached; 3 claims were refused
+      red     `npm test` was green after 3,
+              red since 4: src/cart/split.ts
+      time    2h 10m, from 11:06 to 12:05,
+              1h ago · $9.15 of $10.00
+
+      (2 iterations before these)
+        3  5 files, 3 new  6 of 148 fail
+        4  discount.ts     1 of 148 fails
+      5-9  split.ts        2 of 148 fail
+       10  nothing         2 of 148 fail
+
+      tests   145 → 148: 3 new
+      fails   `npm test` failed (exit 1):
+              cart › splits
+              Expected: [2, 2, 1]
+      files   4 files changed, 3 new, +188
+              −40
+              new: src/cart/share.ts
+      handoff /repo/.claude/branches/main/handoffs/exhausted.md
+
+      stop    crew pause, crew cancel
+      next    crew diff m7qa 3..4   what turned it red
+      then    crew resume m7qa -n +10
+    ");
+}
+
+#[test]
+fn a_running_loop_says_who_works_its_limits_and_how_to_stop_it() {
+    let page = a_page(&a_loop(), &Story::picking(None));
+    assert_snapshot!(text(&page, read_at(80)), @"
+    loop haaaaaaa · running, iteration 1 of 10
+
+      Build the todo API
+
+      limits  up to 10 iterations, 12h
+      folder  /repo
+      time    0s, since 11:06
+
+      stop    crew pause, crew cancel
+      next    crew show haaaaaaa
+    ");
+}
+
+#[test]
+fn a_line_is_cut_by_what_it_takes_on_the_screen() {
+    let table = [
+        ("plain", 5, "plain"),
+        ("plain", 4, "pla…"),
+        ("日本語", 5, "日本…"),
+        ("日本語", 6, "日本語"),
+    ];
+    for (text, columns, cut) in table {
+        assert_eq!(fitting(text, columns), cut);
+    }
+    assert_eq!(wrapped("a bb  ccc\n  dd", 40, 9), ["a bb ccc", "  dd"]);
+    assert_eq!(wrapped("one two three four five", 12, 2), ["one two", "three four …"]);
+    assert_eq!(wrapped("\u{1b}[2Jx\u{202e}y", 40, 1), ["xy"]);
+}
+
+#[test]
+fn a_list_has_one_loop_a_line() {
+    assert_snapshot!(list(&[a_loop()]), @"haaaaaaa  2026-11-18 11:06  running, iteration 1 of 10            Build the todo API");
+    assert_eq!(list(&[]), "no loops\n");
+}

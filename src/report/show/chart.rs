@@ -1,0 +1,114 @@
+//! The timeline of a loop as inline SVG: how long each iteration took and how its checks ended, how
+//! many tests failed, what it cost. Each is also in the table beneath. Colours come from the page's
+//! style, so that they fit both schemes.
+
+use std::fmt::Write as _;
+
+use crate::engine::evidence::{ClaimResult, Evidence};
+use crate::engine::journal::story::Iteration;
+use crate::engine::usage::Money;
+use crate::report::words::brief;
+
+/// The most bars of a chart; iterations in a row share one beyond that.
+const BARS_MAX: usize = 240;
+/// The size of a chart, in its own units.
+const WIDTH: u64 = 9600;
+const HEIGHT: u64 = 900;
+
+/// How an iteration ended, as far as a colour can tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shade {
+    Quiet,
+    Good,
+    Bad,
+}
+
+impl Shade {
+    /// Of one boundary.
+    pub fn of(evidence: &Evidence) -> Self {
+        match evidence.claim {
+            ClaimResult::Accepted => Self::Good,
+            _ if evidence.failure.is_some() || evidence.failing().next().is_some() => Self::Bad,
+            _ if evidence.checks.is_empty() => Self::Quiet,
+            _ => Self::Good,
+        }
+    }
+
+    /// The class of the style.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Good => "good",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// One or more iterations in a row, as one bar.
+struct Bar {
+    elapsed_ms: u64,
+    cost_micros: u64,
+    /// Failing tests after the last of them; `None` where no check named its tests.
+    failing: Option<u64>,
+    shade: Shade,
+}
+
+/// All charts that have something to show.
+pub fn charts<'a>(iterations: impl Iterator<Item = &'a Iteration>) -> String {
+    let all: Vec<&Iteration> = iterations.collect();
+    if all.len() < 2 {
+        return String::new();
+    }
+    let each = all.len().div_ceil(BARS_MAX);
+    let bars: Vec<Bar> = all.chunks(each).map(bar).collect();
+    let mut text = String::new();
+    let longest = bars.iter().map(|bar| bar.elapsed_ms).max().unwrap_or_default();
+    let name = format!("Time of each iteration, at most {}", brief(longest));
+    text.push_str(&chart(&name, &bars, longest, |bar| Some(bar.elapsed_ms)));
+    let failing = bars.iter().filter_map(|bar| bar.failing).max();
+    if let Some(most) = failing.filter(|most| *most > 0) {
+        let name = format!("Failing tests after each iteration, at most {most}");
+        text.push_str(&chart(&name, &bars, most, |bar| bar.failing));
+    }
+    let dearest = bars.iter().map(|bar| bar.cost_micros).max().unwrap_or_default();
+    if dearest > 0 {
+        let name = format!("Cost of each iteration, at most {}", Money::from_micros(dearest));
+        text.push_str(&chart(&name, &bars, dearest, |bar| Some(bar.cost_micros)));
+    }
+    text
+}
+
+fn bar(iterations: &[&Iteration]) -> Bar {
+    let cost = |it: &&Iteration| it.evidence.usage.as_ref().map_or(0, |usage| usage.cost.micros());
+    let last = iterations.last().map(|it| &it.evidence);
+    let tests = last.into_iter().flat_map(|last| &last.checks).filter_map(|it| it.tests.as_ref());
+    let failing: Vec<u64> = tests.map(|tests| u64::from(tests.failed)).collect();
+    Bar {
+        elapsed_ms: iterations.iter().map(|it| it.elapsed_ms).sum(),
+        cost_micros: iterations.iter().map(cost).sum(),
+        failing: (!failing.is_empty()).then(|| failing.iter().sum()),
+        shade: iterations.iter().map(|it| Shade::of(&it.evidence)).max().unwrap_or(Shade::Quiet),
+    }
+}
+
+/// Bars from the floor of the chart; one that has a value is never invisible.
+fn chart(name: &str, bars: &[Bar], most: u64, value: impl Fn(&Bar) -> Option<u64>) -> String {
+    let mut text = format!(
+        "<figure><figcaption>{name}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{name}\">\n"
+    );
+    let (slots, most) = (bars.len() as u64, most.max(1));
+    let width = (WIDTH * 4 / slots / 5).clamp(8, 400);
+    for (index, bar) in (0..).zip(bars) {
+        let Some(value) = value(bar) else { continue };
+        let height = if value == 0 { 0 } else { (value.saturating_mul(HEIGHT) / most).max(20) };
+        let (x, y) = (WIDTH * index / slots, HEIGHT - height);
+        let _ = writeln!(
+            text,
+            "<rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>",
+            bar.shade.class(),
+        );
+    }
+    text.push_str("</svg></figure>\n");
+    text
+}
