@@ -47,7 +47,7 @@ dt { color: var(--dim) } dd { margin: 0; overflow-wrap: anywhere }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
 th { color: var(--dim); font-weight: 500 }
-.all td:nth-child(-n+3) { white-space: nowrap; font-variant-numeric: tabular-nums }
+.all td:nth-child(-n+2) { white-space: nowrap; font-variant-numeric: tabular-nums }
 .good { color: var(--good) } .bad { color: var(--bad) } .quiet { color: var(--dim) }
 figure { margin: 1rem 0 } figcaption { color: var(--dim); font-size: .87rem; margin-bottom: .2rem }
 svg { display: block; width: 100%; height: 5rem; border-bottom: 1px solid var(--line) }
@@ -109,8 +109,13 @@ fn iterations(text: &mut String, known: &StoryPage<'_>) {
     let most = if all > MANY { SAID_CHARS_OF_MANY } else { SAID_CHARS };
     text.push_str("<h2>Iterations</h2>\n");
     text.push_str(&charts(known.story.iterations()));
-    text.push_str("<table class=\"all\">\n<tr><th scope=\"col\">n<th scope=\"col\">time<th scope=\"col\">cost");
-    text.push_str("<th scope=\"col\">changed<th scope=\"col\">checks<th scope=\"col\">said</tr>\n");
+    let has_costs = known.story.iterations().any(|it| it.evidence.cost().is_some());
+    let cost = if has_costs { "<th scope=\"col\">cost" } else { "" };
+    let _ = writeln!(
+        text,
+        "<table class=\"all\">\n<tr><th scope=\"col\">n<th scope=\"col\">time{cost}<th scope=\"col\">changed\
+         <th scope=\"col\">checks<th scope=\"col\">said</tr>"
+    );
     for iteration in known.story.iterations() {
         let line = IterationLine::of(iteration, known.page.proof);
         let said = match &line.said {
@@ -118,12 +123,13 @@ fn iterations(text: &mut String, known: &StoryPage<'_>) {
             LastWords::Agent(words) => format!("“{}”", escape(&one_line(words, most))),
             LastWords::Nothing => String::new(),
         };
+        let cost = line.cost.as_deref().unwrap_or_default();
+        let cost = if has_costs { format!("<td>{}", escape(cost)) } else { String::new() };
         let _ = writeln!(
             text,
-            "<tr><td>{}<td>{}<td>{}<td>{}<td class=\"{}\">{}<td>{said}</tr>",
+            "<tr><td>{}<td>{}{cost}<td>{}<td class=\"{}\">{}<td>{said}</tr>",
             line.number,
             brief(line.elapsed_ms),
-            escape(line.cost.as_deref().unwrap_or_default()),
             escape(&one_line(&line.files, FILES_CHARS)),
             Shade::of(&iteration.evidence).class(),
             escape(&line.checks),
