@@ -16,6 +16,7 @@ mod lanes;
 mod launcher;
 mod loops;
 mod nights;
+mod questions;
 mod run;
 mod sandbox;
 mod settings;

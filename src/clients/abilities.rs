@@ -38,6 +38,8 @@ pub struct Abilities {
     pub project: Option<&'static str>,
     /// Where its plugin is.
     pub plugin: Option<Plugin>,
+    /// The tool with which the agent asks the user.
+    pub question_tool: Option<&'static str>,
     /// What a person must do before the hooks of an installed plugin run.
     pub trust: Option<&'static str>,
     /// The variable that everything started by the client's agent has: there crew
@@ -65,6 +67,8 @@ pub struct Transcript {
     /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
     /// can decide.
     pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
+    /// The tool call that has no result yet, by the tool's name; the newest of several.
+    pub pending_call: fn(tail: &str) -> Option<String>,
     /// Whether the user interrupted the agent.
     pub interrupted: fn(tail: &str) -> bool,
     /// The model's message that a line reports.

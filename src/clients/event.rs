@@ -26,6 +26,8 @@ pub struct Hook<'a> {
     pub turn: Option<String>,
     /// What happened.
     pub event: HookEvent,
+    /// What the user should know of the session's mode when a loop begins in it.
+    pub caution: Option<&'static str>,
 }
 
 /// What every event of a client says about its session.
@@ -51,6 +53,12 @@ pub enum HookEvent {
     ServiceFailed { kind: String, message: String },
     /// The session has been idle for a while.
     Idle,
+    /// The agent is about to ask the user, and waits for this hook.
+    Asked(Vec<AskedQuestion>),
+    /// The user has answered what the agent asked.
+    Answered,
+    /// The client has waited a while for the user at a dialog, such as one for a permission.
+    AtDialog,
     /// A command typed to crew, and the raw text after it. If it is not `sure`, it is a command
     /// only in a session that had a loop.
     Command { name: String, raw: String, sure: bool },
@@ -66,6 +74,21 @@ pub enum HookEvent {
     SessionEnded { why: String },
     /// The event does not concern crew.
     NotOurs,
+}
+
+impl HookEvent {
+    /// Whether it shows that the user is there.
+    pub fn is_typed(&self) -> bool {
+        matches!(self, Self::Command { .. } | Self::Order(_) | Self::Prompted | Self::Answered)
+    }
+}
+
+/// A question of the agent to the user.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AskedQuestion {
+    pub question: String,
+    /// The answers it offers.
+    pub options: Vec<String>,
 }
 
 /// The end of a turn.
@@ -103,6 +126,7 @@ impl<'a> Hook<'a> {
             folder,
             transcript,
             turn: payload.text(client.abilities().turn),
+            caution: client.caution(&payload, variable),
             event: client.read(&name, &mut payload),
             name,
         })

@@ -27,7 +27,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub use self::abilities::{Abilities, Cap, Dated, Plugin, Queued, Transcript};
-pub use self::event::{EventHead, Hook, HookEvent, Stopped, Task};
+pub use self::event::{AskedQuestion, EventHead, Hook, HookEvent, Stopped, Task};
 pub use self::fields::Fields;
 pub use self::reply::{Output, Reply};
 use crate::engine::record::Owner;
@@ -90,6 +90,12 @@ pub trait Client: fmt::Debug + Sync {
 
     /// Whether a process above the hook's is the client itself.
     fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool;
+
+    /// What the user should know of a session in which a loop begins: that it cannot edit, or will
+    /// stop at dialogs.
+    fn caution(&self, _payload: &Fields, _variable: EnvLookup<'_>) -> Option<&'static str> {
+        None
+    }
 
     /// Whether a person is at the client, so that a hook may wait beside the session.
     fn is_attended(&self, variable: EnvLookup<'_>) -> bool;

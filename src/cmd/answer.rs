@@ -10,12 +10,13 @@ use crate::drive::start::session::Started;
 use crate::engine::journal::account::Account;
 use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
+use crate::engine::words::question::DECIDE_YOURSELF;
 use crate::parse::arguments;
 use crate::parse::typed::Typed;
 use crate::report::called::called;
-use crate::report::{help, line, page};
-use crate::world::client;
+use crate::report::{asked, help, line, page};
 use crate::world::store::{Home, journal};
+use crate::world::{client, clock};
 
 /// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
@@ -52,12 +53,14 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Started(started) => {
             let record = &started.record;
             let prompt = prompt::start(record);
-            go_on(home, hook, record, prompt, greeting(&started))
+            go_on(home, hook, record, prompt, greeting(&started, hook.caution))
         }
         EventResult::Resumed(resumed) => {
             let record = &resumed.record;
             let prompt = prompt::again(record, resumed.handoff.as_deref(), &accounts(home, record));
-            let told = [Some(line::resumed(record)), resumed.accepted].into_iter().flatten();
+            let caution = hook.caution.map(cautioned);
+            let told = [Some(line::resumed(record)), resumed.accepted, caution];
+            let told = told.into_iter().flatten();
             go_on(home, hook, record, prompt, told.collect::<Vec<_>>().join("\n"))
         }
         EventResult::Reminded(record) => {
@@ -82,6 +85,8 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Waits(record) => {
             Reply::Notice(format!("loop {}: {}", record.id, line::status_line(&record)))
         }
+        EventResult::Deferred => Reply::Decide(DECIDE_YOURSELF.to_owned()),
+        EventResult::AtDialog(record) => at_dialog(&record),
         EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
         EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record)),
     }
@@ -124,6 +129,12 @@ fn noted(mut line: String, note: Option<String>) -> String {
     line
 }
 
+fn at_dialog(record: &Loop) -> Reply {
+    let Some(dialog) = &record.state.session.dialog else { return Reply::Nothing };
+    let waits = asked::dialog(dialog, clock::local());
+    Reply::Notice(format!("loop {}: {waits}", record.id))
+}
+
 /// The client shows one dim line for an order typed while the agent works.
 fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
     match order {
@@ -135,7 +146,11 @@ fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
     }
 }
 
-fn greeting(started: &Started) -> String {
+fn cautioned(caution: &str) -> String {
+    format!("! {caution}")
+}
+
+fn greeting(started: &Started, caution: Option<&str>) -> String {
     let mut lines = vec![line::start(&started.record)];
     if started.record.contract.checks.is_empty() {
         let example = started.suggestion.as_deref().unwrap_or("your test command");
@@ -146,5 +161,6 @@ fn greeting(started: &Started) -> String {
         lines.push(format!("nothing is checked: {what}. Try --verify \"{example}\""));
     }
     lines.extend(started.notes.iter().cloned());
+    lines.extend(caution.map(cautioned));
     lines.join("\n")
 }

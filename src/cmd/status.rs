@@ -1,7 +1,7 @@
 //! `crew status`: the status of a loop, or how it ended. It only reads.
 
 use anyhow::Result;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{all, home, print, reading};
 use crate::cli::StatusArgs;
@@ -9,10 +9,11 @@ use crate::drive::end::complete;
 use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
+use crate::drive::session::questions::waiting_dialog;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Loop, Status as State};
 use crate::exit::Exit;
-use crate::report::{json, line, page};
+use crate::report::{asked, json as report, line, page};
 use crate::world::store::Home;
 use crate::world::{clock, env, store};
 
@@ -66,7 +67,8 @@ fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
     if let Some(record) = found.filter(Loop::is_live) {
         let gone = owner_is_gone(home, &record);
         let pausing = if pauses(home, &record) { " · pausing" } else { "" };
-        print::out(&format!("{}{pausing}", line::short(&record, gone, clock::local())));
+        let dialog = waiting_dialog(&record).map_or("", |_| " · at a dialog");
+        print::out(&format!("{}{pausing}{dialog}", line::short(&record, gone, clock::local())));
     }
     Ok(Exit::SUCCESS)
 }
@@ -79,6 +81,9 @@ fn show(home: &Home, record: Loop, as_json: bool) {
         return;
     }
     print::out(&page::text(&read(home, &record), reading()));
+    if let Some(dialog) = waiting_dialog(&record).filter(|_| !gone) {
+        print::out(&format!("  dialog  {}", asked::dialog(dialog, clock::local())));
+    }
     if pauses(home, &record) && !gone {
         print::out(&format!("  ordered  a pause, when iteration {} ends", record.iteration()));
     }
@@ -94,9 +99,10 @@ fn pauses(home: &Home, record: &Loop) -> bool {
 }
 
 fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
-    let mut value = json::status(told);
+    let mut value = report::status(told);
     for (index, (record, _)) in told.iter().enumerate() {
         value["loops"][index]["pausing"] = pauses(home, record).into();
+        value["loops"][index]["dialog"] = json!(waiting_dialog(record));
     }
     value
 }

@@ -14,7 +14,7 @@ use super::journal::story::Story;
 use super::page::{Page, PageInputs};
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
-    Role, Run, State, VERSION,
+    QuestionMode, Role, Run, State, VERSION,
 };
 use super::usage::times::Earlier;
 
@@ -50,6 +50,7 @@ pub fn a_loop() -> Loop {
             protect: Vec::new(),
             require: None,
             exam: ExamMode::default(),
+            questions: QuestionMode::default(),
             trial: TrialTerms::default(),
             run: None,
         },

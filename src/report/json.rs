@@ -48,6 +48,7 @@ pub fn one(subject: &Loop, owner_is_gone: bool) -> Value {
         "checks": subject.contract.checks,
         "usage": usage(&state.usage),
         "iterations_ms": subject.elapsed_ms,
+        "asked": state.asked,
         "evidence": state.evidence,
         "owner": state.owner,
         "owner_is_gone": owner_is_gone,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, FixedOffset};
 
+use super::asked;
 use super::words::{commands, took};
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::boundary::limits;
@@ -59,6 +60,7 @@ pub fn boundary(subject: &Loop) -> String {
         parts.extend(said(evidence));
     }
     parts.extend(in_a_row(subject));
+    parts.extend(asked::at_boundary(subject));
     parts.extend(limits::cost_and_tokens(subject));
     parts.extend(hint(subject).map(str::to_owned));
     parts.join(" · ")

@@ -1,6 +1,7 @@
 //! Turns values into words: lines and pages for people, JSON for programs. It is pure; `cmd`
 //! decides what is printed, and where.
 
+pub mod asked;
 pub mod called;
 pub mod doctor;
 pub mod dry_run;

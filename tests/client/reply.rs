@@ -36,6 +36,7 @@ enum Block {
     Thinking(String),
     Bash { command: String, in_background: bool },
     Agent { prompt: String },
+    Tool { name: &'static str, input: Value },
 }
 
 impl Reply {
@@ -75,6 +76,11 @@ impl Reply {
     /// A call of the Agent tool: a subagent is given this prompt, and asks the same API.
     pub(crate) fn agent(prompt: &str) -> Self {
         Self::new(vec![Block::Agent { prompt: prompt.into() }])
+    }
+
+    /// A call of any other tool.
+    pub(crate) fn tool(name: &'static str, input: Value) -> Self {
+        Self::new(vec![Block::Tool { name, input }])
     }
 
     /// An HTTP error of the API's shape.
@@ -260,6 +266,7 @@ impl Block {
                     "subagent_type": "general-purpose"});
                 Some(("Agent", input))
             }
+            Self::Tool { name, input } => Some((*name, input.clone())),
         }
     }
 
@@ -269,7 +276,7 @@ impl Block {
             Self::Thinking(text) => {
                 json!({"type": "thinking", "thinking": text, "signature": "scripted"})
             }
-            Self::Bash { .. } | Self::Agent { .. } => self.tool_use(id, index, |input| input),
+            _ => self.tool_use(id, index, |input| input),
         }
     }
 
@@ -277,7 +284,7 @@ impl Block {
         match self {
             Self::Text(_) => json!({"type": "text", "text": ""}),
             Self::Thinking(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            Self::Bash { .. } | Self::Agent { .. } => self.tool_use(id, index, |_| json!({})),
+            _ => self.tool_use(id, index, |_| json!({})),
         }
     }
 
@@ -297,7 +304,7 @@ impl Block {
                 json!({"type": "thinking_delta", "thinking": text}),
                 json!({"type": "signature_delta", "signature": "scripted"}),
             ],
-            Self::Bash { .. } | Self::Agent { .. } => {
+            Self::Bash { .. } | Self::Agent { .. } | Self::Tool { .. } => {
                 let (_, input) = self.call().unwrap();
                 vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})]
             }

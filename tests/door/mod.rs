@@ -9,6 +9,7 @@ mod hollow;
 mod inputs;
 mod owners;
 mod protection;
+mod questions;
 mod queued;
 mod races;
 mod records;

@@ -236,6 +236,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     keep.days                90            built-in
     loop.completion_promise  COMPLETE      built-in
     loop.exam                hold          built-in
+    loop.questions           auto          built-in
     loop.prove               false         built-in
     loop.prove_timeout       15m           built-in
     agent.name               claude        built-in

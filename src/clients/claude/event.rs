@@ -3,15 +3,19 @@
 use serde_json::Value;
 
 use super::prompt;
-use crate::clients::{Fields, HookEvent, Stopped, Task};
+use crate::clients::{AskedQuestion, Fields, HookEvent, Stopped, Task};
 
 /// Reads what happened.
 pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
-    // A subagent's event.
-    if payload.take("agent_id").is_some() {
-        return HookEvent::NotOurs;
-    }
+    let is_a_subagents = payload.take("agent_id").is_some();
     match name {
+        // A subagent's question stops the session, too.
+        "PreToolUse" => asked(payload),
+        _ if is_a_subagents => HookEvent::NotOurs,
+        "PostToolUse" => match asked(payload) {
+            HookEvent::Asked(_) => HookEvent::Answered,
+            _ => HookEvent::NotOurs,
+        },
         "Stop" => HookEvent::Stopped(Stopped {
             last_message: payload.take("last_assistant_message"),
             background: payload.value("background_tasks").map_or_else(Vec::new, |it| tasks(&it)),
@@ -23,6 +27,7 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
         },
         "Notification" => match payload.take("notification_type").as_deref() {
             Some("idle_prompt") => HookEvent::Idle,
+            Some("permission_prompt") => HookEvent::AtDialog,
             _ => HookEvent::NotOurs,
         },
         "UserPromptExpansion" => match payload.take("command_name") {
@@ -48,6 +53,22 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
         },
         _ => HookEvent::NotOurs,
     }
+}
+
+/// A call of the tool that asks the user.
+fn asked(payload: &mut Fields) -> HookEvent {
+    let (tool, input) = (payload.take("tool_name"), payload.value("tool_input"));
+    if tool.as_deref() != super::ABILITIES.question_tool {
+        return HookEvent::NotOurs;
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let asked = |it: &Value| AskedQuestion {
+        question: text(&it["question"]),
+        options: listed(&it["options"]).iter().map(|option| text(&option["label"])).collect(),
+    };
+    let questions = input.map_or_else(Vec::new, |input| listed(&input["questions"]));
+    HookEvent::Asked(questions.iter().map(asked).collect())
 }
 
 fn tasks(value: &Value) -> Vec<Task> {

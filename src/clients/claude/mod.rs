@@ -43,6 +43,7 @@ static ABILITIES: Abilities = Abilities {
     transcript: Some(Transcript {
         final_text: transcript::final_text,
         used_a_tool: transcript::used_a_tool,
+        pending_call: transcript::pending_call,
         interrupted: transcript::interrupted,
         message: usage::message,
         may_hold_a_message: usage::may_hold_one,
@@ -59,6 +60,7 @@ static ABILITIES: Abilities = Abilities {
         manifest: contents::MANIFEST,
         version: plugin::manifest_version,
     }),
+    question_tool: Some("AskUserQuestion"),
     trust: None,
     mark: "CLAUDECODE",
     own: &[
@@ -114,6 +116,24 @@ impl Client for ClaudeCode {
     /// The client gives each hook its own session, so shells between it and the hook do not count.
     fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool {
         above.session != hook.session
+    }
+
+    /// In `claude -p` there are no dialogs: what is not allowed is denied. In plan mode nothing can
+    /// be edited there either.
+    fn caution(&self, payload: &Fields, variable: EnvLookup<'_>) -> Option<&'static str> {
+        match &*payload.text("permission_mode")? {
+            "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
+            _ if !self.is_attended(variable) => None,
+            "default" => Some(
+                "manual mode: claude stops at a dialog before each edit and command that its \
+                 settings do not allow; shift+tab changes the mode",
+            ),
+            "acceptEdits" => Some(
+                "claude may edit, and stops at a dialog before each command that its settings do \
+                 not allow; shift+tab changes the mode",
+            ),
+            _ => None,
+        }
     }
 
     /// Nobody attends `claude -p`. No companion may sleep there, because the client waits for it at

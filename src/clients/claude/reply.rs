@@ -30,6 +30,13 @@ pub(super) fn write(name: &str, reply: &Reply) -> Output {
         Reply::Say(text) => json!({ "systemMessage": clean(text.trim_end()) }),
         Reply::Instead(text) => json!({ "decision": "block", "reason": clean(text.trim_end()) }),
         Reply::Obeyed(text) => obeyed(text),
+        Reply::Decide(words) => json!({
+            "hookSpecificOutput": {
+                "hookEventName": name,
+                "permissionDecision": "deny",
+                "permissionDecisionReason": clean(words),
+            },
+        }),
         Reply::Notice(text) => {
             // A terminal that knows OSC 9 shows it outside the client.
             let line: Vec<&str> = text.split_whitespace().collect();

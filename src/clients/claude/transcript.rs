@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::Value;
 
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
 /// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
@@ -81,6 +82,25 @@ pub fn interrupted(tail: &str) -> bool {
         let only = content.last_text.filter(|_| content.blocks == 1).or(content.plain);
         line.kind == "user" && only.is_some_and(|text| text.trim().starts_with(INTERRUPTED))
     })
+}
+
+/// The name of the tool that was called last and has no result yet.
+pub fn pending_call(tail: &str) -> Option<String> {
+    let mut pending: Vec<(String, String)> = Vec::new();
+    // Inside a text the quotes would be escaped.
+    let is_of_a_tool = |line: &&str| line.contains("\"tool_use") || line.contains("\"tool_result");
+    for line in tail.lines().filter(is_of_a_tool) {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        for block in line["message"]["content"].as_array().into_iter().flatten() {
+            match block["type"].as_str() {
+                Some("tool_use") => pending.push((text(&block["id"]), text(&block["name"]))),
+                Some("tool_result") => pending.retain(|(id, _)| block["tool_use_id"] != **id),
+                _ => {}
+            }
+        }
+    }
+    pending.pop().map(|(_, name)| name).filter(|name| !name.is_empty())
 }
 
 /// How the client's mark of an interruption begins; "]" or " for tool use]" follows.
@@ -203,6 +223,30 @@ mod tests {
         let told = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#;
         assert!(interrupted(mark) && interrupted(in_tool));
         assert!(!interrupted(result) && !interrupted(told) && !interrupted(TEXT));
+    }
+
+    #[test]
+    fn the_call_that_waits_is_the_newest_without_a_result() {
+        let call = |id: &str, name: &str| {
+            format!(
+                r#"{{"type":"assistant","message":{{"content":[{{"type":"tool_use","id":"{id}","name":"{name}"}}]}}}}"#
+            )
+        };
+        let result = |id: &str| {
+            format!(
+                r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}"}}]}}}}"#
+            )
+        };
+        let text = TEXT.to_owned();
+        let table = [
+            (vec![call("1", "Read"), result("1"), call("2", "Bash"), text.clone()], Some("Bash")),
+            (vec![call("1", "Read"), call("2", "Bash"), result("2")], Some("Read")),
+            (vec![call("1", "Read"), result("1"), text], None),
+            (vec![call("1", ""), "{\"tool_use".to_owned()], None),
+        ];
+        for (lines, expected) in table {
+            assert_eq!(pending_call(&lines.join("\n")).as_deref(), expected, "{lines:?}");
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@ static ABILITIES: Abilities = Abilities {
     data: Some("PLUGIN_DATA"),
     project: None,
     plugin: None,
+    question_tool: None,
     trust: Some("open Codex once and trust crew's hooks, each of them"),
     mark: "CODEX_MANAGED_BY_NPM",
     own: &["CODEX_MANAGED_BY_NPM", "PLUGIN_DATA", "PLUGIN_ROOT"],
@@ -83,6 +84,7 @@ impl Client for Codex {
             Reply::Instead(text) | Reply::Obeyed(text) => {
                 json!({ "decision": "block", "reason": clean(text) })
             }
+            Reply::Decide(text) => panic!("this client asks through no hook: {text}"),
             Reply::Say(text) => json!({ "systemMessage": clean(text) }),
         };
         Output { out: Some(out), ..Output::default() }

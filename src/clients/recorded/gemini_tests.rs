@@ -29,6 +29,7 @@ static ABILITIES: Abilities = Abilities {
     data: None,
     project: Some("GEMINI_PROJECT_DIR"),
     plugin: None,
+    question_tool: None,
     trust: None,
     mark: "GEMINI_SESSION_ID",
     own: &["GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID"],
@@ -82,6 +83,7 @@ impl Client for Gemini {
             Reply::Instead(text) | Reply::Obeyed(text) => {
                 json!({ "decision": "deny", "reason": clean(text) })
             }
+            Reply::Decide(text) => panic!("this client asks through no hook: {text}"),
             Reply::Say(text) => json!({ "systemMessage": clean(text) }),
         };
         Output { out: Some(out), ..Output::default() }

@@ -23,6 +23,7 @@ static ABILITIES: Abilities = Abilities {
     data: None,
     project: Some("QWEN_PROJECT_DIR"),
     plugin: None,
+    question_tool: None,
     trust: None,
     mark: "QWEN_CODE_SESSION_ID",
     own: &["QWEN_CODE_SESSION_ID", "QWEN_PROJECT_DIR"],

@@ -6,6 +6,7 @@ pub mod cap;
 pub mod companion;
 pub mod failure;
 pub mod notice;
+pub mod questions;
 pub mod queued;
 pub mod skew;
 pub mod stop;
@@ -70,6 +71,10 @@ pub enum EventResult {
     Interrupted(Box<Loop>),
     /// The loop waits for the model's service: a notice for the terminal.
     Waits(Box<Loop>),
+    /// The agent is told to decide what it asked.
+    Deferred,
+    /// The client waits at a dialog, which was recorded.
+    AtDialog(Box<Loop>),
     /// Starts a turn with these words.
     Wake(String),
 }
@@ -106,6 +111,14 @@ pub fn within(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String) -> St
 
 /// Answers one event. An error means: let everything through.
 pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let answer = answer_to(home, hook);
+    if hook.event.is_typed() {
+        questions::note_typing(home, hook);
+    }
+    answer
+}
+
+fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     match &hook.event {
         HookEvent::Stopped(stopped) => {
             let (stop, asides) = stop(home, hook, stopped)?;
@@ -125,7 +138,9 @@ pub fn answer(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         HookEvent::Notified | HookEvent::Prompted => prompted(home, hook),
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
-        HookEvent::NotOurs => Ok(EventResult::Silent),
+        HookEvent::Asked(asked) => questions::ask(home, hook, asked),
+        HookEvent::AtDialog => questions::dialog(home, hook),
+        HookEvent::Answered | HookEvent::NotOurs => Ok(EventResult::Silent),
     }
 }
 

@@ -101,6 +101,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         }
         _ => NextTurn::Context,
     };
+    memory.dialog = None;
     memory.prompt_id.clone_from(&hook.turn);
     memory.without_tools = row + 1;
     memory.transcript.clone_from(&hook.transcript);

@@ -27,6 +27,7 @@ pub fn typed(arguments: &LoopArgs, folder: &Path) -> Result<Layer> {
     layer.type_in([
         (Key::Require, arguments.require.map(Value::Proof)),
         (Key::Exam, arguments.exam.map(Value::Exam)),
+        (Key::Questions, arguments.questions.map(Value::Questions)),
         (Key::Prove, arguments.prove.then_some(Value::Switch(true))),
         (Key::ProveTimeout, arguments.prove_timeout.map(|it| Value::Number(whole_seconds(it)))),
         (Key::Promise, promise.map(Value::Promise)),
@@ -88,8 +89,9 @@ pub fn contract(
              hint: give --verify \"your test command\", or leave it out"
         );
     }
-    let (limits, trial) = (settings.limits(), settings.trial());
-    let contract = Contract { task, promise, checks, limits, protect, require, exam, trial, run };
+    let (limits, trial, questions) = (settings.limits(), settings.trial(), settings.questions());
+    let contract =
+        Contract { task, promise, checks, limits, protect, require, exam, questions, trial, run };
     if !contract.limits.end_every_loop() && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\

@@ -28,6 +28,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(inputs.changes.and_then(changed));
     facts.extend(commits(inputs));
     facts.extend(told(inputs));
+    facts.extend(asked(inputs));
     facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
     facts
 }
@@ -155,6 +156,14 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     let text = all.len().to_string() + &branch.unwrap_or_default();
     let detail = all.iter().take(COMMITS).cloned().collect();
     (!all.is_empty()).then_some(Fact { name: "commits", text, detail })
+}
+
+/// Each question that the agent had to decide itself.
+fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
+    inputs.record.state.asked.iter().map(|it| {
+        let question = clip(&it.text, TOLD_CHARS);
+        Fact::new("asked", format!("\"{question}\" (iteration {}, told to decide)", it.iteration))
+    })
 }
 
 /// What a person told the agent on the way.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Proof;
+use super::question::QuestionMode;
 use super::run::Run;
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
@@ -31,6 +32,9 @@ pub struct Contract {
     /// What becomes of a changed exam.
     #[serde(default, skip_serializing_if = "ExamMode::is_hold")]
     pub exam: ExamMode,
+    /// Who answers what the agent asks in a session.
+    #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
+    pub questions: QuestionMode,
     /// Whether and how the work is tried before the loop ends.
     #[serde(default, skip_serializing_if = "TrialTerms::are_usual")]
     pub trial: TrialTerms,

@@ -10,6 +10,7 @@ pub mod git_memory;
 pub mod moment;
 pub mod outcome;
 pub mod owner;
+pub mod question;
 pub mod run;
 pub mod totals;
 mod tree_memory;
@@ -32,6 +33,7 @@ pub use self::owner::{
     Driver, Heard, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Queue, SessionMemory,
     StopMark,
 };
+pub use self::question::{Dialog, Question, QuestionMode};
 pub use self::run::{Fragment, GitSteps, IterationTimes, LoopMoment, Phase, Reaction, Recipe, Run};
 pub use self::tree_memory::{CheckedOut, TreeMemory, TreeSeen};
 use super::boundary::protect::{Marks, Protected};
@@ -207,6 +209,9 @@ pub struct State {
     /// delivered unless that iteration runs again.
     #[serde(default)]
     pub told: usize,
+    /// The questions that the agent had to decide itself, the newest [`question::ASKED_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Question>,
     /// The results of git steps so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub git: GitMemory,

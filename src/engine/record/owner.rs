@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::question::Dialog;
 use crate::engine::usage::Counted;
 
 /// The kind of driver.
@@ -129,6 +130,9 @@ pub struct SessionMemory {
     /// What the user typed while the agent worked.
     #[serde(default)]
     pub queue: Queue,
+    /// The dialog at which the client last waited since the last boundary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialog: Option<Dialog>,
 }
 
 /// The client's queue of typed texts, as far as the transcript shows it.

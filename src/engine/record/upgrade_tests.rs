@@ -11,6 +11,7 @@ use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::{Outcome, Proof};
 use crate::engine::record::owner::Driver;
+use crate::engine::record::question::QuestionMode;
 use crate::engine::record::run::{Fragment, LoopMoment};
 
 fn usage() -> Value {
@@ -37,6 +38,7 @@ fn contract() -> Value {
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "exam": "tell",
+        "questions": "defer",
         "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"] },
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,
@@ -76,6 +78,10 @@ fn session() -> Value {
             "bytes": 6, "waiting": ["/crew:pause"],
             "obeyed": [{ "command": "/crew:pause", "iteration": 7 }],
         },
+        "dialog": {
+            "since": "2026-11-22T08:00:00Z", "tool": "Bash", "is_question": true,
+            "transcript_bytes": 8,
+        },
     })
 }
 
@@ -105,6 +111,7 @@ fn state() -> Value {
             "usage": usage(), "said": "s", "words": ["w"], "cut": true,
         },
         "usage": usage(), "words": ["w"], "told": 1,
+        "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],
         "git": {
             "pushed": { "remote": "r", "branch": "b", "commit": "c", "rebased": "d" },
             "commits": { "count": 1, "why": "w" }, "pushes": { "count": 2, "why": "w" },
@@ -223,6 +230,7 @@ fn the_words_in_a_record_are_these() {
         spelled([Proof::Proven, Proof::Checked, Proof::Unbroken, Proof::Claimed]),
         spelled([Driver::Session, Driver::Process]),
         spelled(Role::ALL),
+        spelled(QuestionMode::ALL),
         spelled([Verdict::Passed, Verdict::Failed, Verdict::TimedOut, Verdict::Unknown]),
         spelled([Progress::Made, Progress::None, Progress::Unknown]),
         spelled(standings),
@@ -238,6 +246,7 @@ fn the_words_in_a_record_are_these() {
     proven checked unbroken claimed
     session process
     verify gate until
+    auto ask defer
     passed failed timedout unknown
     made none unknown
     {is:none} {is:accepted} {is:refused,because:b} {is:failure,because:b} {is:blocked,because:b} {is:near_miss,because:b}

@@ -7,7 +7,7 @@ use super::Value;
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
 use crate::engine::exam::trial::TRIAL_TIMEOUT_S;
-use crate::engine::record::{Permissions, Role};
+use crate::engine::record::{Permissions, QuestionMode, Role};
 
 /// A setting, in the order of display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +40,8 @@ pub enum Key {
     Require,
     /// What becomes of a changed exam.
     Exam,
+    /// Who answers what the agent asks.
+    Questions,
     /// Whether the work is tried before a loop ends.
     Prove,
     /// For a whole trial.
@@ -83,6 +85,7 @@ pub enum Kind {
     Promise,
     Proof,
     Exam,
+    Questions,
     /// Any text that is not blank.
     Name,
     Model,
@@ -172,7 +175,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 34] = {
+const ROWS: [KeyRow; 35] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -204,6 +207,11 @@ const ROWS: [KeyRow; 34] = {
             0,
             "\"tell\"",
             "only report changes of what the checks rest on",
+        ),
+        row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
+            0,
+            "\"defer\"",
+            "the agent decides what it would ask; \"ask\": it waits for you",
         ),
         row(Key::Prove, Term, "prove", Switch, Less).says(
             0,
@@ -328,6 +336,7 @@ impl Key {
             Kind::Switch => Some(Value::Switch(number > 0)),
             Kind::Promise => Some(Value::Promise(Promise::default())),
             Kind::Exam => Some(Value::Exam(ExamMode::default())),
+            Kind::Questions => Some(Value::Questions(QuestionMode::default())),
             Kind::Permissions => Some(Value::Permissions(Permissions::default())),
             Kind::Branch => Some(Value::Off),
             Kind::Proof

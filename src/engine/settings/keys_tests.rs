@@ -6,7 +6,7 @@ use super::trust::needs;
 use super::{Kind, Layer, Sourced, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
-use crate::engine::record::{Permissions, Proof};
+use crate::engine::record::{Permissions, Proof, QuestionMode};
 
 fn number(number: u64) -> Value {
     Value::Number(number)
@@ -78,6 +78,25 @@ fn of_proof() -> Rules {
     ]
 }
 
+fn of_exam() -> Rules {
+    let [hold, tell] = ExamMode::ALL.map(Value::Exam);
+    vec![
+        (None, hold, false, false),
+        (None, tell.clone(), true, false),
+        (Some(tell.clone()), tell, false, false),
+    ]
+}
+
+fn of_questions() -> Rules {
+    let [auto, ask, defer] = QuestionMode::ALL.map(Value::Questions);
+    vec![
+        (None, auto, false, false),
+        (None, ask.clone(), true, false),
+        (None, defer, true, false),
+        (Some(ask.clone()), ask, false, false),
+    ]
+}
+
 fn rules(key: Key) -> Rules {
     let switch = Value::Switch;
     match key {
@@ -102,14 +121,8 @@ fn rules(key: Key) -> Rules {
             (Some(number(7)), number(6), false, false),
         ],
         Key::Promise => of_promise(),
-        Key::Exam => {
-            let mode = Value::Exam;
-            vec![
-                (None, mode(ExamMode::Hold), false, false),
-                (None, mode(ExamMode::Tell), true, false),
-                (Some(mode(ExamMode::Tell)), mode(ExamMode::Tell), false, false),
-            ]
-        }
+        Key::Exam => of_exam(),
+        Key::Questions => of_questions(),
         Key::Prove => of_proof(),
         Key::Setup => {
             vec![(None, text("npm ci"), true, false), (Some(text("a")), text("a"), true, false)]

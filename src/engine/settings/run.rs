@@ -6,7 +6,7 @@ use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
 use crate::engine::exam::trial::TrialTerms;
 use crate::engine::record::{
-    Check, GitSteps, IterationTimes, Limits, Permissions, Proof, Reaction,
+    Check, GitSteps, IterationTimes, Limits, Permissions, Proof, QuestionMode, Reaction,
 };
 
 /// How much of the iteration logs of all loops is kept, and of the snapshots of all working trees;
@@ -57,6 +57,12 @@ impl Settings {
     pub fn exam(&self) -> ExamMode {
         let value = self.layer.value(Key::Exam);
         if let Some(Value::Exam(mode)) = value { *mode } else { ExamMode::default() }
+    }
+
+    /// Who answers what the agent asks in a session.
+    pub fn questions(&self) -> QuestionMode {
+        let value = self.layer.value(Key::Questions);
+        if let Some(Value::Questions(mode)) = value { *mode } else { QuestionMode::default() }
     }
 
     /// Whether and how the work is tried before the loop ends.

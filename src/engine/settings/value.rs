@@ -4,7 +4,7 @@
 use super::Kind;
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
-use crate::engine::record::{Permissions, Proof};
+use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::text::period;
 
 /// One value, of the kind that its key takes.
@@ -16,6 +16,7 @@ pub enum Value {
     Promise(Promise),
     Proof(Proof),
     Exam(ExamMode),
+    Questions(QuestionMode),
     Permissions(Permissions),
     Words(Vec<String>),
     /// Explicitly none: no promise, no rebase.
@@ -30,6 +31,7 @@ impl Value {
             Self::Promise(promise) => Some(promise.as_str()),
             Self::Proof(proof) => Some(proof.label()),
             Self::Exam(mode) => Some(mode.label()),
+            Self::Questions(mode) => Some(mode.label()),
             Self::Permissions(kind) => Some(kind.label()),
             Self::Number(_) | Self::Switch(_) | Self::Words(_) | Self::Off => None,
         }

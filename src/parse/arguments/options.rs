@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use super::values::{self, Amount};
 use crate::engine::boundary::limits::LimitChange;
 use crate::engine::exam::ExamMode;
-use crate::engine::record::{Permissions, Proof};
+use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::Key;
 use crate::parse::duration;
 
@@ -93,6 +93,10 @@ pub struct LoopArgs {
     /// decide)
     #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]
     pub exam: Option<ExamMode>,
+    /// Who answers what the agent asks in a session: auto (you, if you typed in the last 10
+    /// minutes; else it decides itself), ask (you), defer (it decides)
+    #[arg(long, value_name = "MODE", value_parser = questions(), hide_possible_values = true)]
+    pub questions: Option<QuestionMode>,
     /// The task is what FILE holds
     #[arg(long, value_name = "FILE", conflicts_with = "task", help_heading = WHAT_IS_SENT)]
     pub prompt_file: Option<String>,
@@ -282,6 +286,13 @@ impl<T: Amount> LimitArgs<T> {
 fn exam() -> impl TypedValueParser<Value = ExamMode> {
     PossibleValuesParser::new(ExamMode::ALL.map(ExamMode::label)).map(|label| {
         let mode = ExamMode::ALL.into_iter().find(|mode| mode.label() == label);
+        mode.unwrap_or_default()
+    })
+}
+
+fn questions() -> impl TypedValueParser<Value = QuestionMode> {
+    PossibleValuesParser::new(QuestionMode::ALL.map(QuestionMode::label)).map(|label| {
+        let mode = QuestionMode::ALL.into_iter().find(|mode| mode.label() == label);
         mode.unwrap_or_default()
     })
 }

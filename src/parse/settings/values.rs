@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use super::{Reader, Value};
 use crate::engine::claim::promise::Promise;
 use crate::engine::exam::ExamMode;
-use crate::engine::record::{Permissions, Proof};
+use crate::engine::record::{Permissions, Proof, QuestionMode};
 use crate::engine::settings::{self, KeyRow, Kind};
 use crate::parse::spelling::{nearest, shown};
 use crate::parse::{amounts, duration};
@@ -165,6 +165,9 @@ impl<'text> Written<'text> {
             }
             Kind::Proof => self.choice(&Proof::REQUIRED, Proof::label).map(Is::Proof),
             Kind::Exam => self.choice(&ExamMode::ALL, ExamMode::label).map(Is::Exam),
+            Kind::Questions => {
+                self.choice(&QuestionMode::ALL, QuestionMode::label).map(Is::Questions)
+            }
             Kind::Name => self.text().map(Text),
             Kind::Model => {
                 let is_name = |text: &String| {

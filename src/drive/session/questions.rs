@@ -1,0 +1,114 @@
+//! Questions of the agent and dialogs of the client, in a session with a loop. If the user is not
+//! there, a question must not stop the loop for the night: the agent is told to decide, and the
+//! question is kept. A dialog cannot be answered by crew: it is recorded, so that people see it.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::EventResult;
+use super::stop::is_ours;
+use crate::clients::{AskedQuestion, Hook};
+use crate::engine::journal::Event;
+use crate::engine::record::{Dialog, Loop, LoopId, Question, Status, question};
+use crate::engine::text::{clip, count};
+use crate::world::clock;
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::home::read_pointer;
+use crate::world::store::{self, Home};
+
+/// The longest wait for the loop's lock: the agent waits for the answer.
+const RECORDED_WITHIN: Duration = Duration::from_millis(500);
+/// How much of the transcript's end is searched for the tool that waits, in bytes.
+const TAIL_BYTES: u64 = 1 << 20;
+/// The file of a loop whose time is when the user last typed in its session.
+const TYPED: &str = "typed";
+
+/// Notes that the user has typed something in a session that has a loop.
+pub fn note_typing(home: &Home, hook: &Hook<'_>) {
+    let Some(session_id) = &hook.session_id else { return };
+    if let Ok(Some(id)) = read_pointer(&home.session_pointer(session_id)) {
+        // Without it the user is not asked, which no loop depends on.
+        let _ = disk::write(&home.loop_file(&id, TYPED), b"", Durability::Process);
+    }
+}
+
+/// How long ago the user typed something; `None` if that was never seen.
+fn typed_ago(home: &Home, id: &LoopId) -> Option<Duration> {
+    let (_, nanoseconds) = disk::stamp(&home.loop_file(id, TYPED))?;
+    let seconds = i64::try_from(nanoseconds / 1_000_000_000).ok()?;
+    // A time in the future is now: the clock was set back.
+    let ago = clock::now().wall.timestamp().saturating_sub(seconds);
+    Some(Duration::from_secs(u64::try_from(ago).unwrap_or(0)))
+}
+
+/// The running loop of this session and client.
+fn running(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+    let Some(session_id) = &hook.session_id else { return Ok(None) };
+    let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
+    let record = store::load(home, &id)?;
+    Ok((record.state.status == Status::Running && is_ours(&record, hook)).then_some(record))
+}
+
+/// Answers a question, or leaves it to the user.
+pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<EventResult> {
+    let Some(record) = running(home, hook)? else { return Ok(EventResult::Silent) };
+    if !record.contract.questions.defers(typed_ago(home, &record.id)) {
+        return Ok(EventResult::Silent);
+    }
+    let iteration = record.iteration();
+    let kept = |it: &AskedQuestion| Question::new(iteration, &it.question, &it.options);
+    let questions: Vec<Question> = asked.iter().map(kept).collect();
+    let what = match questions.as_slice() {
+        [] => "asked the user; told to decide".to_owned(),
+        [only] => format!("asked \"{}\" in iteration {iteration}; told to decide", only.text),
+        [first, rest @ ..] => {
+            let (first, more) = (clip(&first.text, 200), count(rest.len() as u64, "question"));
+            format!("asked \"{first}\" and {more} more in iteration {iteration}; told to decide")
+        }
+    };
+    // The agent must not wait, also where the question cannot be kept.
+    let _ = change(home, &record.id, &what, |record| {
+        question::keep(&mut record.state.asked, questions);
+    });
+    Ok(EventResult::Deferred)
+}
+
+/// Records that the client waits at a dialog.
+pub fn dialog(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+    let Some(record) = running(home, hook)? else { return Ok(EventResult::Silent) };
+    let pending = hook.transcript.as_deref().zip(hook.reader()).and_then(|(file, reader)| {
+        let (tail, _) = disk::read_end(file, 0, TAIL_BYTES).ok()?;
+        (reader.pending_call)(&tail)
+    });
+    let is_question = pending.is_some() && pending.as_deref() == hook.abilities().question_tool;
+    let dialog = Dialog {
+        since: clock::now().wall,
+        tool: pending.filter(|_| !is_question),
+        is_question,
+        transcript_bytes: hook.transcript.as_deref().map_or(0, disk::size),
+    };
+    let record = change(home, &record.id, "the client waits at a dialog", |record| {
+        record.state.session.dialog = Some(dialog);
+    })?;
+    Ok(EventResult::AtDialog(Box::new(record)))
+}
+
+/// The dialog at which a loop's client still waits. Once the transcript has grown, it was answered.
+pub fn waiting_dialog(record: &Loop) -> Option<&Dialog> {
+    let session = &record.state.session;
+    let size = session.transcript.as_deref().map_or(0, disk::size);
+    let waits = |dialog: &&Dialog| dialog.transcript_bytes == size;
+    session.dialog.as_ref().filter(|_| record.state.status == Status::Running).filter(waits)
+}
+
+/// Changes what is kept for people, in a loop that still runs.
+fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
+    let held = store::hold(home, id, RECORDED_WITHIN)?;
+    let mut record = held.load()?;
+    if record.state.status != Status::Running {
+        return Ok(record);
+    }
+    change(&mut record);
+    Ok(held.record(record, |next| Event::changed(what, next))?)
+}

@@ -1,0 +1,206 @@
+//! The agent asks the user, or the client waits at a dialog: who is asked, what is kept of it, and
+//! what people see.
+
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::usage::append;
+use super::{Answer, Door, Event, OTHER_SESSION};
+
+const QUESTION: &str = "SES or SMTP?";
+
+impl Door {
+    fn asking(&self, question: &str) -> Event<'_> {
+        let options = json!([{"label": "SMTP", "description": "x"}, {"label": "SES"}]);
+        self.event("PreToolUse")
+            .with("tool_name", "AskUserQuestion")
+            .with("tool_use_id", "toolu_1")
+            .with("tool_input", json!({"questions": [{"question": question, "options": options}]}))
+    }
+
+    /// Makes it so long ago that the user typed something.
+    fn typed_ago(&self, id: &str, ago: Duration) {
+        let file = File::options().write(true).open(self.file(id, "typed")).unwrap();
+        file.set_modified(SystemTime::now() - ago).unwrap();
+    }
+
+    fn at_a_dialog(&self) -> Event<'_> {
+        self.event("Notification").with("notification_type", "permission_prompt")
+    }
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[track_caller]
+fn assert_denied(answer: &Answer) {
+    let said = &answer.json["hookSpecificOutput"];
+    assert_eq!(said["permissionDecision"], "deny", "{answer:#?}");
+    let why = said["permissionDecisionReason"].as_str().unwrap();
+    assert!(why.contains("Decide yourself") && !why.contains("<promise>"), "{why}");
+}
+
+#[test]
+fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page() {
+    let door = Door::new();
+    let id = door.begin("\"Send mail\" -n 3");
+    door.typed_ago(&id, 11 * MINUTE);
+    assert_denied(&door.asking(QUESTION).send());
+    let kept = json!([{"iteration": 1, "question": QUESTION, "options": ["SMTP", "SES"]}]);
+    assert_eq!(door.record(&id)["state"]["asked"], kept);
+    assert!(door.remarks(&id).contains("asked \"SES or SMTP?\" in iteration 1; told to decide"));
+    let stop = door.stop("Took SMTP.").assert_goes_on();
+    let told = "asked \"SES or SMTP?\", told to decide · answer: crew tell \"SMTP\"";
+    assert!(stop.line().contains(told), "{}", stop.line());
+    assert!(!stop.context().contains("SES"), "the agent knows what it asked");
+    assert!(!door.stop("More.").line().contains("asked"));
+    door.stop("The end.");
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(page.contains("asked    \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
+    assert_eq!(door.status(&id)["asked"], kept);
+    assert!(door.sandbox.crew(&["show", &id]).success().contains("asked \"SES or SMTP?\""));
+}
+
+#[test]
+fn whoever_typed_lately_is_asked() {
+    let door = Door::new();
+    let id = door.begin("\"Send mail\"");
+    door.typed_ago(&id, 2 * MINUTE);
+    door.asking(QUESTION).send().assert_silent();
+    let noticed = [
+        door.event("UserPromptSubmit").with("prompt", "use the old server"),
+        door.event("UserPromptSubmit").with("prompt", "crew status"),
+        door.event("UserPromptExpansion").with("command_name", "crew:status"),
+        door.event("PostToolUse")
+            .with("tool_name", "AskUserQuestion")
+            .with("tool_input", json!({})),
+    ];
+    for typed in noticed {
+        door.typed_ago(&id, 11 * MINUTE);
+        assert_denied(&door.asking(QUESTION).send());
+        let told = format!("{typed:?}");
+        typed.send();
+        let asked = door.asking(QUESTION).send();
+        assert_eq!((asked.ran.code(), asked.json), (0, Value::Null), "after {told}");
+    }
+    door.typed_ago(&id, 11 * MINUTE);
+    let wake = "<task-notification><summary>Stop hook feedback</summary></task-notification>";
+    door.event("UserPromptSubmit").with("prompt", wake).send();
+    assert_denied(&door.asking(QUESTION).send());
+}
+
+#[test]
+fn the_setting_and_the_option_say_who_is_asked() {
+    for (option, is_asked) in [("ask", true), ("defer", false)] {
+        for ago in [Duration::ZERO, 11 * MINUTE] {
+            let door = Door::new();
+            let id = door.begin(&format!("\"Send mail\" --questions {option}"));
+            door.typed_ago(&id, ago);
+            let answer = door.asking(QUESTION).send();
+            if is_asked { answer.assert_silent() } else { assert_denied(&answer) }
+        }
+    }
+    let door = Door::new();
+    let settings = door.sandbox.home().join(".config/crew/config.toml");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    std::fs::write(settings, "[loop]\nquestions = \"defer\"\n").unwrap();
+    let told = door.sandbox.crew(&["config"]).success();
+    assert!(told.contains("loop.questions") && told.contains("defer"), "{told}");
+    door.begin("\"Send mail\"");
+    assert_denied(&door.asking(QUESTION).send());
+}
+
+#[test]
+fn questions_of_other_sessions_and_of_loops_that_rest_are_left_alone() {
+    let door = Door::new();
+    door.asking(QUESTION).send().assert_silent();
+    door.at_a_dialog().send().assert_silent();
+    let id = door.begin("\"Send mail\" --questions defer");
+    door.asking(QUESTION).with("session_id", OTHER_SESSION).send().assert_silent();
+    door.asking(QUESTION).with("tool_name", "Bash").send().assert_silent();
+    // A subagent's question stops the session as well.
+    assert_denied(&door.asking(QUESTION).with("agent_id", "a-1").send());
+    door.sandbox.crew(&["cancel", &id]).success();
+    door.asking(QUESTION).send().assert_silent();
+    door.at_a_dialog().send().assert_silent();
+}
+
+#[test]
+fn many_long_questions_keep_the_record_small_and_junk_is_refused_in_one_line() {
+    let door = Door::new();
+    let id = door.begin("\"Send mail\" --questions defer");
+    for number in 0..25 {
+        assert_denied(&door.asking(&format!("{number} {}", "why? \u{1b}[2J".repeat(2000))).send());
+    }
+    let asked = door.record(&id)["state"]["asked"].as_array().unwrap().clone();
+    assert_eq!((asked.len(), &asked[0]["question"].as_str().unwrap()[..2]), (20, "5 "));
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(!page.contains('\u{1b}') && page.len() < 10_000, "{page}");
+    for input in [json!(null), json!([]), json!({"questions": {"a": 1}}), json!({"questions": [7]})]
+    {
+        assert_denied(&door.asking(QUESTION).with("tool_input", input).send());
+    }
+}
+
+#[test]
+fn a_dialog_that_waits_is_seen_until_the_session_continues() {
+    let door = Door::new();
+    let id = door.begin("\"Send mail\"");
+    let call = |name: &str| {
+        let block = json!({"type": "tool_use", "id": name, "name": name});
+        append(
+            &door.transcript(),
+            &[json!({"type": "assistant", "message": {"content": [block]}})],
+        );
+    };
+    let result = |id: &str| {
+        let block = json!({"type": "tool_result", "tool_use_id": id});
+        append(&door.transcript(), &[json!({"type": "user", "message": {"content": [block]}})]);
+    };
+    let page = || door.sandbox.crew(&["status", &id]).success();
+    for (tool, told) in
+        [("Bash", "waits at a permission dialog since "), ("AskUserQuestion", "for your answer")]
+    {
+        call(tool);
+        let notice = door.at_a_dialog().send();
+        let sent = notice.json["terminalSequence"].as_str().unwrap();
+        assert!(sent.starts_with("\u{1b}]") && sent.contains(told), "{sent:?}");
+        assert!(page().contains(told), "{}", page());
+        assert_eq!(page().contains(": Bash"), tool == "Bash", "{}", page());
+        assert!(door.status(&id)["dialog"]["since"].is_string());
+        let line = door.sandbox.crew(&["status", "--line"]).success();
+        assert!(line.ends_with(" · at a dialog\n"), "{line}");
+        result(tool);
+        assert!(!page().contains(told) && door.status(&id)["dialog"].is_null());
+    }
+    call("Bash");
+    door.at_a_dialog().send();
+    door.stop("It was denied.").assert_goes_on();
+    assert!(door.record(&id)["state"]["session"]["dialog"].is_null());
+}
+
+#[test]
+fn a_session_that_will_stop_at_dialogs_says_so_at_the_start() {
+    let table = [
+        ("plan", "! plan mode: claude cannot edit; leave it with shift+tab"),
+        ("default", "! manual mode: claude stops at a dialog"),
+        ("acceptEdits", "! claude may edit, and stops at a dialog"),
+        ("bypassPermissions", ""),
+        ("auto", ""),
+    ];
+    for (mode, expected) in table {
+        let door = Door::new();
+        let started = door
+            .command("\"Send mail\"")
+            .with("permission_mode", mode)
+            .env("CLAUDE_CODE_ENTRYPOINT", "cli")
+            .send();
+        let line = started.line();
+        assert!(line.contains(expected), "{mode}: {line}");
+        assert_eq!(line.contains("\n! "), !expected.is_empty(), "{mode}: {line}");
+    }
+    // Without a terminal nothing waits at a dialog.
+    let started = Door::new().command("\"Send mail\"").with("permission_mode", "default").send();
+    assert!(!started.line().contains("! "), "{}", started.line());
+}
