@@ -2,6 +2,7 @@
 //! people see of it from outside.
 
 use std::fs::File;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
@@ -49,6 +50,14 @@ fn begin(terminal: &Terminal<'_>) {
     terminal.enter();
 }
 
+/// crew's notices among the bytes that a client has sent to its terminal.
+fn notices(bytes: &Path) -> Vec<String> {
+    let bytes = std::fs::read(bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let codes = text.split("\u{1b}]9;").skip(1);
+    codes.filter_map(|code| Some(code.split_once('\u{7}')?.0.to_owned())).collect()
+}
+
 fn status(sandbox: &Sandbox) -> String {
     sandbox.crew(&["status"]).success()
 }
@@ -57,10 +66,14 @@ fn a_question_asked_with_nobody_there_is_decided_by_the_agent(installed: &Instal
     let sandbox = Sandbox::new();
     let api = asking_after(&sandbox, 11);
     let terminal = Client::new(installed, &sandbox, &api).open();
+    let bytes = terminal.tap();
     begin(&terminal);
     terminal.wait_for_text("asked \"SES or SMTP?\", told to decide");
     terminal.wait_for_text("completed");
     assert!(api.main_requests()[1].newest().contains("Decide yourself what fits the task best"));
+    let notices = notices(&bytes);
+    assert!(notices[0].ends_with(" asked \"SES or SMTP?\", told to decide"), "{notices:?}");
+    assert!(notices[1].ends_with(": completed, claimed after 2 iterations"), "{notices:?}");
     let page = status(&sandbox);
     assert!(page.contains("asked    \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
 }
@@ -88,6 +101,7 @@ fn a_permission_dialog_that_waits_is_seen_from_outside(installed: &Installed) {
         Reply::text(CLAIM),
     ]);
     let terminal = Client::new(installed, &sandbox, &api).permission_mode("default").open();
+    let bytes = terminal.tap();
     begin(&terminal);
     terminal.wait_for_text("! manual mode: claude stops at a dialog");
     terminal.wait_for_text("Do you want to proceed?");
@@ -96,6 +110,8 @@ fn a_permission_dialog_that_waits_is_seen_from_outside(installed: &Installed) {
         let page = status(&sandbox);
         page.contains(expected) && page.contains(": Bash")
     });
+    poll_until("a notice", || !notices(&bytes).is_empty());
+    assert!(notices(&bytes)[0].contains(expected), "{:?}", notices(&bytes));
     terminal.key("Enter");
     poll_until("the page no longer says so", || !status(&sandbox).contains(expected));
     terminal.wait_for_text("completed");

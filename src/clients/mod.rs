@@ -88,6 +88,10 @@ pub trait Client: fmt::Debug + Sync {
     /// The answer to the client's event `name`, in the client's format.
     fn write(&self, name: &str, reply: &Reply) -> Output;
 
+    /// Adds a notice to an answer, as the codes that the user's terminal takes. Dropped by a client
+    /// that passes none on.
+    fn notify(&self, _output: &mut Output, _codes: String) {}
+
     /// Whether a process above the hook's is the client itself.
     fn is_owner(&self, hook: &ProcessRow, above: &ProcessRow) -> bool;
 

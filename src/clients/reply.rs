@@ -20,9 +20,6 @@ pub enum Reply {
     Say(String),
     /// The agent's question is not put to the user; the agent reads this instead. Only to `Asked`.
     Decide(String),
-    /// Text for the user's terminal, outside the client. To `AtDialog`, and to `ServiceFailed` from
-    /// the process that is called with `--companion`, for which the client waits.
-    Notice(String),
     /// Starts a turn with this prompt. Only from an asynchronous process: one called with
     /// `--companion` at `Stopped`, and the one that answers `ServiceFailed` or `Idle`.
     Wake(String),

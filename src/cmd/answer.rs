@@ -14,7 +14,7 @@ use crate::engine::words::question::DECIDE_YOURSELF;
 use crate::parse::arguments;
 use crate::parse::typed::Typed;
 use crate::report::called::called;
-use crate::report::{asked, help, line, page};
+use crate::report::{attention, help, line, page};
 use crate::world::store::{Home, journal};
 use crate::world::{client, clock};
 
@@ -37,6 +37,20 @@ fn page_of(home: &Home, record: &Loop) -> String {
     page::text(&read(home, record), reading_in_a_client())
 }
 
+/// The notice that an answer is worth.
+pub fn notice(answer: &EventResult) -> Option<String> {
+    let (record, text) = match answer {
+        EventResult::Stopped(StopResult::Finished(ended), _) => {
+            (&ended.record, attention::ended(&ended.record))
+        }
+        EventResult::Deferred(record) => (&**record, attention::deferred(record)),
+        EventResult::AtDialog(record) => (&**record, attention::at_dialog(record, clock::local())),
+        EventResult::Waits(record) => (&**record, Some(attention::waits(record))),
+        _ => return None,
+    };
+    text.filter(|_| !record.contract.silent)
+}
+
 /// The last iterations of a loop; without them a prompt still has its task and the latest evidence.
 fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
     journal::accounts(&home.loop_file(&record.id, "journal.jsonl")).unwrap_or_default()
@@ -44,7 +58,8 @@ fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
 
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
-        EventResult::Silent => Reply::Nothing,
+        // A notice says all there is.
+        EventResult::Silent | EventResult::Waits(_) | EventResult::AtDialog(_) => Reply::Nothing,
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
             let asides = asides.iter().map(|aside| aside_line(home, aside));
@@ -82,11 +97,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Typed(order, record, was_over) => {
             Reply::Obeyed(typed(&order, &record, was_over))
         }
-        EventResult::Waits(record) => {
-            Reply::Notice(format!("loop {}: {}", record.id, line::status_line(&record)))
-        }
-        EventResult::Deferred => Reply::Decide(DECIDE_YOURSELF.to_owned()),
-        EventResult::AtDialog(record) => at_dialog(&record),
+        EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
         EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record)),
     }
@@ -127,12 +138,6 @@ fn go_on(home: &Home, hook: &Hook<'_>, record: &Loop, prompt: String, line: Stri
 fn noted(mut line: String, note: Option<String>) -> String {
     line.extend(note.map(|note| format!("\n{note}")));
     line
-}
-
-fn at_dialog(record: &Loop) -> Reply {
-    let Some(dialog) = &record.state.session.dialog else { return Reply::Nothing };
-    let waits = asked::dialog(dialog, clock::local());
-    Reply::Notice(format!("loop {}: {waits}", record.id))
 }
 
 /// The client shows one dim line for an order typed while the agent works.

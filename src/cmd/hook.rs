@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
 
-use super::answer::reply;
+use super::answer::{self, reply};
 use super::print;
 use crate::clients::{Hook, HookEvent, Output};
 use crate::drive::session::companion::companion;
 use crate::drive::session::notice::notice;
-use crate::drive::session::{EventResult, answer, delivered, note_fault, skew};
+use crate::drive::session::{self, EventResult, delivered, note_fault, skew};
 use crate::exit;
-use crate::report::install;
+use crate::report::{attention, install};
 use crate::world::files::disk;
 use crate::world::store::Home;
 use crate::world::{env, fault};
@@ -65,7 +65,7 @@ fn speak(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<ExitCode> {
 /// The client's answer, and whether it is a prompt for the agent.
 fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output, bool)> {
     let answer = match (is_companion, &hook.event) {
-        (false, _) => answer(home, hook)?,
+        (false, _) => session::answer(home, hook)?,
         (true, HookEvent::NotOurs) => EventResult::Silent,
         (true, HookEvent::ServiceFailed { .. }) => {
             notice(home, hook)?.map_or(EventResult::Silent, EventResult::Waits)
@@ -73,11 +73,17 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         (true, _) => companion(home, hook)?.map_or(EventResult::Silent, EventResult::Wake),
     };
     let is_a_prompt = answer.prompts_the_agent();
+    let notice = answer::notice(&answer);
     let mut said = reply(home, hook, answer);
     if let Some(skew) = skew::look(hook) {
         said = said.also(&install::skew(&skew.plugin, skew.launched));
     }
-    Ok((hook.client.write(&hook.name, &said), is_a_prompt))
+    let mut output = hook.client.write(&hook.name, &said);
+    let variable = |name: &str| (hook.variable)(name)?.into_string().ok();
+    if let Some(codes) = notice.and_then(|text| attention::notice(&text, &variable)) {
+        hook.client.notify(&mut output, codes);
+    }
+    Ok((output, is_a_prompt))
 }
 
 #[cfg(test)]

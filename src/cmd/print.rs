@@ -64,6 +64,12 @@ pub fn redraw(lines: &[String]) {
     let _ = stderr().lock().write_all(drawn.as_bytes());
 }
 
+/// Sends codes to the terminal on standard error: a notice, a title. They are made of cleaned text
+/// by `report/attention.rs`, and the caller knows that it is a terminal.
+pub fn codes(codes: &str) {
+    let _ = stderr().lock().write_all(codes.as_bytes());
+}
+
 fn write(text: &str) -> bool {
     let mut stream = stdout().lock();
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_ok()

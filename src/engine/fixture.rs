@@ -51,6 +51,7 @@ pub fn a_loop() -> Loop {
             require: None,
             exam: ExamMode::default(),
             questions: QuestionMode::default(),
+            silent: false,
             trial: TrialTerms::default(),
             run: None,
         },

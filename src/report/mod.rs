@@ -2,6 +2,7 @@
 //! decides what is printed, and where.
 
 pub mod asked;
+pub mod attention;
 pub mod called;
 pub mod doctor;
 pub mod dry_run;

@@ -137,6 +137,7 @@ mod tests {
         # require = "checked"            # only a check that failed before completes a loop
         # exam = "tell"                  # only report changes of what the checks rest on
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
+        # notices = false                # no notice on your terminal, and its title stays
         # prove = true                   # before a loop ends, take its work away and see whether a test fails
         # prove_timeout = "15m"          # the longest that may take; 0 = no limit
         # setup = "npm ci"               # prepares the folder where checks run on another state of the tree

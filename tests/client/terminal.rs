@@ -73,6 +73,13 @@ impl<'world> Terminal<'world> {
         assert!(looked.is_ok(), "the screen does not show {expected}:\n{last}");
     }
 
+    /// From now on also writes every byte that the program sends to this file.
+    pub(crate) fn tap(&self) -> PathBuf {
+        let file = self.sandbox.root().join("tmp/bytes");
+        self.ask(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
+        file
+    }
+
     /// Types, as a person does.
     pub(crate) fn type_text(&self, text: &str) {
         self.ask(&["send-keys", "-l", "--", text]);

@@ -46,7 +46,10 @@ fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page()
     let door = Door::new();
     let id = door.begin("\"Send mail\" -n 3");
     door.typed_ago(&id, 11 * MINUTE);
-    assert_denied(&door.asking(QUESTION).send());
+    let denied = door.asking(QUESTION).send();
+    assert_denied(&denied);
+    let notice = format!("\u{1b}]9;crew: loop {id} asked \"SES or SMTP?\", told to decide\u{7}");
+    assert_eq!(denied.json["terminalSequence"], notice);
     let kept = json!([{"iteration": 1, "question": QUESTION, "options": ["SMTP", "SES"]}]);
     assert_eq!(door.record(&id)["state"]["asked"], kept);
     assert!(door.remarks(&id).contains("asked \"SES or SMTP?\" in iteration 1; told to decide"));
@@ -55,7 +58,9 @@ fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page()
     assert!(stop.line().contains(told), "{}", stop.line());
     assert!(!stop.context().contains("SES"), "the agent knows what it asked");
     assert!(!door.stop("More.").line().contains("asked"));
-    door.stop("The end.");
+    let end = door.stop("The end.");
+    let notice = end.json["terminalSequence"].as_str().unwrap();
+    assert!(notice.starts_with(&format!("\u{1b}]9;crew: loop {id}: exhausted")), "{notice:?}");
     let page = door.sandbox.crew(&["status", &id]).success();
     assert!(page.contains("asked    \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
     assert_eq!(door.status(&id)["asked"], kept);
@@ -104,11 +109,16 @@ fn the_setting_and_the_option_say_who_is_asked() {
     let door = Door::new();
     let settings = door.sandbox.home().join(".config/crew/config.toml");
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
-    std::fs::write(settings, "[loop]\nquestions = \"defer\"\n").unwrap();
+    let silent = "[loop]\nquestions = \"defer\"\nnotices = false\n";
+    std::fs::write(settings, silent).unwrap();
     let told = door.sandbox.crew(&["config"]).success();
     assert!(told.contains("loop.questions") && told.contains("defer"), "{told}");
-    door.begin("\"Send mail\"");
-    assert_denied(&door.asking(QUESTION).send());
+    let id = door.begin("\"Send mail\"");
+    let denied = door.asking(QUESTION).send();
+    assert_denied(&denied);
+    assert!(denied.json["terminalSequence"].is_null(), "{denied:#?}");
+    door.at_a_dialog().send().assert_silent();
+    assert!(door.status(&id)["dialog"].is_object());
 }
 
 #[test]

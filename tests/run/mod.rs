@@ -27,6 +27,8 @@ mod limits;
 mod live;
 mod mornings;
 mod moves;
+#[cfg(target_os = "linux")]
+mod notices;
 mod orders;
 mod owners;
 mod prompts;

@@ -237,6 +237,7 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.completion_promise  COMPLETE      built-in
     loop.exam                hold          built-in
     loop.questions           auto          built-in
+    loop.notices             true          built-in
     loop.prove               false         built-in
     loop.prove_timeout       15m           built-in
     agent.name               claude        built-in

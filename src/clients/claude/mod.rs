@@ -15,6 +15,8 @@ pub mod usage;
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::{
     Abilities, Cap, Client, EnvLookup, Fields, HookEvent, Output, Plugin, Reply, Transcript,
 };
@@ -111,6 +113,12 @@ impl Client for ClaudeCode {
 
     fn write(&self, name: &str, reply: &Reply) -> Output {
         reply::write(name, reply)
+    }
+
+    /// The client passes on no codes but those of notices and titles, and in `-p` none. It takes
+    /// them from every hook that it waits for (tried on `PreToolUse`, `Notification` and `Stop`).
+    fn notify(&self, output: &mut Output, codes: String) {
+        output.out.get_or_insert_with(|| json!({}))["terminalSequence"] = codes.into();
     }
 
     /// The client gives each hook its own session, so shells between it and the hook do not count.

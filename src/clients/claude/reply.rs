@@ -37,11 +37,6 @@ pub(super) fn write(name: &str, reply: &Reply) -> Output {
                 "permissionDecisionReason": clean(words),
             },
         }),
-        Reply::Notice(text) => {
-            // A terminal that knows OSC 9 shows it outside the client.
-            let line: Vec<&str> = text.split_whitespace().collect();
-            json!({ "terminalSequence": format!("\x1b]9;crew: {}\x07", clean(&line.join(" "))) })
-        }
     };
     Output { out: Some(out), ..Output::default() }
 }

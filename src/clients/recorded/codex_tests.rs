@@ -73,7 +73,7 @@ impl Client for Codex {
 
     fn write(&self, name: &str, reply: &Reply) -> Output {
         let out = match reply {
-            Reply::Nothing | Reply::Notice(_) | Reply::Wake(_) => return Output::default(),
+            Reply::Nothing | Reply::Wake(_) => return Output::default(),
             Reply::GoOn { prompt, line, .. } if name == "Stop" => {
                 json!({ "decision": "block", "reason": prompt, "systemMessage": clean(line) })
             }

@@ -72,7 +72,7 @@ impl Client for Gemini {
 
     fn write(&self, name: &str, reply: &Reply) -> Output {
         let out = match reply {
-            Reply::Nothing | Reply::Notice(_) | Reply::Wake(_) => return Output::default(),
+            Reply::Nothing | Reply::Wake(_) => return Output::default(),
             Reply::GoOn { prompt, line, .. } if name == "AfterAgent" => {
                 json!({ "decision": "deny", "reason": prompt, "systemMessage": clean(line) })
             }

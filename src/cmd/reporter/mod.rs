@@ -1,10 +1,12 @@
 //! How a run reports: lines on a pipe, a live line on a terminal, events for programs, next to
 //! nothing with `-q`. All get the same events; the text comes from `report`.
 
+mod attention;
 mod screen;
 
 use std::io::{IsTerminal, stderr, stdout};
 
+use self::attention::Attention;
 use self::screen::Screen;
 use super::{print, reading};
 use crate::engine::events::{EventSink, RunEvent};
@@ -23,6 +25,7 @@ pub struct Reporter {
     events: Option<Events>,
     screen: Option<Screen>,
     told: ScreenLines,
+    attention: Option<Attention>,
 }
 
 impl Reporter {
@@ -34,6 +37,7 @@ impl Reporter {
             events: output.json.then(Events::default),
             screen: is_live.then(Screen::new),
             told: ScreenLines::default(),
+            attention: is_live.then(Attention::of_terminal).flatten(),
         }
     }
 
@@ -86,6 +90,9 @@ impl EventSink for Reporter {
         {
             self.screen.iter_mut().for_each(|screen| screen.on_event(event));
             return;
+        }
+        if let Some(attention) = &mut self.attention {
+            attention.on_event(event);
         }
         if let Some(events) = &mut self.events {
             print::json(&events.event(event, clock::now().wall));

@@ -72,7 +72,7 @@ pub enum EventResult {
     /// The loop waits for the model's service: a notice for the terminal.
     Waits(Box<Loop>),
     /// The agent is told to decide what it asked.
-    Deferred,
+    Deferred(Box<Loop>),
     /// The client waits at a dialog, which was recorded.
     AtDialog(Box<Loop>),
     /// Starts a turn with these words.

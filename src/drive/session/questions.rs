@@ -52,7 +52,7 @@ fn running(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
 
 /// Answers a question, or leaves it to the user.
 pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<EventResult> {
-    let Some(record) = running(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some(mut record) = running(home, hook)? else { return Ok(EventResult::Silent) };
     if !record.contract.questions.defers(typed_ago(home, &record.id)) {
         return Ok(EventResult::Silent);
     }
@@ -67,11 +67,12 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
             format!("asked \"{first}\" and {more} more in iteration {iteration}; told to decide")
         }
     };
-    // The agent must not wait, also where the question cannot be kept.
-    let _ = change(home, &record.id, &what, |record| {
+    question::keep(&mut record.state.asked, questions.clone());
+    // The agent must not wait, also where the question cannot be recorded.
+    let recorded = change(home, &record.id, &what, |record| {
         question::keep(&mut record.state.asked, questions);
     });
-    Ok(EventResult::Deferred)
+    Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
 }
 
 /// Records that the client waits at a dialog.

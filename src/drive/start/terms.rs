@@ -90,8 +90,20 @@ pub fn contract(
         );
     }
     let (limits, trial, questions) = (settings.limits(), settings.trial(), settings.questions());
-    let contract =
-        Contract { task, promise, checks, limits, protect, require, exam, questions, trial, run };
+    let silent = !settings.is_on(Key::Notices);
+    let contract = Contract {
+        task,
+        promise,
+        checks,
+        limits,
+        protect,
+        require,
+        exam,
+        questions,
+        silent,
+        trial,
+        run,
+    };
     if !contract.limits.end_every_loop() && !contract.can_complete() {
         bail!(
             "nothing would ever end this loop: it has no promise, no --until and no limit\n\

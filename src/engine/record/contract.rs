@@ -35,6 +35,9 @@ pub struct Contract {
     /// Who answers what the agent asks in a session.
     #[serde(default, skip_serializing_if = "QuestionMode::is_auto")]
     pub questions: QuestionMode,
+    /// Whether the user's terminal gets no notice and no title.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub silent: bool,
     /// Whether and how the work is tried before the loop ends.
     #[serde(default, skip_serializing_if = "TrialTerms::are_usual")]
     pub trial: TrialTerms,

@@ -38,7 +38,7 @@ fn contract() -> Value {
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
         "task": "t", "promise": "P", "protect": ["tests/**"], "require": "checked", "exam": "tell",
-        "questions": "defer",
+        "questions": "defer", "silent": true,
         "trial": { "prove": true, "timeout_s": 1, "setup": "s", "tests": ["t"] },
         "checks": [{
             "run": "c", "role": "verify", "timeout_s": 1, "success_exit_code": 2, "no_worse": true,

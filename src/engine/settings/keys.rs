@@ -42,6 +42,8 @@ pub enum Key {
     Exam,
     /// Who answers what the agent asks.
     Questions,
+    /// Whether the user's terminal gets notices and a title.
+    Notices,
     /// Whether the work is tried before a loop ends.
     Prove,
     /// For a whole trial.
@@ -175,7 +177,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 35] = {
+const ROWS: [KeyRow; 36] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -212,6 +214,11 @@ const ROWS: [KeyRow; 35] = {
             0,
             "\"defer\"",
             "the agent decides what it would ask; \"ask\": it waits for you",
+        ),
+        row(Key::Notices, Term, "notices", Switch, Nothing).says(
+            1,
+            "false",
+            "no notice on your terminal, and its title stays",
         ),
         row(Key::Prove, Term, "prove", Switch, Less).says(
             0,

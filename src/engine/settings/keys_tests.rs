@@ -123,6 +123,7 @@ fn rules(key: Key) -> Rules {
         Key::Promise => of_promise(),
         Key::Exam => of_exam(),
         Key::Questions => of_questions(),
+        Key::Notices => vec![(None, switch(false), false, false)],
         Key::Prove => of_proof(),
         Key::Setup => {
             vec![(None, text("npm ci"), true, false), (Some(text("a")), text("a"), true, false)]

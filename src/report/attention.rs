@@ -1,0 +1,217 @@
+//! What calls a person to a terminal: a notice, and the terminal's title. The words, and the codes
+//! that each kind of terminal takes. Foreign text in them is cleaned and bounded here.
+
+use chrono::{DateTime, FixedOffset};
+
+use super::asked;
+use super::line::{numbered, status_line};
+use crate::engine::events::RunEvent;
+use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::record::{Loop, Outcome};
+use crate::engine::text::{clean, clip, one_line};
+
+/// The longest notice and the longest title, in characters.
+const NOTICE_CHARS: usize = 200;
+const TITLE_CHARS: usize = 80;
+/// The shortest wait of a run that is worth a notice, in seconds.
+const WAIT_NOTED_S: i64 = 60;
+
+/// A variable's text; absent when it is unset.
+pub type TextLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The code that makes a terminal show a notice: OSC 777 for those that take it (VTE, foot, rxvt),
+/// else OSC 9, which other terminals take or ignore. `None` for one that takes no such codes.
+pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
+    let term = variable("TERM").unwrap_or_default();
+    if matches!(&*term, "dumb" | "linux") {
+        return None;
+    }
+    let text = clean(&one_line(&format!("crew: {text}"), NOTICE_CHARS));
+    let takes_777 = term.starts_with("foot") || term.starts_with("rxvt");
+    Some(if takes_777 || variable("VTE_VERSION").is_some() {
+        // A semicolon would end the text.
+        format!("\x1b]777;notify;crew;{}\x07", text.replace(';', ","))
+    } else {
+        format!("\x1b]9;{text}\x07")
+    })
+}
+
+/// The notice of a loop that has ended; `None` if the user ended it.
+pub fn ended(subject: &Loop) -> Option<String> {
+    let why = subject.state.ending.as_ref().map_or("", |ending| &ending.why);
+    let status = format!("loop {}: {}", subject.id, status_line(subject));
+    match subject.outcome()? {
+        Outcome::Cancelled => None,
+        Outcome::Completed => Some(status),
+        Outcome::Blocked => Some(format!("loop {} needs you: {}", subject.id, clip(why, 120))),
+        _ => Some(format!("{status}: {}", clip(why, 120))),
+    }
+}
+
+/// The notice of a loop that waits for the model's service.
+pub fn waits(subject: &Loop) -> String {
+    format!("loop {}: {}", subject.id, status_line(subject))
+}
+
+/// The notice of a question that the agent has to decide itself.
+pub fn deferred(subject: &Loop) -> Option<String> {
+    let last = subject.state.asked.last()?;
+    let question = clip(&last.text, 120);
+    Some(format!("loop {} asked \"{question}\", told to decide", subject.id))
+}
+
+/// The notice of a dialog that waits.
+pub fn at_dialog(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
+    let dialog = subject.state.session.dialog.as_ref()?;
+    Some(format!("loop {} {}", subject.id, asked::dialog(dialog, at)))
+}
+
+/// The notice that an event of a run is worth.
+pub fn of_event(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<String> {
+    match *event {
+        RunEvent::Finished { record, .. } => ended(record),
+        RunEvent::Waiting(record) if record.state.transient_errors <= 1 => {
+            let seconds = record.state.due?.signed_duration_since(now).num_seconds();
+            (seconds >= WAIT_NOTED_S - 1).then(|| waits(record))
+        }
+        _ => None,
+    }
+}
+
+/// Keeps the terminal's own title for later.
+pub const KEEP_TITLE: &str = "\x1b[22;0t";
+/// Brings it back.
+pub const RESTORE_TITLE: &str = "\x1b[23;0t";
+
+/// The title of a run's terminal: "crew k3v9abcd 3/10 cargo test 2 fail".
+#[derive(Debug, Default)]
+pub struct Title {
+    head: String,
+    check: Option<String>,
+    waits: bool,
+}
+
+impl Title {
+    /// Takes an event.
+    pub fn on_event(&mut self, event: &RunEvent<'_>) {
+        match *event {
+            RunEvent::Started(record) | RunEvent::Resumed(record) => {
+                self.head = format!("crew {}", record.id);
+            }
+            RunEvent::IterationStarted(record) | RunEvent::Waiting(record) => {
+                let counter = numbered(record, record.iteration());
+                self.head = format!("crew {} {counter}", record.id);
+                self.waits = matches!(event, RunEvent::Waiting(_));
+            }
+            RunEvent::CheckEnded(result) => self.check = Some(check(result)),
+            _ => {}
+        }
+    }
+
+    /// The code that sets it.
+    pub fn code(&self) -> String {
+        let waits = self.waits.then(|| "waits".to_owned());
+        let parts = [Some(self.head.clone()), waits, self.check.clone()];
+        let text = parts.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        format!("\x1b]2;{}\x07", clean(&one_line(&text, TITLE_CHARS)))
+    }
+}
+
+/// "cargo test 2 fail", "cargo test passes".
+fn check(result: &CheckResult) -> String {
+    let run = clip(&result.run, 30);
+    let failed = result.test_run.as_ref().map_or(0, |tests| tests.failed + tests.errors);
+    match result.verdict {
+        Verdict::Passed => format!("{run} passes"),
+        Verdict::Failed if failed == 1 => format!("{run} 1 fails"),
+        Verdict::Failed if failed > 1 => format!("{run} {failed} fail"),
+        Verdict::Failed | Verdict::TimedOut => format!("{run} fails"),
+        Verdict::Unknown => format!("{run} unknown"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::evidence::test_run::TestRun;
+    use crate::engine::fixture::{a_loop, at, result};
+    use crate::engine::record::{Ending, Status};
+
+    #[test]
+    fn each_terminal_gets_the_code_it_takes_and_none_that_the_text_brings() {
+        let nine = Some("\u{1b}]9;crew: a; b\u{7}");
+        let vte = Some("\u{1b}]777;notify;crew;crew: a, b\u{7}");
+        let table = [
+            (&[("TERM", "xterm-256color")][..], nine),
+            (&[("TERM", "xterm-kitty"), ("TERM_PROGRAM", "ghostty")], nine),
+            (&[("TERM", "foot")], vte),
+            (&[("TERM", "rxvt-unicode-256color")], vte),
+            (&[("TERM", "xterm-256color"), ("VTE_VERSION", "7600")], vte),
+            (&[("TERM", "dumb")], None),
+            (&[("TERM", "linux")], None),
+        ];
+        for (variables, expected) in table {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            for text in ["a; b", "a;\nb", "a;\u{1b}[2J b\u{7}", "\u{1b}]0;x\u{7}a; b\u{9c}"] {
+                assert_eq!(notice(text, &variable).as_deref(), expected, "{variables:?} {text:?}");
+            }
+            let long = notice(&"long; ".repeat(1000), &variable);
+            assert!(long.is_none_or(|it| it.chars().count() < NOTICE_CHARS + 30));
+        }
+    }
+
+    fn ending(outcome: Outcome, why: &str) -> Loop {
+        let mut subject = a_loop();
+        subject.state.status = Status::Finished;
+        subject.state.ending = Some(Ending { outcome, proof: None, why: why.to_owned() });
+        subject
+    }
+
+    #[test]
+    fn an_end_is_told_with_its_reason_and_one_that_the_user_made_is_not() {
+        let table = [
+            (Outcome::Completed, Some("loop haaaaaaa: completed after 0 iterations")),
+            (Outcome::Blocked, Some("loop haaaaaaa needs you: no password")),
+            (Outcome::Stalled, Some("loop haaaaaaa: stalled after 0 iterations: no password")),
+            (Outcome::Cancelled, None),
+        ];
+        for (outcome, expected) in table {
+            assert_eq!(ended(&ending(outcome, "no password")).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn only_the_first_and_long_wait_of_a_row_is_told() {
+        let mut subject = a_loop();
+        subject.state.status = Status::Waiting;
+        for (seconds, errors, is_told) in [(60, 1, true), (3600, 2, false), (5, 0, false)] {
+            subject.state.due = Some(at(seconds).wall);
+            subject.state.transient_errors = errors;
+            let told = of_event(&RunEvent::Waiting(&subject), at(0).wall.fixed_offset());
+            assert_eq!(told.is_some(), is_told, "{seconds} s, error {errors}");
+        }
+    }
+
+    #[test]
+    fn the_title_says_where_the_run_is_and_how_its_check_went() {
+        let mut record = a_loop();
+        let mut title = Title::default();
+        let mut after = |event: &RunEvent<'_>| {
+            title.on_event(event);
+            title.code()
+        };
+        assert_eq!(after(&RunEvent::Started(&record)), "\u{1b}]2;crew haaaaaaa\u{7}");
+        record.state.completed = 2;
+        after(&RunEvent::IterationStarted(&record));
+        let mut failed = result("cargo test", Verdict::Failed);
+        failed.test_run = Some(TestRun { failed: 2, ..TestRun::default() });
+        let told = after(&RunEvent::CheckEnded(&failed));
+        assert_eq!(told, "\u{1b}]2;crew haaaaaaa 3/10 cargo test 2 fail\u{7}");
+        let told = after(&RunEvent::CheckEnded(&result("evil\u{7}\u{1b}]0;x", Verdict::Passed)));
+        assert_eq!(told.matches(['\u{7}', '\u{1b}']).count(), 2, "{told:?}");
+        assert!(after(&RunEvent::Waiting(&record)).contains("3/10 waits "));
+    }
+}
