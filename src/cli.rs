@@ -332,6 +332,9 @@ pub struct InstallArgs {
     /// Whom it is for
     #[arg(long, value_enum, default_value_t = InstallScope::User)]
     pub scope: InstallScope,
+    /// Also show the loop in the client's status line, in your own settings
+    #[arg(long)]
+    pub status_line: bool,
     /// With `--scope project`: the address of crew's repository that is written into the settings
     #[arg(long, value_name = "ADDRESS")]
     pub marketplace: Option<String>,

@@ -21,6 +21,7 @@ mod run;
 mod sandbox;
 mod settings;
 mod show;
+mod status_line;
 mod terminal;
 mod tidy;
 mod unreadable;

@@ -15,6 +15,7 @@ mod abilities;
 pub mod claude;
 mod event;
 mod fields;
+mod line_for;
 #[cfg(test)]
 #[path = "recorded/all_tests.rs"]
 mod recorded;
@@ -29,6 +30,7 @@ use std::path::PathBuf;
 pub use self::abilities::{Abilities, Cap, Dated, Plugin, Queued, Transcript};
 pub use self::event::{AskedQuestion, EventHead, Hook, HookEvent, Stopped, Task};
 pub use self::fields::Fields;
+pub use self::line_for::LineFor;
 pub use self::reply::{Output, Reply};
 use crate::engine::record::Owner;
 use crate::parse::process_table::ProcessRow;

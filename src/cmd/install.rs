@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 
 use super::{print, refuse_an_agent};
 use crate::cli::InstallArgs;
-use crate::drive::install::{self, InstallScope};
+use crate::drive::install::{self, InstallScope, status_line};
 use crate::exit::Exit;
 use crate::report::install as words;
 
@@ -14,6 +14,12 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     refuse_an_agent(&refusal_to_an_agent("install"))?;
     let client = arguments.client.as_deref();
     let scope = arguments.scope;
+    if arguments.status_line {
+        if scope != InstallScope::User {
+            bail!("--status-line is for you, in every folder: leave --scope out");
+        }
+        status_line::add(true)?;
+    }
     if scope == InstallScope::Project {
         let address = install::share(arguments.marketplace.as_deref(), client)?;
         print::out(&words::shared(&address));
@@ -25,6 +31,9 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     let laid = install::install(scope, client)?;
     let replaced = laid.replaced.as_deref();
     print::out(&words::installed(&laid.folder, &laid.program, replaced, scope.label()));
+    if arguments.status_line {
+        print::out(&words::with_a_line(&status_line::add(false)?));
+    }
     Ok(Exit::SUCCESS)
 }
 

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 
 use super::{all, home, print, reading};
 use crate::cli::StatusArgs;
+use crate::clients::LineFor;
+use crate::clients::variables::inside_an_agent;
 use crate::drive::end::complete;
-use crate::drive::find::{Found, find, of_other_trees, of_working_tree};
+use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
 use crate::drive::session::questions::waiting_dialog;
@@ -15,14 +17,17 @@ use crate::engine::record::{Loop, Status as State};
 use crate::exit::Exit;
 use crate::report::{asked, json as report, line, page};
 use crate::world::store::Home;
-use crate::world::{clock, env, store};
+use crate::world::{clock, env, input, store};
 
 /// Shows one loop or all of them.
 pub fn status(arguments: &StatusArgs) -> Result<Exit> {
-    let home = home()?;
     if arguments.line {
-        return show_line(&home, arguments.name.as_deref());
+        if let Ok(home) = home() {
+            show_line(&home, arguments.name.as_deref());
+        }
+        return Ok(Exit::SUCCESS);
     }
+    let home = home()?;
     if arguments.all {
         show_list(&home, all(&home)?, arguments.json);
         return Ok(Exit::SUCCESS);
@@ -53,16 +58,25 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
     }
 }
 
-/// The line of a live loop of this working tree, or of the named one. An error has no place in a
-/// shell prompt: what cannot be read is left out.
-fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
-    let folder = env::current_folder()?;
+/// The line of a live loop: of the named one, else of the session whose client runs this, else of
+/// this working tree. An error has no place in a prompt or a status bar: what cannot be read is
+/// left out.
+fn show_line(home: &Home, name: Option<&str>) {
+    let session = match name {
+        // Only a client hands over a session; a shell's input is left to what reads it next.
+        None if inside_an_agent(&env::raw) => LineFor::read(&input::offered()),
+        _ => LineFor::default(),
+    };
+    let folder = session.folder.or_else(|| env::current_folder().ok()).unwrap_or_default();
+    let of_the_session = session.session_id.and_then(|id| {
+        named_by(home, &home.session_pointer(&id)).ok().flatten().filter(Loop::is_live)
+    });
     let found = match name {
         Some(_) => match find(home, name, &folder) {
             Ok(Found::One(record)) => Some(*record),
             _ => None,
         },
-        None => of_working_tree(home, &folder).ok().flatten(),
+        None => of_the_session.or_else(|| of_working_tree(home, &folder).ok().flatten()),
     };
     if let Some(record) = found.filter(Loop::is_live) {
         let gone = owner_is_gone(home, &record);
@@ -70,7 +84,6 @@ fn show_line(home: &Home, name: Option<&str>) -> Result<Exit> {
         let dialog = waiting_dialog(&record).map_or("", |_| " · at a dialog");
         print::out(&format!("{}{pausing}{dialog}", line::short(&record, gone, clock::local())));
     }
-    Ok(Exit::SUCCESS)
 }
 
 fn show(home: &Home, record: Loop, as_json: bool) {

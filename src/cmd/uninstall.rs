@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::install::refusal_to_an_agent;
 use super::{home, print, refuse_an_agent};
-use crate::drive::install::{self, InstallScope};
+use crate::drive::install::{self, InstallScope, status_line};
 use crate::exit::Exit;
 use crate::report::install as words;
 use crate::world::files::disk;
@@ -20,10 +20,14 @@ pub fn uninstall(scope: InstallScope, client: Option<&Path>) -> Result<Exit> {
         print::out(words::UNSHARED);
         return Ok(Exit::SUCCESS);
     }
+    let line = status_line::remove();
     let removed = install::uninstall(client)?;
     let found = (removed.was_registered, removed.was_there);
     let home = home()?;
     let records = disk::exists(home.root()).then(|| home.root());
     print::out(&words::uninstalled(&removed.folder, found, &removed.shared, records));
+    if let Some(file) = line? {
+        print::out(&words::without_a_line(&file));
+    }
     Ok(Exit::SUCCESS)
 }

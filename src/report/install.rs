@@ -31,6 +31,16 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
     )
 }
 
+/// The row of an installation that also shows the loop in the client's status line.
+pub fn with_a_line(settings: &Path) -> String {
+    format!("  line     the status line of new sessions shows the loop: {}\n", settings.display())
+}
+
+/// The row of an uninstallation that took this back.
+pub fn without_a_line(settings: &Path) -> String {
+    format!("  line     taken out of {}\n", settings.display())
+}
+
 /// The page of an installation for everybody who works in a repository.
 pub fn shared(address: &str) -> String {
     format!(

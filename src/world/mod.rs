@@ -8,6 +8,7 @@ pub mod fault;
 pub mod files;
 pub mod git;
 pub mod host;
+pub mod input;
 pub mod process;
 pub mod recorded_environment;
 pub mod store;

@@ -10,6 +10,7 @@ mod prompt;
 mod queue;
 mod reply;
 pub mod setup;
+pub mod status_line;
 mod transcript;
 pub mod usage;
 

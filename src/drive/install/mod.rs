@@ -2,6 +2,7 @@
 //! everything in the client's own files is done by the client's own commands.
 
 mod folder;
+pub mod status_line;
 
 use std::path::{Path, PathBuf};
 

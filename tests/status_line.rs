@@ -1,0 +1,155 @@
+//! The loop in the client's status line: what `crew status --line` prints where a client runs it,
+//! and the entry in the client's settings that asks for it.
+
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::child::{Ran, Running};
+use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
+use crate::door::Door;
+use crate::sandbox::{DEADLINE, Sandbox, crew};
+
+on_both_terminals!(the_clients_status_line_shows_the_loop);
+on_both_clients!(
+    an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays,
+    another_status_line_is_left_and_nothing_is_installed,
+);
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+/// Runs it as a client does, in a folder without a loop.
+fn line(sandbox: &Sandbox, input: &Value) -> Ran {
+    let mut command = sandbox.command(crew());
+    command.args(["status", "--line"]).env("CLAUDECODE", "1").current_dir(sandbox.root());
+    Running::start(command, Some(input.to_string().into_bytes())).wait(DEADLINE)
+}
+
+#[test]
+fn the_line_is_that_of_the_session_else_of_its_folder() {
+    let door = Door::new();
+    door.begin("\"Build it\"");
+    let (home, repository) = (door.sandbox.home(), door.sandbox.repository());
+    for (input, expected) in [
+        (json!({"session_id": SESSION, "cwd": home}), "crew 1/10\n"),
+        (json!({"session_id": "another", "cwd": repository}), "crew 1/10\n"),
+        (json!({"session_id": "another", "cwd": home}), ""),
+        (json!({"session_id": ["a"], "cwd": 7}), ""),
+        (json!("junk"), ""),
+    ] {
+        let ran = line(&door.sandbox, &input);
+        assert_eq!((ran.code(), ran.stdout.as_str(), ran.stderr.as_str()), (0, expected, ""));
+    }
+    door.sandbox.crew(&["cancel"]).success();
+    assert_eq!(line(&door.sandbox, &json!({"session_id": SESSION})).success(), "");
+}
+
+#[test]
+fn an_input_that_never_comes_is_not_waited_for() {
+    let door = Door::new();
+    door.begin("\"Build it\"");
+    let mut command = door.sandbox.command(crew());
+    command.args(["status", "--line"]).env("CLAUDECODE", "1");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let silent = child.stdin.take();
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    drop(silent);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(told, "crew 1/10\n");
+}
+
+#[test]
+fn a_shells_input_is_left_to_the_shell_and_trouble_is_no_line() {
+    let sandbox = Sandbox::new();
+    let mut shell = sandbox.command("/bin/sh");
+    let script = "printf 'a\\nb\\n' | while read word; do \"$0\" status --line; echo $word; done";
+    shell.args(["-c", script]).arg(crew());
+    assert_eq!(Running::start(shell, None).wait(DEADLINE).success(), "a\nb\n");
+    let mut homeless = sandbox.command(crew());
+    homeless.args(["status", "--line"]);
+    for name in ["HOME", "CREW_HOME", "XDG_STATE_HOME"] {
+        homeless.env_remove(name);
+    }
+    let ran = Running::start(homeless, None).wait(DEADLINE);
+    assert_eq!((ran.code(), ran.stdout.as_str(), ran.stderr.as_str()), (0, "", ""));
+}
+
+fn client<'world>(
+    installed: &'world Installed,
+    sandbox: &'world Sandbox,
+    api: &Api,
+) -> Client<'world> {
+    Client::new(installed, sandbox, api).installed_plugins()
+}
+
+fn the_clients_status_line_shows_the_loop(installed: &Installed) {
+    let sandbox = Sandbox::new().home_named("a home");
+    let api = Api::scripted([
+        Reply::bash("touch made").then(Reply::text("Made it.")),
+        Reply::text("Never said.").after(Duration::from_secs(60)),
+    ]);
+    let said = client(installed, &sandbox, &api).crew(&["install", "--status-line"]).success();
+    assert!(said.contains("  line     the status line of new sessions shows the loop: "), "{said}");
+    let terminal = client(installed, &sandbox, &api).open();
+    terminal.type_text("/crew:loop \"Build it\" -n 3");
+    terminal.enter();
+    // The line after the iteration says 1/3; only the status line says 2/3.
+    terminal.wait_for_screen("the loop below the prompt", |screen| {
+        let below = screen.rsplit_once('❯').map_or("", |(_, below)| below);
+        below.contains("crew 2/3")
+    });
+}
+
+fn an_installed_line_is_taken_back_and_the_rest_of_the_settings_stays(installed: &Installed) {
+    let sandbox = Sandbox::new().home_named("a home");
+    let api = Api::scripted([]);
+    let client = || client(installed, &sandbox, &api);
+    client();
+    let kept = sandbox.root().join("dotfiles.json");
+    std::fs::write(&kept, "{\n  \"env\": {\"A\":  \"spaced\"}\n}\n").unwrap();
+    std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o640)).unwrap();
+    std::fs::create_dir_all(sandbox.home().join(".claude")).unwrap();
+    let file = sandbox.home().join(".claude/settings.json");
+    symlink(&kept, &file).unwrap();
+    for _ in 0..2 {
+        client().crew(&["install", "--status-line"]).success();
+    }
+    let settings =
+        || -> Value { serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap() };
+    let program = sandbox.home().join(".local/share/crew/plugin/bin/crew");
+    let command = format!("'{}' status --line", program.display());
+    assert_eq!(settings()["statusLine"], json!({"type": "command", "command": command}));
+    let said = client().crew(&["uninstall"]).success();
+    assert!(said.contains("  line     taken out of "), "{said}");
+    assert_eq!(settings().get("statusLine"), None);
+    assert_eq!(settings()["env"], json!({"A": "spaced"}));
+    assert!(file.is_symlink());
+    assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(!client().crew(&["uninstall"]).stdout.contains("taken out"));
+}
+
+fn another_status_line_is_left_and_nothing_is_installed(installed: &Installed) {
+    let sandbox = Sandbox::new();
+    let api = Api::scripted([]);
+    let client = || client(installed, &sandbox, &api);
+    client();
+    let file = sandbox.home().join(".claude/settings.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for (text, told) in [
+        (r#"{"statusLine": {"type": "command", "command": "mine.sh"}}"#, "status line: mine.sh"),
+        ("{,", "is not settings that crew can read"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let ran = client().crew(&["install", "--status-line"]);
+        assert!(ran.code() == 1 && ran.stderr.contains(told), "{ran:#?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert!(!sandbox.home().join(".local/share/crew").exists());
+    }
+    std::fs::remove_file(&file).unwrap();
+    let scoped = client().crew(&["install", "--status-line", "--scope", "local"]);
+    assert!(scoped.code() == 1 && scoped.stderr.contains("leave --scope out"), "{scoped:#?}");
+}
