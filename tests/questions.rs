@@ -103,7 +103,7 @@ fn a_permission_dialog_that_waits_is_seen_from_outside(installed: &Installed) {
     let terminal = Client::new(installed, &sandbox, &api).permission_mode("default").open();
     let bytes = terminal.tap();
     begin(&terminal);
-    terminal.wait_for_text("! manual mode: claude stops at a dialog");
+    terminal.wait_for_text("! manual mode: claude will stop at dialogs");
     terminal.wait_for_text("Do you want to proceed?");
     let expected = "waits at a permission dialog since";
     poll_until("the page names the tool", || {

@@ -45,7 +45,10 @@ pub fn notice(answer: &EventResult) -> Option<String> {
         }
         EventResult::Deferred(record) => (&**record, attention::deferred(record)),
         EventResult::AtDialog(record) => (&**record, attention::at_dialog(record, clock::local())),
-        EventResult::Waits(record) => (&**record, Some(attention::waits(record))),
+        EventResult::Stands(record) if record.is_live() => {
+            (&**record, Some(attention::waits(record)))
+        }
+        EventResult::Stands(record) => (&**record, attention::ended(record)),
         _ => return None,
     };
     text.filter(|_| !record.contract.silent)
@@ -59,7 +62,7 @@ fn accounts(home: &Home, record: &Loop) -> Vec<Account> {
 fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     match answer {
         // A notice says all there is.
-        EventResult::Silent | EventResult::Waits(_) | EventResult::AtDialog(_) => Reply::Nothing,
+        EventResult::Silent | EventResult::Stands(_) | EventResult::AtDialog(_) => Reply::Nothing,
         EventResult::Wake(prompt) => Reply::Wake(prompt),
         EventResult::Stopped(stop, asides) => {
             let asides = asides.iter().map(|aside| aside_line(home, aside));

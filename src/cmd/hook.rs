@@ -68,7 +68,7 @@ fn answered(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<(Output,
         (false, _) => session::answer(home, hook)?,
         (true, HookEvent::NotOurs) => EventResult::Silent,
         (true, HookEvent::ServiceFailed { .. }) => {
-            notice(home, hook)?.map_or(EventResult::Silent, EventResult::Waits)
+            notice(home, hook)?.map_or(EventResult::Silent, EventResult::Stands)
         }
         (true, _) => companion(home, hook)?.map_or(EventResult::Silent, EventResult::Wake),
     };

@@ -11,7 +11,7 @@ use crate::drive::end::complete;
 use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree};
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
-use crate::drive::session::questions::waiting_dialog;
+use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Loop, Status as State};
 use crate::exit::Exit;

@@ -64,7 +64,13 @@ mod tests {
     fn a_dialog_is_told_with_its_time_and_its_tool() {
         let told = |tool: Option<&str>, is_question| {
             let tool = tool.map(str::to_owned);
-            let it = Dialog { since: at(0).wall, tool, is_question, transcript_bytes: 0 };
+            let it = Dialog {
+                since: at(0).wall,
+                tool,
+                is_question,
+                transcript: "/t".into(),
+                transcript_bytes: 0,
+            };
             dialog(&it, at(0).wall.fixed_offset())
         };
         assert_snapshot!(told(Some("Bash"), false), @"waits at a permission dialog since 11:06: Bash");

@@ -117,6 +117,7 @@ fn the_setting_and_the_option_say_who_is_asked() {
     let denied = door.asking(QUESTION).send();
     assert_denied(&denied);
     assert!(denied.json["terminalSequence"].is_null(), "{denied:#?}");
+    append(&door.transcript(), &[call("Bash")]);
     door.at_a_dialog().send().assert_silent();
     assert!(door.status(&id)["dialog"].is_object());
 }
@@ -153,26 +154,26 @@ fn many_long_questions_keep_the_record_small_and_junk_is_refused_in_one_line() {
     }
 }
 
+/// A line of a transcript: the tool is called, or has answered.
+fn call(tool: &str) -> Value {
+    let block = json!({"type": "tool_use", "id": tool, "name": tool});
+    json!({"type": "assistant", "message": {"content": [block]}})
+}
+
+fn result(tool: &str) -> Value {
+    let block = json!({"type": "tool_result", "tool_use_id": tool});
+    json!({"type": "user", "message": {"content": [block]}})
+}
+
 #[test]
-fn a_dialog_that_waits_is_seen_until_the_session_continues() {
+fn a_dialog_that_waits_is_seen_until_it_is_answered() {
     let door = Door::new();
     let id = door.begin("\"Send mail\"");
-    let call = |name: &str| {
-        let block = json!({"type": "tool_use", "id": name, "name": name});
-        append(
-            &door.transcript(),
-            &[json!({"type": "assistant", "message": {"content": [block]}})],
-        );
-    };
-    let result = |id: &str| {
-        let block = json!({"type": "tool_result", "tool_use_id": id});
-        append(&door.transcript(), &[json!({"type": "user", "message": {"content": [block]}})]);
-    };
     let page = || door.sandbox.crew(&["status", &id]).success();
     for (tool, told) in
         [("Bash", "waits at a permission dialog since "), ("AskUserQuestion", "for your answer")]
     {
-        call(tool);
+        append(&door.transcript(), &[call(tool)]);
         let notice = door.at_a_dialog().send();
         let sent = notice.json["terminalSequence"].as_str().unwrap();
         assert!(sent.starts_with("\u{1b}]") && sent.contains(told), "{sent:?}");
@@ -181,21 +182,36 @@ fn a_dialog_that_waits_is_seen_until_the_session_continues() {
         assert!(door.status(&id)["dialog"]["since"].is_string());
         let line = door.sandbox.crew(&["status", "--line"]).success();
         assert!(line.ends_with(" · at a dialog\n"), "{line}");
-        result(tool);
+        append(&door.transcript(), &[result(tool)]);
         assert!(!page().contains(told) && door.status(&id)["dialog"].is_null());
     }
-    call("Bash");
-    door.at_a_dialog().send();
-    door.stop("It was denied.").assert_goes_on();
+    door.stop("It was answered.").assert_goes_on();
     assert!(door.record(&id)["state"]["session"]["dialog"].is_null());
+}
+
+#[test]
+fn a_dialog_of_a_subagent_outlasts_the_stop_of_the_agent_that_waits_for_it() {
+    let door = Door::new();
+    let id = door.begin("\"Send mail\"");
+    append(&door.transcript(), &[call("Agent"), result("Agent")]);
+    append(&door.agent("a"), &[call("Read"), result("Read"), call("Write")]);
+    door.at_a_dialog().send();
+    let told = || door.sandbox.crew(&["status", &id]).success();
+    assert!(told().contains("waits at a permission dialog since ") && told().contains(": Write"));
+    append(&door.transcript(), &[json!({"type": "assistant", "message": {"content": []}})]);
+    let running = json!([{"id": "a", "type": "subagent", "status": "running"}]);
+    door.stopping("Started it.").with("background_tasks", running).send();
+    assert!(told().contains(": Write"), "{}", told());
+    append(&door.agent("a"), &[result("Write")]);
+    assert!(!told().contains(": Write"), "{}", told());
 }
 
 #[test]
 fn a_session_that_will_stop_at_dialogs_says_so_at_the_start() {
     let table = [
         ("plan", "! plan mode: claude cannot edit; leave it with shift+tab"),
-        ("default", "! manual mode: claude stops at a dialog"),
-        ("acceptEdits", "! claude may edit, and stops at a dialog"),
+        ("default", "! manual mode: claude will stop at dialogs"),
+        ("acceptEdits", "! claude may edit, but stops at dialogs for commands"),
         ("bypassPermissions", ""),
         ("auto", ""),
     ];

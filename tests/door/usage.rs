@@ -39,7 +39,7 @@ impl Door {
         self.sandbox.home().join(".claude/projects/repo/session.jsonl")
     }
 
-    fn agent(&self, name: &str) -> PathBuf {
+    pub(super) fn agent(&self, name: &str) -> PathBuf {
         let session = self.transcript().with_extension("");
         session.join("subagents").join(format!("agent-{name}.jsonl"))
     }

@@ -8,6 +8,26 @@ use super::Door;
 use crate::sandbox::{DEADLINE, poll_until};
 
 #[test]
+fn a_loop_that_the_service_refuses_for_good_says_that_it_needs_a_person() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\"");
+    let refused = || {
+        let failed = door.event("StopFailure").with("error", "authentication_failed");
+        failed.with("last_assistant_message", "Invalid API key")
+    };
+    let early = refused().companion();
+    refused().send().assert_lets_go();
+    // The client starts both at once, and either may be the first.
+    for notice in [early, refused().companion()] {
+        let told: Value = serde_json::from_str(&notice.wait(DEADLINE).success()).unwrap();
+        let sequence = told["terminalSequence"].as_str().unwrap();
+        let expected = format!("\u{1b}]9;crew: loop {id} needs you: ");
+        assert!(sequence.starts_with(&expected), "{sequence:?}");
+    }
+}
+
+#[test]
 fn a_wake_says_why_it_comes_and_shows_the_loop_as_running() {
     let mut door = Door::new();
     door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");

@@ -133,14 +133,10 @@ impl Client for ClaudeCode {
         match &*payload.text("permission_mode")? {
             "plan" => Some("plan mode: claude cannot edit; leave it with shift+tab"),
             _ if !self.is_attended(variable) => None,
-            "default" => Some(
-                "manual mode: claude stops at a dialog before each edit and command that its \
-                 settings do not allow; shift+tab changes the mode",
-            ),
-            "acceptEdits" => Some(
-                "claude may edit, and stops at a dialog before each command that its settings do \
-                 not allow; shift+tab changes the mode",
-            ),
+            "default" => Some("manual mode: claude will stop at dialogs; shift+tab changes that"),
+            "acceptEdits" => {
+                Some("claude may edit, but stops at dialogs for commands; shift+tab changes that")
+            }
             _ => None,
         }
     }

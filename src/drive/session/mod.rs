@@ -4,6 +4,7 @@
 pub mod background;
 pub mod cap;
 pub mod companion;
+pub mod dialog;
 pub mod failure;
 pub mod notice;
 pub mod questions;
@@ -69,8 +70,8 @@ pub enum EventResult {
     Reminded(Box<Loop>),
     /// A loop of this working tree was interrupted; reported once.
     Interrupted(Box<Loop>),
-    /// The loop waits for the model's service: a notice for the terminal.
-    Waits(Box<Loop>),
+    /// The loop waits for the model's service, or ended because of it: a notice for the terminal.
+    Stands(Box<Loop>),
     /// The agent is told to decide what it asked.
     Deferred(Box<Loop>),
     /// The client waits at a dialog, which was recorded.

@@ -2,15 +2,18 @@
 //! there, a question must not stop the loop for the night: the agent is told to decide, and the
 //! question is kept. A dialog cannot be answered by crew: it is recorded, so that people see it.
 
+use std::cmp::Reverse;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 
 use super::EventResult;
+use super::dialog::is_at_work;
 use super::stop::is_ours;
 use crate::clients::{AskedQuestion, Hook};
 use crate::engine::journal::Event;
-use crate::engine::record::{Dialog, Loop, LoopId, Question, Status, question};
+use crate::engine::record::{Dialog, Loop, LoopId, Question, question};
 use crate::engine::text::{clip, count};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
@@ -19,8 +22,11 @@ use crate::world::store::{self, Home};
 
 /// The longest wait for the loop's lock: the agent waits for the answer.
 const RECORDED_WITHIN: Duration = Duration::from_millis(500);
-/// How much of the transcript's end is searched for the tool that waits, in bytes.
+/// How much of a transcript's end is searched for the tool that waits, in bytes.
 const TAIL_BYTES: u64 = 1 << 20;
+/// The most transcripts of subagents that are listed, and that are read.
+const AGENTS_MAX: usize = 1000;
+const AGENTS_READ: usize = 8;
 /// The file of a loop whose time is when the user last typed in its session.
 const TYPED: &str = "typed";
 
@@ -42,17 +48,17 @@ fn typed_ago(home: &Home, id: &LoopId) -> Option<Duration> {
     Some(Duration::from_secs(u64::try_from(ago).unwrap_or(0)))
 }
 
-/// The running loop of this session and client.
-fn running(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
+/// The loop of this session and client at which somebody works.
+fn working(home: &Home, hook: &Hook<'_>) -> Result<Option<Loop>> {
     let Some(session_id) = &hook.session_id else { return Ok(None) };
     let Some(id) = read_pointer(&home.session_pointer(session_id))? else { return Ok(None) };
     let record = store::load(home, &id)?;
-    Ok((record.state.status == Status::Running && is_ours(&record, hook)).then_some(record))
+    Ok((is_at_work(&record) && is_ours(&record, hook)).then_some(record))
 }
 
 /// Answers a question, or leaves it to the user.
 pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<EventResult> {
-    let Some(mut record) = running(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some(mut record) = working(home, hook)? else { return Ok(EventResult::Silent) };
     if !record.contract.questions.defers(typed_ago(home, &record.id)) {
         return Ok(EventResult::Silent);
     }
@@ -75,19 +81,18 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
     Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
 }
 
-/// Records that the client waits at a dialog.
+/// Records that the client waits at a dialog. Without a transcript nothing would tell when it was
+/// answered: it is not recorded then.
 pub fn dialog(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
-    let Some(record) = running(home, hook)? else { return Ok(EventResult::Silent) };
-    let pending = hook.transcript.as_deref().zip(hook.reader()).and_then(|(file, reader)| {
-        let (tail, _) = disk::read_end(file, 0, TAIL_BYTES).ok()?;
-        (reader.pending_call)(&tail)
-    });
-    let is_question = pending.is_some() && pending.as_deref() == hook.abilities().question_tool;
+    let Some(record) = working(home, hook)? else { return Ok(EventResult::Silent) };
+    let Some((transcript, tool)) = pending(hook) else { return Ok(EventResult::Silent) };
+    let is_question = tool.is_some() && tool.as_deref() == hook.abilities().question_tool;
     let dialog = Dialog {
         since: clock::now().wall,
-        tool: pending.filter(|_| !is_question),
+        tool: tool.filter(|_| !is_question),
         is_question,
-        transcript_bytes: hook.transcript.as_deref().map_or(0, disk::size),
+        transcript_bytes: disk::size(&transcript),
+        transcript,
     };
     let record = change(home, &record.id, "the client waits at a dialog", |record| {
         record.state.session.dialog = Some(dialog);
@@ -95,19 +100,28 @@ pub fn dialog(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     Ok(EventResult::AtDialog(Box::new(record)))
 }
 
-/// The dialog at which a loop's client still waits. Once the transcript has grown, it was answered.
-pub fn waiting_dialog(record: &Loop) -> Option<&Dialog> {
-    let session = &record.state.session;
-    let size = session.transcript.as_deref().map_or(0, disk::size);
-    let waits = |dialog: &&Dialog| dialog.transcript_bytes == size;
-    session.dialog.as_ref().filter(|_| record.state.status == Status::Running).filter(waits)
+/// The transcript, of the session or of a subagent, whose agent waits for a tool, and the tool: the
+/// one that was written to last. If none says so, the session's.
+fn pending(hook: &Hook<'_>) -> Option<(PathBuf, Option<String>)> {
+    let (main, reader) = hook.transcript.as_deref().zip(hook.reader())?;
+    let folder = (reader.agents)(main);
+    let names = disk::names(&folder, AGENTS_MAX).into_iter();
+    let agents = names.filter(|name| (reader.is_an_agents)(name)).map(|name| folder.join(name));
+    let mut files: Vec<PathBuf> = agents.chain([main.to_owned()]).collect();
+    files.sort_by_key(|file| Reverse(disk::stamp(file).map(|(_, time)| time)));
+    let newest = files.into_iter().take(AGENTS_READ).find_map(|file| {
+        let (tail, _) = disk::read_end(&file, 0, TAIL_BYTES).ok()?;
+        let tool = (reader.pending_call)(&tail)?;
+        Some((file, Some(tool)))
+    });
+    newest.or_else(|| disk::is_file(main).then(|| (main.to_owned(), None)))
 }
 
-/// Changes what is kept for people, in a loop that still runs.
+/// Changes what is kept for people, in a loop that still works.
 fn change(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop)) -> Result<Loop> {
     let held = store::hold(home, id, RECORDED_WITHIN)?;
     let mut record = held.load()?;
-    if record.state.status != Status::Running {
+    if !is_at_work(&record) {
         return Ok(record);
     }
     change(&mut record);

@@ -11,6 +11,7 @@ use chrono::TimeDelta;
 
 use super::background;
 use super::cap::{self, COMPANION_WAIT, NextTurn};
+use super::dialog::still_waits;
 use super::queued::{self, Aside};
 use crate::clients::{Hook, Stopped};
 use crate::drive::boundary::{Boundary, DriverNotes, Open, Recorded, open};
@@ -101,7 +102,7 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         }
         _ => NextTurn::Context,
     };
-    memory.dialog = None;
+    memory.dialog.take_if(|dialog| !still_waits(dialog));
     memory.prompt_id.clone_from(&hook.turn);
     memory.without_tools = row + 1;
     memory.transcript.clone_from(&hook.transcript);

@@ -130,7 +130,7 @@ pub struct SessionMemory {
     /// What the user typed while the agent worked.
     #[serde(default)]
     pub queue: Queue,
-    /// The dialog at which the client last waited since the last boundary.
+    /// The dialog at which the client last waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialog: Option<Dialog>,
 }

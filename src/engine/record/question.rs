@@ -1,6 +1,7 @@
 //! What the agent asked when nobody was there to answer, and the dialog at which its client waits:
 //! kept in the record for people. Both are bounded. No decision about a loop reads them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -102,8 +103,9 @@ pub struct Dialog {
     /// Whether it is a question of the agent instead.
     #[serde(default)]
     pub is_question: bool,
-    /// The size of the transcript at that time, in bytes. A longer one shows that the session has
-    /// continued.
+    /// The transcript of the session, or of its subagent, that waits.
+    pub transcript: PathBuf,
+    /// Its size at that time, in bytes. A longer one shows that the dialog was answered.
     pub transcript_bytes: u64,
 }
 

@@ -80,7 +80,7 @@ fn session() -> Value {
         },
         "dialog": {
             "since": "2026-11-22T08:00:00Z", "tool": "Bash", "is_question": true,
-            "transcript_bytes": 8,
+            "transcript": "/t", "transcript_bytes": 8,
         },
     })
 }
