@@ -73,9 +73,9 @@ fn a_question_asked_with_nobody_there_is_decided_by_the_agent(installed: &Instal
     assert!(api.main_requests()[1].newest().contains("Decide yourself what fits the task best"));
     let notices = notices(&bytes);
     assert!(notices[0].ends_with(" asked \"SES or SMTP?\", told to decide"), "{notices:?}");
-    assert!(notices[1].ends_with(": completed, claimed after 2 iterations"), "{notices:?}");
+    assert!(notices[1].ends_with(": completed after 2 iterations, proof: claimed"), "{notices:?}");
     let page = status(&sandbox);
-    assert!(page.contains("asked    \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
+    assert!(page.contains("asked   \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
 }
 
 fn a_question_asked_two_minutes_after_typing_is_asked(installed: &Installed) {

@@ -62,7 +62,7 @@ fn a_question_asked_with_nobody_there_is_kept_told_once_and_stands_on_the_page()
     let notice = end.json["terminalSequence"].as_str().unwrap();
     assert!(notice.starts_with(&format!("\u{1b}]9;crew: loop {id}: exhausted")), "{notice:?}");
     let page = door.sandbox.crew(&["status", &id]).success();
-    assert!(page.contains("asked    \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
+    assert!(page.contains("asked   \"SES or SMTP?\" (iteration 1, told to decide)"), "{page}");
     assert_eq!(door.status(&id)["asked"], kept);
     assert!(door.sandbox.crew(&["show", &id]).success().contains("asked \"SES or SMTP?\""));
 }

@@ -70,7 +70,7 @@ fn a_message_is_counted_once_however_late_and_in_however_many_lines_it_is_told()
     append(&file, &[line("a", 100, 30), line("b", 10, 1)]);
     let answer = door.stop("two").assert_goes_on();
     assert_eq!(door.used(&id), (110, 31, 265));
-    assert!(answer.line().contains(" · $0.0003 · "), "{}", answer.line());
+    assert!(answer.line().contains(" · $0.0003"), "{}", answer.line());
     // The client is in the middle of a line.
     let mut text = line("c", 5, 0).to_string();
     let rest = text.split_off(text.len() / 2);
@@ -117,15 +117,15 @@ fn what_is_too_long_for_one_boundary_is_read_at_the_next_and_said_till_then() {
         append(&door.transcript(), &[line(&format!("m{number}"), 1_000_000, 0), padding.clone()]);
     }
     let answer = door.stop("one").assert_goes_on();
-    assert!(answer.line().contains(" · at least $5.00 · "), "{}", answer.line());
+    assert!(answer.line().contains(" · at least $5.00"), "{}", answer.line());
     assert_eq!(door.record(&id)["state"]["usage"]["behind"], true);
     let answer = door.stop("two").assert_goes_on();
-    assert!(answer.line().contains(" · $6.00 · "), "{}", answer.line());
+    assert!(answer.line().contains(" · $6.00"), "{}", answer.line());
     // A line of more than a megabyte is not read, and the sum says so from then on.
     let endless = json!({"message": "x".repeat(2 << 20), "assistant": 1});
     append(&door.transcript(), &[endless, line("after", 1_000_000, 0)]);
     let answer = door.stop("three").assert_goes_on();
-    assert!(answer.line().contains(" · at least $7.00 · "), "{}", answer.line());
+    assert!(answer.line().contains(" · at least $7.00"), "{}", answer.line());
 }
 
 #[test]
