@@ -87,9 +87,10 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
-        EventResult::Status(None) => {
-            Reply::Instead("crew: no loop belongs to this session or folder".to_owned())
-        }
+        EventResult::Status(None) => Reply::Instead(
+            "crew: no loop belongs to this session or folder; /crew:loop TASK starts one"
+                .to_owned(),
+        ),
         EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
         EventResult::Cancelled(attempt) => Reply::Instead(control_replies::cancelled(&attempt)),
         EventResult::Paused(paused) => Reply::Instead(control_replies::paused(&paused)),

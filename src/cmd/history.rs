@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{all, checkout, home, print};
+use super::{all, checkout, home, listing, print};
 use crate::cli::HistoryArgs;
 use crate::engine::record::totals::Totals;
 use crate::exit::Exit;
@@ -35,7 +35,8 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
             "no such loop has ended here\n"
         });
     } else {
-        print::out(&words::list(&loops, &totals, *clock::local().offset()));
+        let home = env::path("HOME");
+        print::out(&words::list(&loops, &totals, listing(home.as_deref()), arguments.all));
     }
     Ok(Exit::SUCCESS)
 }

@@ -33,7 +33,7 @@ mod uninstall;
 mod watch;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 
@@ -43,7 +43,8 @@ use crate::drive::find::{Found, find};
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
-use crate::report::page::{self, Reading};
+use crate::report::list::{self, ListReading};
+use crate::report::page::Reading;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, StoreError};
 use crate::world::{clock, env, git, terminal};
@@ -98,6 +99,21 @@ fn reading_in_a_client() -> Reading {
     Reading { width: CLIENT_COLUMNS, now: local.to_utc(), offset: *local.offset() }
 }
 
+/// How a list is read there; `home` is the folder that is called `~`.
+fn listing(home: Option<&Path>) -> ListReading<'_> {
+    ListReading { reading: reading(), home }
+}
+
+/// A list of loops for this terminal.
+fn listed(loops: &[Loop]) -> String {
+    let home = env::path("HOME");
+    match loops {
+        [] => "no loop here\nhint: crew run \"TASK\" starts one, and /crew:loop TASK in Claude Code; crew demo shows one\n"
+            .to_owned(),
+        loops => list::standing(loops, listing(home.as_deref())),
+    }
+}
+
 /// The home of the terminal this was typed in.
 fn home() -> Result<Home> {
     let home = Home::of_terminal();
@@ -119,10 +135,12 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     let home = home()?;
     match find(&home, name, &env::current_folder()?)? {
         Found::One(record) => Ok((home, *record)),
-        Found::None => bail!("there is no loop here\nhint: crew status --all lists every loop"),
+        Found::None => bail!(
+            "there is no loop here\nhint: crew status --all lists every loop; crew run \"TASK\" starts one"
+        ),
         Found::Many(loops) => bail!(UsageError::new(format!(
             "more than one loop could be meant\nhint: name one of these\n{}",
-            page::list(&loops)
+            listed(&loops)
         ))),
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::{all, home, print, reading};
+use super::{all, home, listed, print, reading};
 use crate::cli::StatusArgs;
 use crate::clients::LineFor;
 use crate::clients::variables::inside_an_agent;
@@ -41,7 +41,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
                 let mut beside = of_other_trees(&home, &folder);
                 beside.retain(|it| it.is_live() && it.id != id);
                 if !beside.is_empty() {
-                    print::out(&format!("\nin other working trees:\n{}", page::list(&beside)));
+                    print::out(&format!("\nin other working trees:\n{}", listed(&beside)));
                 }
             }
             Ok(Exit::SUCCESS)
@@ -128,6 +128,6 @@ fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
         });
         print::json(&with_orders(home, &told.collect::<Vec<_>>()));
     } else {
-        print::out(&page::list(&loops));
+        print::out(&listed(&loops));
     }
 }

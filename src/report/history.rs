@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use chrono::FixedOffset;
 use serde_json::{Value, json};
 
+use super::json;
+use super::list::{self, ListReading};
 use super::words::took;
-use super::{json, line, run};
 use crate::engine::record::Loop;
 use crate::engine::record::totals::Totals;
-use crate::engine::text::{clip, count};
+use crate::engine::text::count;
 
 /// The list for programs. `totals` covers every loop that matches, also those not listed.
 pub fn json(loops: Vec<Loop>, totals: &Totals) -> Value {
@@ -21,18 +21,8 @@ pub fn json(loops: Vec<Loop>, totals: &Totals) -> Value {
 }
 
 /// The list for people, and the totals of every loop that matches.
-pub fn list(loops: &[Loop], totals: &Totals, offset: FixedOffset) -> String {
-    let mut text = String::new();
-    for subject in loops {
-        let started = subject.started_at.with_timezone(&offset).format("%Y-%m-%d %H:%M");
-        let status = line::status_line(subject);
-        let time = took(subject.state.awake_ms);
-        let cost = subject.state.usage.cost_text(false).unwrap_or_default();
-        let cost = clip(&cost, 12);
-        let task = clip(&run::task(subject), 50);
-        let _ =
-            writeln!(text, "{}  {started}  {status:<42}  {time:>9}  {cost:>8}  {task}", subject.id);
-    }
+pub fn list(loops: &[Loop], totals: &Totals, at: ListReading<'_>, is_everywhere: bool) -> String {
+    let mut text = list::ended(loops, at, is_everywhere);
     let more = totals.loops().saturating_sub(loops.len() as u64);
     if more > 0 {
         let _ = writeln!(text, "({more} more: --limit {})", totals.loops());
@@ -70,13 +60,14 @@ fn line_of(totals: &Totals) -> String {
 
 #[cfg(test)]
 mod tests {
-    use chrono::Offset;
+    use chrono::{Offset, Utc};
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::engine::fixture::{a_loop, a_run};
+    use crate::engine::fixture::{a_loop, a_run, at};
     use crate::engine::record::{Ending, Outcome, Proof, Status};
     use crate::engine::usage::{Money, Tokens, Usage};
+    use crate::report::page::Reading;
 
     #[test]
     fn ended_loops_are_listed_with_their_time_and_cost() {
@@ -91,12 +82,13 @@ mod tests {
         let tokens = Tokens { input: 1000, ..Tokens::default() };
         first.state.usage = Usage { tokens, cost: Money(1_840_000_000_000), ..Usage::default() };
         let second = ended(a_run(None), Outcome::Cancelled, None);
-        let utc = chrono::Utc.fix();
+        let reading = Reading { width: 80, now: at(0).wall, offset: Utc.fix() };
+        let at = ListReading { reading, home: None };
         let loops = [first, second];
         let totals = Totals::of(&[&loops[..], &loops[1..], &loops[1..]].concat());
-        assert_snapshot!(list(&loops, &totals, utc), @"
-        haaaaaaa  2026-11-18 11:06  completed after 3 iterations, proof: checked      2m16s     $1.84  Build the todo API
-        haaaaaaa  2026-11-18 11:06  cancelled after 0 iterations                     0.0s            Build the todo API
+        assert_snapshot!(list(&loops, &totals, at, false), @"
+        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  $1.84  Build the todo API
+        haaaaaaa  2026-11-18 11:06  cancelled           0  0s         Build the todo API
         (2 more: --limit 4)
 
         4 loops: 1 completed, 3 cancelled · 3 iterations in 2m16s · $1.84

@@ -12,6 +12,7 @@ pub mod history;
 pub mod install;
 pub mod json;
 pub mod line;
+pub mod list;
 pub mod live;
 pub mod page;
 pub mod progress;

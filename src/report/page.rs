@@ -7,10 +7,8 @@ use chrono::{DateTime, FixedOffset, Utc};
 use unicode_width::UnicodeWidthStr;
 
 use super::words::{ago, brief};
-use super::{line, run};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
-use crate::engine::record::Loop;
-use crate::engine::text::{clean, clip, plain};
+use crate::engine::text::{clean, plain};
 use crate::engine::usage::Money;
 
 /// Where the values of the rows begin.
@@ -267,20 +265,6 @@ pub fn tail(text: &mut String, printed: &str) {
     for line in plain(printed).lines() {
         let _ = writeln!(text, "{:INDENT$}{line}", "");
     }
-}
-
-/// A list, one loop per line.
-pub fn list(loops: &[Loop]) -> String {
-    if loops.is_empty() {
-        return "no loops\n".to_owned();
-    }
-    loops.iter().fold(String::new(), |mut text, subject| {
-        let started = subject.started_at.format("%Y-%m-%d %H:%M");
-        let task = clip(&run::task(subject), 50);
-        let status = line::status_line(subject);
-        let _ = writeln!(text, "{}  {started}  {status:<36}  {task}", subject.id);
-        text
-    })
 }
 
 #[cfg(test)]

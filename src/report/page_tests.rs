@@ -169,9 +169,3 @@ fn a_line_is_cut_by_what_it_takes_on_the_screen() {
     assert_eq!(wrapped("one two three four five", 12, 2), ["one two", "three four …"]);
     assert_eq!(wrapped("\u{1b}[2Jx\u{202e}y", 40, 1), ["xy"]);
 }
-
-#[test]
-fn a_list_has_one_loop_a_line() {
-    assert_snapshot!(list(&[a_loop()]), @"haaaaaaa  2026-11-18 11:06  running, iteration 1 of 10            Build the todo API");
-    assert_eq!(list(&[]), "no loops\n");
-}

@@ -97,7 +97,7 @@ fn now(result: &CheckResult) -> String {
     format!("`{run}` {happened}, in {time}")
 }
 
-/// "[22:51] 2  11m  $1.02  4 files  cargo test 2 of 215 fail (was 5)  claim refused".
+/// `[22:51] 2  11m  $1.02  4 files  cargo test 2 of 215 fail (was 5)  claim refused`.
 fn iteration(after: &Loop, at: DateTime<FixedOffset>) -> String {
     let elapsed = after.elapsed_ms.last().copied().unwrap_or_default();
     let mut parts =

@@ -1,0 +1,220 @@
+//! Lists of loops, one a line, in columns that fit the terminal: where it is narrow the columns of
+//! least use are left out, and only the last one, the task, is ever cut. What lives comes first.
+
+use std::path::Path;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::page::{Reading, fitting};
+use super::words::brief;
+use super::{line, run};
+use crate::engine::record::Loop;
+use crate::engine::text::{clean, one_line};
+
+/// The longest task, in characters; a terminal cuts it further.
+const TASK_CHARS: usize = 100;
+/// The widest column but the task's.
+const WIDEST: usize = 40;
+/// The fewest columns that are worth a task.
+const TASK: usize = 10;
+
+/// A column: its cells, and what it is worth where not all have room.
+struct Column {
+    cells: Vec<String>,
+    is_number: bool,
+    worth: u8,
+}
+
+/// Where and when a list is read, and whose home is `~`.
+#[derive(Debug, Clone, Copy)]
+pub struct ListReading<'a> {
+    pub reading: Reading,
+    pub home: Option<&'a Path>,
+}
+
+/// The status of loops.
+pub fn standing(loops: &[Loop], at: ListReading<'_>) -> String {
+    let mut sorted: Vec<&Loop> = loops.iter().collect();
+    sorted.sort_by_key(|subject| !subject.is_live());
+    let column = |worth, cell: &dyn Fn(&Loop) -> String| Column {
+        cells: sorted.iter().map(|subject| cell(subject)).collect(),
+        is_number: false,
+        worth,
+    };
+    table(
+        vec![
+            column(u8::MAX, &|subject| subject.id.to_string()),
+            column(1, &|subject| started(subject, at)),
+            column(4, &|subject| state(subject, at)),
+            column(3, &|subject| line::numbered(subject, subject.iteration())),
+            column(2, &|subject| place(subject, at.home)),
+            column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
+        ],
+        at.reading.width,
+    )
+}
+
+/// Loops that are over, with their time and cost; `is_everywhere` names the folder of each.
+pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String {
+    let column = |worth, is_number, cell: &dyn Fn(&Loop) -> String| Column {
+        cells: loops.iter().map(cell).collect(),
+        is_number,
+        worth,
+    };
+    let mut columns = vec![
+        column(u8::MAX, false, &|subject| subject.id.to_string()),
+        column(2, false, &|subject| started(subject, at)),
+        column(5, false, &|subject| state(subject, at)),
+        column(4, true, &|subject| subject.state.completed.to_string()),
+        column(3, true, &|subject| brief(subject.state.awake_ms)),
+        column(1, true, &|subject| subject.state.usage.cost_text(false).unwrap_or_default()),
+    ];
+    if is_everywhere {
+        columns.push(column(3, false, &|subject| place(subject, at.home)));
+    }
+    columns.push(column(0, false, &|subject| one_line(&run::task(subject), TASK_CHARS)));
+    table(columns, at.reading.width)
+}
+
+/// "running", "waits until 03:10", "completed, checked".
+fn state(subject: &Loop, at: ListReading<'_>) -> String {
+    let word = subject.status_word();
+    let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
+    match (subject.state.due.filter(|_| subject.is_live()), proof) {
+        (Some(due), _) => {
+            format!("waits until {}", due.with_timezone(&at.reading.offset).format("%H:%M"))
+        }
+        (None, Some(proof)) => format!("{word}, {}", proof.label()),
+        (None, None) => word.to_owned(),
+    }
+}
+
+fn started(subject: &Loop, at: ListReading<'_>) -> String {
+    let started = subject.started_at.with_timezone(&at.reading.offset);
+    started.format("%Y-%m-%d %H:%M").to_string()
+}
+
+/// "~/w/api (feat/reset)".
+fn place(subject: &Loop, home: Option<&Path>) -> String {
+    let folder = &subject.place.checkout;
+    let below = home.and_then(|home| folder.strip_prefix(home).ok());
+    let folder = match below {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => folder.display().to_string(),
+    };
+    match subject.branch() {
+        Some(branch) => format!("{folder} ({branch})"),
+        None => folder,
+    }
+}
+
+/// The columns that have room, beside a task of some use; the task's is the last.
+fn table(mut columns: Vec<Column>, width: usize) -> String {
+    for column in &mut columns {
+        column.cells.iter_mut().for_each(|cell| *cell = clean(cell));
+    }
+    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
+    let widest = |column: &Column| {
+        column.cells.iter().map(|cell| cell.width()).max().unwrap_or_default().min(WIDEST)
+    };
+    let taken = |columns: &[Column]| -> usize {
+        columns.iter().take(columns.len() - 1).map(|column| widest(column) + 2).sum()
+    };
+    while columns.len() > 2 && taken(&columns) + TASK > width {
+        let last = columns.len() - 1;
+        let least = (1..last).min_by_key(|index| columns[*index].worth);
+        columns.remove(least.unwrap_or(1));
+    }
+    let widths: Vec<usize> = columns.iter().map(widest).collect();
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let mut text = String::new();
+    for row in 0..rows {
+        let mut line = String::new();
+        for (column, columns_wide) in columns.iter().zip(&widths).take(columns.len() - 1) {
+            let cell = fitting(&column.cells[row], *columns_wide);
+            let blanks = " ".repeat(columns_wide - cell.width());
+            line += &if column.is_number { blanks + &cell } else { cell + &blanks };
+            line += "  ";
+        }
+        let room = width.saturating_sub(line.width());
+        line += &fitting(&columns[columns.len() - 1].cells[row], room);
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use chrono::FixedOffset;
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::engine::fixture::{a_loop, a_run, at};
+    use crate::engine::record::{Ending, Outcome, Proof, Status};
+    use crate::engine::usage::{Money, Usage};
+
+    fn loops() -> Vec<Loop> {
+        let mut done = a_run(None);
+        done.place.checkout = PathBuf::from("/home/me/w/日本/shop");
+        done.contract.task =
+            "Split a discount over the lines of an order so that refunds\nadd up".to_owned();
+        done.state.status = Status::Finished;
+        let why = "so".to_owned();
+        let proof = Some(Proof::Checked);
+        done.state.ending = Some(Ending { outcome: Outcome::Completed, proof, why });
+        done.state.completed = 3;
+        done.state.awake_ms = 136_000;
+        done.state.usage = Usage { cost: Money(1_840_000_000_000), ..Usage::default() };
+        let mut live = a_loop();
+        live.place.checkout = PathBuf::from("/home/me");
+        vec![done, live]
+    }
+
+    fn read_at(width: usize) -> ListReading<'static> {
+        let reading = Reading { width, now: at(0).wall, offset: FixedOffset::east_opt(0).unwrap() };
+        ListReading { reading, home: Some(Path::new("/home/me")) }
+    }
+
+    #[test]
+    fn loops_are_listed_with_their_folder_and_branch_and_what_lives_comes_first() {
+        let all = [200, 80, 40].map(|width| standing(&loops(), read_at(width)));
+        assert_snapshot!(all.join("\n"), @"
+        haaaaaaa  2026-11-18 11:06  running             1/10  ~ (main)              Build the todo API
+        haaaaaaa  2026-11-18 11:06  completed, checked  3/10  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
+
+        haaaaaaa  running             1/10  ~ (main)              Build the todo API
+        haaaaaaa  completed, checked  3/10  ~/w/日本/shop (main)  Split a discount over…
+
+        haaaaaaa  running             Build the…
+        haaaaaaa  completed, checked  Split a d…
+        ");
+    }
+
+    #[test]
+    fn ended_loops_are_listed_with_their_time_and_cost() {
+        let ends = loops();
+        let ends = &ends[..1];
+        let all = [(200, true), (80, false), (40, true)]
+            .map(|(width, is_everywhere)| ended(ends, read_at(width), is_everywhere));
+        assert_snapshot!(all.join("\n"), @"
+        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
+
+        haaaaaaa  2026-11-18 11:06  completed, checked  3  2m  Split a discount over th…
+
+        haaaaaaa  completed, checked  Split a d…
+        ");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 20..140 {
+            let lists = standing(&loops(), read_at(width)) + &ended(&loops(), read_at(width), true);
+            let widest = lists.lines().map(UnicodeWidthStr::width).max().unwrap();
+            assert!(widest <= width, "{widest} of {width}:\n{lists}");
+        }
+    }
+}
