@@ -33,7 +33,12 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
-    let words = arguments::of_shell(world::env::words());
+    let meant = match arguments::meant::meant(world::env::words()) {
+        Ok(meant) => meant,
+        Err(error) => return wrong(&error),
+    };
+    meant.note.iter().for_each(|note| cmd::print::err(&format!("crew: {note}")));
+    let words = arguments::of_shell(meant.words);
     let cli = match words.map(cli::Cli::try_parse_from) {
         Ok(Ok(cli)) => cli,
         // Pages contain only crew's own text, in clap's colours.

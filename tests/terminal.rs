@@ -58,6 +58,12 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
         ),
         (&["handoff"], "crew: the following required arguments were not provided: <DESCRIPTION>\n"),
         (
+            &["stop"],
+            "crew: stop: which?\nhint: crew pause (after this iteration, --now at once), or crew cancel (ends it; it \
+             can be resumed)\n",
+        ),
+        (&["do it please"], "crew: a task needs a verb\nhint: crew run \"do it please\"\n"),
+        (
             &["stats"],
             "crew: unrecognized subcommand 'stats'\nhint: a similar subcommand exists: 'status'\n",
         ),
@@ -65,6 +71,14 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
         let ran = sandbox.crew(words);
         assert_eq!((ran.code(), ran.stderr.as_str()), (2, expected), "{words:?}");
     }
+    for (words, verb) in
+        [(&["ls"][..], "ls is crew status --all"), (&["logs"], "logs is crew show")]
+    {
+        let ran = sandbox.crew(words);
+        assert!(ran.stderr.starts_with(&format!("crew: {verb}")), "{ran:#?}");
+    }
+    let help = sandbox.crew(&["help", "pause"]).success();
+    assert_eq!(help, sandbox.crew(&["pause", "--help"]).success());
     let none = sandbox.crew(&[]);
     assert!(none.code() == 2 && none.stderr.contains("\nUsage: crew <COMMAND>\n"), "{none:#?}");
 }

@@ -15,6 +15,7 @@ pub use self::usage::UsageError;
 use self::values::MARK;
 
 mod known;
+pub mod meant;
 mod options;
 #[cfg(test)]
 mod properties;
