@@ -293,6 +293,7 @@ fn outcomes() -> impl TypedValueParser<Value = Outcome> {
 
 /// `crew show`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch that a person types")]
 pub struct ShowArgs {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP")]
@@ -300,10 +301,13 @@ pub struct ShowArgs {
     /// One iteration with all its evidence
     #[arg(long, value_name = "N")]
     pub iteration: Option<u32>,
-    /// What the agent printed in that iteration, or in the latest
+    /// What the agent did in that iteration, or in the latest
     #[arg(long, conflicts_with_all = ["html", "json"])]
     pub log: bool,
-    /// With `--log`: and what it prints from now on, until the loop is over
+    /// With `--log`: what it printed, byte for byte
+    #[arg(long, requires = "log")]
+    pub raw: bool,
+    /// With `--log`: and what it does from now on, until the loop is over
     #[arg(short, long, requires = "log")]
     pub follow: bool,
     /// Print a file as it stood, not committed, when a run with `--commit` began

@@ -65,6 +65,11 @@ pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
     of_events.map_or_else(|| Box::<text::Text>::default() as _, |it| (it.reader)(&agent.name))
 }
 
+/// Whether its output is events, which a reader tells in words.
+pub fn has_events(agent: &Agent) -> bool {
+    with_events(&agent.dialect.0).is_some()
+}
+
 fn with_events(name: &str) -> Option<&'static EventAgent> {
     WITH_EVENTS.iter().find(|it| it.name == name)
 }

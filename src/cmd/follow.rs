@@ -1,5 +1,6 @@
-//! `crew show --log`: what the agent printed, without codes that would control the terminal. With
-//! `-f` it continues to print, across iterations, until the loop is over or its owner is gone.
+//! `crew show --log`: what the agent did, as its output tells it; with `--raw` what it printed. No
+//! code in it controls the terminal. With `-f` it continues to print, across iterations, until the
+//! loop is over or its owner is gone.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::print;
+use crate::agents::{self, OutputReader};
 use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::engine::record::{Driver, Loop};
 use crate::world::clock;
@@ -22,17 +24,28 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The longest line that is waited for, in bytes.
 const LINE: usize = 64 << 10;
 
-/// Prints the log of iteration `number`, else of the latest iteration that has one.
-pub fn log(home: &Home, record: Loop, number: Option<u32>, follow: bool) -> Result<()> {
+/// What is shown of a log.
+#[derive(Debug, Clone, Copy)]
+pub struct LogView {
+    /// The iteration; `None` is the latest that has a log, and with `follow` all after it.
+    pub iteration: Option<u32>,
+    pub follow: bool,
+    pub raw: bool,
+}
+
+/// Prints the log of an iteration.
+pub fn log(home: &Home, record: Loop, shown: LogView) -> Result<()> {
+    let LogView { iteration: number, follow, .. } = shown;
     let iteration = number.unwrap_or_else(|| latest(home, &record));
     let path = logs::path(home, &record.id, iteration);
     let is_due = follow && may_come(&record, iteration);
     if !disk::exists(&path) && !is_due {
         bail!("{}", missing(&record, iteration));
     }
-    let mut lines = Lines::open(&path, if follow { BEFORE } else { SHOWN })?;
+    let reader = reader(&record, shown.raw);
+    let mut lines = Lines::open(&path, if follow { BEFORE } else { SHOWN }, reader)?;
     if follow {
-        return follow_on(home, record, iteration, number.is_none(), lines);
+        return follow_on(home, record, iteration, shown, lines);
     }
     lines.give(true)?;
     Ok(())
@@ -42,7 +55,7 @@ fn follow_on(
     home: &Home,
     mut record: Loop,
     mut iteration: u32,
-    all: bool,
+    shown: LogView,
     mut lines: Lines,
 ) -> Result<()> {
     loop {
@@ -52,12 +65,13 @@ fn follow_on(
             return Ok(());
         }
         if record.iteration() > iteration {
-            if !all {
+            if shown.iteration.is_some() {
                 return Ok(());
             }
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
-            lines = Lines::open(&logs::path(home, &record.id, iteration), SHOWN)?;
+            let reader = reader(&record, shown.raw);
+            lines = Lines::open(&logs::path(home, &record.id, iteration), SHOWN, reader)?;
             continue;
         }
         if !record.is_live() {
@@ -79,11 +93,23 @@ fn follow_on(
 struct Lines {
     tail: Tail,
     held: Vec<u8>,
+    /// Tells what a line means; `None` shows it as it is.
+    reader: Option<Box<dyn OutputReader>>,
+    /// Whether the log is shown from the middle of a line on, which no reader understands.
+    begins_within: bool,
 }
 
 impl Lines {
-    fn open(log: &Path, most: u64) -> Result<Self> {
-        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new() })
+    fn open(log: &Path, most: u64, reader: Option<Box<dyn OutputReader>>) -> Result<Self> {
+        let begins_within = disk::size(log) > most;
+        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new(), reader, begins_within })
+    }
+
+    fn told(&mut self, printed: &str) -> String {
+        let Some(reader) = &mut self.reader else { return printed.to_owned() };
+        let skipped = usize::from(std::mem::take(&mut self.begins_within));
+        let told = printed.lines().skip(skipped).filter_map(|line| reader.line(line));
+        told.map(|told| told + "\n").collect()
     }
 
     /// Prints the complete lines, and the rest too if no more will come. `false` when the reader is
@@ -96,15 +122,22 @@ impl Lines {
             let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             let all = (is_end && is_whole) || (lines == 0 && self.held.len() > LINE);
             let given = if all { self.held.len() } else { lines };
-            if !print::offer(&String::from_utf8_lossy(&self.held[..given])) {
+            let printed = String::from_utf8_lossy(&self.held[..given]).into_owned();
+            self.held.drain(..given);
+            if !print::offer(&self.told(&printed)) {
                 return Ok(false);
             }
-            self.held.drain(..given);
             if is_end {
                 return Ok(true);
             }
         }
     }
+}
+
+/// What renders the log of an agent that reports events; `None` for plain text, and in a session.
+fn reader(record: &Loop, raw: bool) -> Option<Box<dyn OutputReader>> {
+    let agent = record.contract.run.as_ref().map(|run| &run.agent);
+    agent.filter(|agent| !raw && agents::has_events(agent)).map(agents::reader)
 }
 
 fn latest(home: &Home, record: &Loop) -> u32 {

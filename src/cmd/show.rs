@@ -23,7 +23,12 @@ use crate::world::store::{Home, logs};
 pub fn show(arguments: &ShowArgs) -> Result<Exit> {
     let (home, record) = requested(arguments.name.as_deref())?;
     if arguments.log {
-        follow::log(&home, record, arguments.iteration, arguments.follow)?;
+        let shown = follow::LogView {
+            iteration: arguments.iteration,
+            follow: arguments.follow,
+            raw: arguments.raw,
+        };
+        follow::log(&home, record, shown)?;
         return Ok(Exit::SUCCESS);
     }
     if let Some(file) = &arguments.before {
