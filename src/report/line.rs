@@ -80,10 +80,10 @@ fn in_a_row(subject: &Loop) -> Option<String> {
 /// How to stop, where somebody may not know it yet; how to go further, where the end is near.
 fn hint(subject: &Loop) -> Option<&'static str> {
     let (completed, max) = (subject.state.completed, subject.contract.limits.max_iterations);
-    if max > 0 && completed + 1 == max {
-        return Some("one iteration left: crew set -n +5");
+    if completed == 1 {
+        return Some("crew pause, crew cancel");
     }
-    (completed == 1).then_some("crew pause, crew cancel")
+    (max > 0 && completed + 1 == max).then_some("one iteration left: crew set -n +5")
 }
 
 /// The line after a stop at which the loop does not continue at once.
