@@ -146,7 +146,8 @@ fn an_echo_completes_nothing_and_a_refused_claim_is_followed_by_a_proved_one(
     let requests = api.main_requests();
     assert_eq!(requests.len(), 4);
     let told = requests[2].newest();
-    assert!(told.contains("Its claim was not accepted.\n`sh check.sh` failed"), "{told}");
+    let refused = "Its claim was not accepted.\nIt changed nothing.\n`sh check.sh` failed";
+    assert!(told.contains(refused), "{told}");
     assert!(told.contains("missing: the file done"), "{told}");
     assert!(ran.stdout.contains("completed after 3 iterations · proof: checked"), "{ran:#?}");
 }
