@@ -37,7 +37,8 @@ impl Bad {
         let failure = failure.map_or(Value::Null, Value::from);
         assert_eq!(told["evidence"]["failure"], failure, "{script}: {told:#}");
         assert_eq!(journalled(world)["evidence"]["failure"], failure, "{script}");
-        let shown = world.crew(&["show", &world.id(), "--iteration", "1", "--log"]).success();
+        let shown =
+            world.crew(&["show", &world.id(), "--iteration", "1", "--log", "--raw"]).success();
         let end: String =
             shown.chars().rev().take(200).collect::<Vec<_>>().into_iter().rev().collect();
         assert!(end.contains(log), "{script}: {end:?}");
