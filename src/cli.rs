@@ -12,6 +12,7 @@ use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
 use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, SetArgs};
 use crate::parse::duration;
+use crate::report::help;
 
 const AFTER_RUN: &str = "\
 TEXT is taken as it is; the name of a file is that file, read anew each time, a template if it ends in .hbs; \
@@ -46,8 +47,7 @@ Examples:
     name = "crew",
     version,
     disable_help_subcommand = true,
-    after_help = "In Claude Code: /crew:loop \"task\" --max-iterations 15 --verify \"cargo test\"\n\
-                  Try it here:    crew demo"
+    override_help = help::TERMINAL
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -239,12 +239,6 @@ pub enum Verb {
         #[arg(value_name = "COMMAND")]
         verb: Option<String>,
     },
-    /// Say where a loop is started
-    #[command(hide = true)]
-    Loop {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        words: Vec<String>,
-    },
 }
 
 /// `crew status`.
@@ -345,4 +339,35 @@ pub struct InstallArgs {
     /// The client's program, where it is not `claude` on PATH
     #[arg(long, value_name = "PATH")]
     pub client: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_page_of_help_names_every_verb_once_and_fits_a_terminal() {
+        let command = Cli::command();
+        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+        let mut verbs: Vec<&str> = verbs.map(clap::Command::get_name).collect();
+        let line = |line: &'static str| match line.split_once("Also: ") {
+            Some((_, also)) => also.split(", ").filter(|word| !word.starts_with('-')).collect(),
+            None => {
+                line.strip_prefix("  ").and_then(|it| it.split(' ').next()).into_iter().collect()
+            }
+        };
+        let named = help::TERMINAL
+            .lines()
+            .skip_while(|line| *line != "Start")
+            .flat_map(|it| -> Vec<_> { line(it) });
+        let mut named: Vec<&str> = named.chain(["uninstall"]).collect();
+        verbs.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(named, verbs);
+        assert_eq!(help::TERMINAL.matches("uninstall").count(), 1);
+        let widest = help::TERMINAL.lines().map(|line| line.chars().count()).max();
+        assert!(help::TERMINAL.lines().count() <= 35 && widest <= Some(80), "{widest:?}");
+    }
 }

@@ -13,13 +13,14 @@ mod prompts;
 mod report;
 mod world;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::exit::Exit;
-use crate::parse::arguments::{self, UsageError};
+use crate::parse::arguments::{self, UsageError, meant};
 
 fn main() -> ExitCode {
     // A hook is recognised by its program's name, because older clients drop its arguments; and
@@ -33,25 +34,27 @@ fn main() -> ExitCode {
 }
 
 fn typed() -> Exit {
-    let meant = match arguments::meant::meant(world::env::words()) {
-        Ok(meant) => meant,
+    let typed = meant::meant(world::env::words());
+    let words = typed.and_then(|meant| {
+        meant.told.iter().for_each(|told| cmd::print::aside(told));
+        arguments::of_shell(meant.words)
+    });
+    let words = match words {
+        Ok(words) => words,
         Err(error) => return wrong(&error),
     };
-    meant.note.iter().for_each(|note| cmd::print::err(&format!("crew: {note}")));
-    let words = arguments::of_shell(meant.words);
-    let cli = match words.map(cli::Cli::try_parse_from) {
-        Ok(Ok(cli)) => cli,
+    let cli = match cli::Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
         // Pages contain only crew's own text, in clap's colours.
-        Ok(Err(page)) if !page.use_stderr() => {
+        Err(page) if !page.use_stderr() => {
             let _ = page.print();
             return Exit::SUCCESS;
         }
-        Ok(Err(page)) if page.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+        Err(page) if page.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             cmd::print::err(&page.to_string());
             return Exit::USAGE;
         }
-        Ok(Err(error)) => return wrong(&error.into()),
-        Err(error) => return wrong(&error),
+        Err(error) => return wrong(&misread(&error, &words)),
     };
     let exit = cmd::dispatch(&cli.verb).unwrap_or_else(|error| {
         cmd::print::err(&exit::message(&error));
@@ -61,6 +64,13 @@ fn typed() -> Exit {
         cmd::print::err(&format!("crew: {told}"));
     }
     exit
+}
+
+/// What is wrong with the words, and the page of help that their verb has.
+fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
+    let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
+    let help = verb.map_or("crew --help".to_owned(), |verb| format!("crew {verb} --help"));
+    meant::unknown(error, words).unwrap_or_else(|| UsageError::of(error, &help))
 }
 
 fn wrong(error: &UsageError) -> Exit {

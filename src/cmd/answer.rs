@@ -1,6 +1,7 @@
 //! The reply to a client's event, built from the driver's result. It decides nothing.
 
 use super::{control_replies, reading_in_a_client};
+use crate::clients::spelling::command;
 use crate::clients::{Hook, Reply};
 use crate::drive::page::read;
 use crate::drive::session::queued::Aside;
@@ -87,10 +88,10 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
-        EventResult::Status(None) => Reply::Instead(
-            "crew: no loop belongs to this session or folder; /crew:loop TASK starts one"
-                .to_owned(),
-        ),
+        EventResult::Status(None) => {
+            let start = command(hook.client, "loop");
+            Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
+        }
         EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
         EventResult::Cancelled(attempt) => Reply::Instead(control_replies::cancelled(&attempt)),
         EventResult::Paused(paused) => Reply::Instead(control_replies::paused(&paused)),

@@ -16,10 +16,10 @@ pub fn back(words: &[String]) -> Result<Exit> {
     let (name, word) = match words {
         [word] => (None, word),
         [name, word] => (Some(name.as_str()), word),
-        _ => bail!(UsageError::new("crew back needs an iteration: crew back 3".to_owned())),
+        _ => bail!(UsageError::new("back needs an iteration", "crew back 3")),
     };
     let Some(target) = back::target(word) else {
-        bail!(UsageError::new(format!("{word:?} is not an iteration\nhint: crew back 3")))
+        bail!(UsageError::new(format!("`{word}` is not an iteration"), "crew back 3"))
     };
     let (home, record) = requested(name)?;
     let restored = back::back(&home, &record, &target)?;

@@ -13,10 +13,10 @@ pub fn diff(words: &[String]) -> Result<Exit> {
     let of = words.last().and_then(|word| iterations(word));
     let names = &words[..words.len() - usize::from(of.is_some())];
     let ([] | [_]) = names else {
-        bail!(UsageError::new(format!(
-            "{:?} is not an iteration\nhint: crew diff LOOP 4, crew diff LOOP 2..6",
-            names[1]
-        )))
+        bail!(UsageError::new(
+            format!("`{}` is not an iteration", names[1]),
+            "crew diff LOOP 4, crew diff LOOP 2..6"
+        ))
     };
     let (home, record) = requested(names.first().map(String::as_str))?;
     print::bytes(difference(&home, &record, of)?.as_bytes());

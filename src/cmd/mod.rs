@@ -16,7 +16,6 @@ mod history;
 pub mod hook;
 mod init;
 mod install;
-mod loop_hint;
 mod man;
 mod pause;
 pub mod print;
@@ -43,6 +42,7 @@ use crate::drive::find::{Found, find};
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
+use crate::report::help;
 use crate::report::list::{self, ListReading};
 use crate::report::page::Reading;
 use crate::world::files::disk;
@@ -78,7 +78,6 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Demo => demo::demo(),
         Verb::Completions { shell } => Ok(completions::completions(*shell)),
         Verb::Man { verb } => man::man(verb.as_deref()),
-        Verb::Loop { words } => loop_hint::show_hint(words),
     }
 }
 
@@ -108,8 +107,7 @@ fn listing(home: Option<&Path>) -> ListReading<'_> {
 fn listed(loops: &[Loop]) -> String {
     let home = env::path("HOME");
     match loops {
-        [] => "no loop here\nhint: crew run \"TASK\" starts one, and /crew:loop TASK in Claude Code; crew demo shows one\n"
-            .to_owned(),
+        [] => help::NO_LOOPS.to_owned(),
         loops => list::standing(loops, listing(home.as_deref())),
     }
 }
@@ -135,13 +133,11 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
     let home = home()?;
     match find(&home, name, &env::current_folder()?)? {
         Found::One(record) => Ok((home, *record)),
-        Found::None => bail!(
-            "there is no loop here\nhint: crew status --all lists every loop; crew run \"TASK\" starts one"
-        ),
-        Found::Many(loops) => bail!(UsageError::new(format!(
-            "more than one loop could be meant\nhint: name one of these\n{}",
-            listed(&loops)
-        ))),
+        Found::None => bail!("there is no loop here\nhint: {}", help::START_ONE),
+        Found::Many(loops) => bail!(UsageError::new(
+            "more than one loop could be meant",
+            format!("name one of these\n{}", listed(&loops))
+        )),
     }
 }
 

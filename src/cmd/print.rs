@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use serde_json::Value;
 
 use crate::engine::text;
+use crate::world::env;
 
 /// Prints a result on standard output.
 pub fn out(text: &str) {
@@ -73,6 +74,16 @@ pub fn codes(codes: &str) {
 fn write(text: &str) -> bool {
     let mut stream = stdout().lock();
     stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_ok()
+}
+
+/// Prints a remark on standard error that may be skipped: dim on a terminal that shows it.
+pub fn aside(text: &str) {
+    let is_dimmed = stderr().is_terminal()
+        && env::text("TERM").is_some_and(|term| term != "dumb")
+        && env::text("NO_COLOR").is_none();
+    let text = text::clean(text);
+    let line = if is_dimmed { format!("\x1b[2m{text}\x1b[0m\n") } else { format!("{text}\n") };
+    let _ = stderr().lock().write_all(line.as_bytes());
 }
 
 /// Prints on standard error.

@@ -57,11 +57,10 @@ fn no_task(options: &RunOptions) -> UsageError {
         Some(_) => ": words after `--` are the agent's own, and the task stands before them",
         None => "",
     };
-    UsageError::new(format!(
-        "crew run needs a task{why}\n\
-         hint: crew run \"fix the failing tests\" --verify \"cargo test\"; crew run --list names the procedures, \
-         crew run --help the options"
-    ))
+    UsageError::new(
+        format!("run needs a task{why}"),
+        "crew run \"fix the failing tests\" --verify \"cargo test\", or a procedure: crew run build -n 10",
+    )
 }
 
 /// Drives a loop that this process has begun or taken, here or in a separate crew process.

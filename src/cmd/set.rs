@@ -12,7 +12,7 @@ use crate::parse::arguments::{SetArgs, UsageError};
 pub fn set(arguments: &SetArgs) -> Result<Exit> {
     let changes: LimitChanges = arguments.limits.by_key().collect();
     if changes.is_empty() {
-        bail!(UsageError::new("no limit is named\nhint: crew set --max-iterations 30, or -n +10"));
+        bail!(UsageError::new("no limit is named", "crew set --max-iterations 30, or -n +10"));
     }
     let (home, record) = requested(arguments.name.as_deref())?;
     let record = control::set(&home, &record.id, &changes, actor())?;

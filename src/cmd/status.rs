@@ -15,7 +15,7 @@ use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::record::{Loop, Status as State};
 use crate::exit::Exit;
-use crate::report::{asked, json as report, line, page};
+use crate::report::{asked, help, json as report, line, page};
 use crate::world::store::Home;
 use crate::world::{clock, env, input, store};
 
@@ -47,7 +47,11 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Ok(Exit::SUCCESS)
         }
         Found::None => {
-            show_list(&home, Vec::new(), arguments.json);
+            if arguments.json {
+                show_list(&home, Vec::new(), true);
+            } else {
+                print::out(&help::no_loop_here());
+            }
             Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {

@@ -1,4 +1,60 @@
-//! The page of `/crew:help`, and of `/crew:loop` without a task.
+//! The pages of help: `crew --help`, `/crew:help` and `/crew:loop` without a task, and what is said
+//! where there is no loop. The help of a single verb is made from its options.
+
+/// `crew --help`. A test holds it against the verbs: each stands here once.
+pub const TERMINAL: &str = r#"crew keeps a coding agent working until the job is proved done.
+
+  crew run "fix the tests" --verify "cargo test"     a fresh process each time
+  /crew:loop "fix the tests" --verify "cargo test"   the session you look at
+
+Start
+  run        work on a task, or a procedure: build, plan, fix, audit, bootstrap
+  resume     continue a loop: crew resume -n +5
+Look
+  status     how a loop stands, or how it ended; --all lists every loop
+  watch      how it stands, live
+  show       the story of a loop; --log -f, --html FILE
+  diff       what it changed: crew diff 3..4
+  history    the loops that ended here
+Steer
+  pause      stop after this iteration; --now at once
+  cancel     end it
+  tell       give the agent a word with its next prompt
+  set        move a limit: crew set -n +5
+  back       put the tree back as it was after an iteration
+  prove      take the work away and see whether the checks notice
+  handoff    write a page for the next worker
+Set up
+  install    put crew into Claude Code; uninstall undoes it
+  doctor     what keeps loops from running, each with its fix
+  init       this project's settings, with the checks found here
+  config     every setting, and where it came from
+  trust      let this project's settings run their commands
+  demo       watch a loop in a scratch repository, no account needed
+
+LOOP is the beginning of a loop's id; without it, the loop of this folder.
+crew VERB --help says more. Also: completions, man, --version.
+"#;
+
+/// How to start a loop, for a terminal: a hint.
+pub const START_ONE: &str = "crew run \"fix the tests\" --verify \"cargo test\" starts one, \
+                             crew status --all lists those elsewhere";
+/// What is said of a machine without loops.
+pub const NO_LOOPS: &str = "no loops on this machine: crew run \"fix the tests\" --verify \"cargo test\" \
+                            starts one,\ncrew demo shows one\n";
+
+/// What `crew status` says where there is no loop.
+pub fn no_loop_here() -> String {
+    format!("no loop here: {}\n", START_ONE.replace("starts one, ", "starts one,\n"))
+}
+
+/// The same in a client, whose command for a start this is.
+pub fn no_loop_in_a_session(start: &str) -> String {
+    format!(
+        "no loop belongs to this session or folder\n\
+         hint: {start} \"fix the tests\" --verify \"cargo test\" starts one"
+    )
+}
 
 /// The page; `options` are the options of a loop, one per line.
 pub fn page(options: &str) -> String {

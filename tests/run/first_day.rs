@@ -139,7 +139,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let ran = run(&world, &[]);
     assert!(ran.code() == 1 && ran.stderr.contains("--require checked needs a check"), "{ran:#?}");
     let ran = world.crew(&["run", "Build it", "--require", "claimed"]);
-    let told = "invalid value 'claimed' for '--require <PROOF>': it takes checked or proven";
+    let told = "invalid value `claimed` for `--require <PROOF>`\nhint: it takes checked or proven";
     assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
     world.settings("[loop]\nrequire = \"checked\"\n");
     assert!(world.crew(&["config"]).success().contains("loop.require"));
@@ -169,17 +169,14 @@ fn a_quiet_run_still_says_how_it_ended_unless_it_is_completed() {
 #[test]
 fn a_run_without_a_task_says_what_is_missing() {
     let world = World::new(&[WORK]);
-    let hint = "hint: crew run \"fix the failing tests\" --verify \"cargo test\"; crew run --list names the \
-                procedures, crew run --help the options\n";
+    let hint = "hint: crew run \"fix the failing tests\" --verify \"cargo test\", \
+                or a procedure: crew run build -n 10\n";
     let ran = world.crew(&["run", "-n3"]);
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""));
-    assert_eq!(ran.stderr, format!("crew: crew run needs a task\n{hint}"));
+    assert_eq!(ran.stderr, format!("crew: run needs a task\n{hint}"));
     let ran = world.crew(&["run", "--", "fix it"]);
     let why = "words after `--` are the agent's own, and the task stands before them";
-    assert_eq!(
-        (ran.code(), ran.stderr),
-        (2, format!("crew: crew run needs a task: {why}\n{hint}"))
-    );
+    assert_eq!((ran.code(), ran.stderr), (2, format!("crew: run needs a task: {why}\n{hint}")));
 }
 
 #[test]

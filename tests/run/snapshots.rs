@@ -80,7 +80,7 @@ fn a_tree_comes_back_exactly_and_the_way_back_is_told() {
     let missing = world.crew(&["back", "soon"]);
     assert_eq!(missing.code(), 2, "{missing:#?}");
     let without = world.crew(&["back"]);
-    assert_eq!(without.stderr.trim(), "crew: crew back needs an iteration: crew back 3");
+    assert_eq!(without.stderr.trim(), "crew: back needs an iteration\nhint: crew back 3");
     let missing = world.crew(&["back", "back-9"]);
     assert!(missing.stderr.contains(" has no back-9: every return prints"), "{missing:#?}");
 }

@@ -33,6 +33,8 @@ pub(super) fn first_word(text: &str) -> &str {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) long: &'static str,
+    /// What its value is called in the help.
+    value_name: &'static str,
     /// Whether it needs a value when none is attached.
     pub(super) takes_value: bool,
     /// The offset of the attached value in the token, if there is one.
@@ -45,7 +47,8 @@ impl Named {
         let takes_value = arg.get_action().takes_values() && !arg.is_require_equals_set();
         let name = token.split('=').next().unwrap_or(token);
         let equals = (name.len() < token.len()).then_some(name.len() + 1);
-        let named = |value_at| Some(Self { long, takes_value, value_at });
+        let value_name = arg.get_value_names().and_then(<[_]>::first).map_or("VALUE", |name| name);
+        let named = |value_at| Some(Self { long, value_name, takes_value, value_at });
         if name.strip_prefix("--") == Some(long) {
             return named(equals);
         }
@@ -65,17 +68,20 @@ impl Named {
         match value {
             Some(value) if !value.trim().is_empty() => Ok(format!("--{long}={value}")),
             None if !self.takes_value => Ok(format!("--{long}")),
-            _ => Err(UsageError::new(format!("--{long} needs a value"))),
+            _ => Err(UsageError::new(
+                format!("--{long} needs a value"),
+                format!("--{long} {}", self.value_name),
+            )),
         }
     }
 
     /// The error for an option that is followed by another option instead of its value.
     pub(super) fn lacks_value(self, follows: &str) -> UsageError {
         let (long, follows) = (self.long, shown(follows));
-        UsageError::new(format!(
-            "--{long} needs a value, but `{follows}` follows it\n\
-             write a value that begins with a hyphen as --{long}=\"{follows}\""
-        ))
+        UsageError::new(
+            format!("--{long} needs a value, but `{follows}` follows it"),
+            format!("write a value that begins with a hyphen as --{long}=\"{follows}\""),
+        )
     }
 }
 
@@ -93,9 +99,10 @@ pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, Us
     let name = shown(token.split('=').next().unwrap_or(token));
     if let Some(meant) = behind_typographic_dash(first_word(token)) {
         let cure = if meant.starts_with("--") { "two hyphens" } else { "a hyphen" };
-        let fault =
-            format!("`{name}` begins with a typographic dash: type {cure} instead, `{meant}`");
-        return Err(UsageError::new(fault));
+        return Err(UsageError::new(
+            format!("`{name}` begins with a typographic dash"),
+            format!("type {cure} instead, `{meant}`"),
+        ));
     }
     if let Some(named) = find(command, token) {
         return Ok(named);
@@ -114,7 +121,7 @@ pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, Us
         let meant = suggestion(command, &name).map(|it| format!(": did you mean `{it}`?"));
         format!("unknown option `{name}`{}", meant.unwrap_or_default())
     };
-    Err(UsageError::new(format!("{fault}\n{way_out}")))
+    Err(UsageError::new(fault, way_out))
 }
 
 /// The most similar option.

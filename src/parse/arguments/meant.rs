@@ -1,98 +1,168 @@
-//! What people type who come from other tools: some of it has one meaning here and is understood,
-//! the rest is refused with the words that crew knows.
+//! What people type where crew has another word. A word with one meaning becomes the verb it means;
+//! one with two, or a task without a verb, becomes an error that names what to type. Nothing starts
+//! a loop here, because a start is asked for in crew's own words.
 
 use std::ffi::OsString;
 
-use super::UsageError;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::usage::UsageError;
+use crate::engine::doctor::shell_word;
+use crate::parse::spelling::shown;
 
 /// A command line in crew's own words.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Meant {
+    /// The program's name, the verb and what follows it.
     pub words: Vec<OsString>,
-    /// What was understood for what; `None` if nothing had to be.
-    pub note: Option<String>,
+    /// "ls is crew status --all", where another word was typed than the verb's own.
+    pub told: Option<String>,
 }
 
-/// Reads a command line, whose first word is the program.
+/// The command line that was meant by the words crew was called with.
 ///
 /// # Errors
-/// For a word that could mean two things, and for a task without its verb.
-pub fn meant(words: Vec<OsString>) -> Result<Meant, UsageError> {
-    let verb = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
-    let ours: &[&str] = match verb {
-        "list" | "ls" => &["status", "--all"],
-        "logs" | "log" => &["show", "--log", "-f"],
-        "version" => &["--version"],
-        "help" => return Ok(help(words)),
-        "stop" => {
+/// When the first word could mean several verbs, or starts a loop without saying so.
+pub fn meant(given: Vec<OsString>) -> Result<Meant, UsageError> {
+    let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
+    let Some([program, typed, rest @ ..]) = words.as_deref() else {
+        return Ok(Meant { words: given, told: None });
+    };
+    let verb: &[&str] = match *typed {
+        "ls" | "list" => &["status", "--all"],
+        "log" | "logs" => &["show", "--log", "-f"],
+        "help" => return help(program, rest),
+        "version" => return Ok(Meant { words: own(program, &["--version"], &[]), told: None }),
+        "stop" => return Err(stop(rest)),
+        "start" | "loop" => return Err(start(typed, rest)),
+        task if task.contains(char::is_whitespace) && !task.starts_with('-') => {
             return Err(UsageError::new(
-                "stop: which?\nhint: crew pause (after this iteration, --now at once), or crew cancel (ends it; it can \
-                 be resumed)",
+                format!("`{}` is a task, not a command", shown(task)),
+                format!("crew run {}", line(&words.unwrap_or_default()[1..])),
             ));
         }
-        "start" => return Err(UsageError::new("start: what?\nhint: crew run \"TASK\"")),
-        task if task.contains(char::is_whitespace) && words.len() == 2 => {
-            return Err(UsageError::new(format!("a task needs a verb\nhint: crew run {task:?}")));
-        }
-        _ => return Ok(Meant { words, note: None }),
+        _ => return Ok(Meant { words: given, told: None }),
     };
-    let note = format!("{verb} is crew {}", ours.join(" "));
-    let mut meant = words;
-    meant.splice(1..2, ours.iter().map(OsString::from));
-    Ok(Meant { words: meant, note: Some(note) })
+    let rest: Vec<&str> =
+        rest.iter().copied().filter(|word| !verb.contains(word) && *word != "--follow").collect();
+    let told = Some(format!("{typed} is crew {}", verb.join(" ")));
+    Ok(Meant { words: own(program, verb, &rest), told })
 }
 
-/// `crew help VERB` is `crew VERB --help`.
-fn help(mut words: Vec<OsString>) -> Meant {
-    words.remove(1);
-    words.push("--help".into());
-    Meant { words, note: None }
+/// The error for a verb that does not exist.
+pub fn unknown(error: &clap::Error, words: &[OsString]) -> Option<UsageError> {
+    let verb = words.get(1).filter(|_| error.kind() == ErrorKind::InvalidSubcommand)?;
+    let rest: Vec<_> = words[1..].iter().map(|word| word.to_string_lossy()).collect();
+    let hint = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(near)) if !near.is_empty() => {
+            format!("did you mean crew {}? crew --help names all", near.join(" or crew "))
+        }
+        // Several plain words are rather a task than a misspelt verb.
+        _ if rest.len() > 1 && !rest[1].starts_with('-') => {
+            let rest: Vec<&str> = rest.iter().map(AsRef::as_ref).collect();
+            format!("crew run {}, if it is a task; crew --help names the commands", line(&rest))
+        }
+        _ => "crew --help names the commands".to_owned(),
+    };
+    Some(UsageError::new(format!("there is no command `{}`", shown(&verb.to_string_lossy())), hint))
+}
+
+fn own(program: &str, verb: &[&str], rest: &[&str]) -> Vec<OsString> {
+    [&[program], verb, rest].concat().into_iter().map(OsString::from).collect()
+}
+
+fn help(program: &str, rest: &[&str]) -> Result<Meant, UsageError> {
+    let verb = rest.first().into_iter().map(|verb| OsString::from(*verb));
+    let mut meant = meant([OsString::from(program)].into_iter().chain(verb).collect())?;
+    meant.words.push("--help".into());
+    Ok(meant)
+}
+
+fn stop(rest: &[&str]) -> UsageError {
+    let named = rest.first().filter(|word| !word.starts_with('-'));
+    let named = named.map(|word| format!(" {}", shell_word(word))).unwrap_or_default();
+    UsageError::new(
+        "stop: which?",
+        format!(
+            "crew pause{named} (after this iteration, --now at once) or crew cancel{named} (ends it; can be resumed)"
+        ),
+    )
+}
+
+fn start(typed: &str, rest: &[&str]) -> UsageError {
+    let task = |line: String| if line.is_empty() { "\"task\"".to_owned() } else { line };
+    let quoted = |word: &&str| {
+        if word.contains(char::is_whitespace) { format!("\"{word}\"") } else { (*word).to_owned() }
+    };
+    let (here, there) = (task(line(rest)), rest.iter().map(quoted).collect::<Vec<_>>().join(" "));
+    UsageError::new(
+        format!("{typed}: a terminal starts a loop with crew run"),
+        format!("crew run {here}; or, in Claude Code: /crew:loop {}", task(there)),
+    )
+}
+
+/// Words as a shell reads them.
+fn line(words: &[&str]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn typed(line: &str) -> Result<(String, Option<String>), String> {
+        let words = shell_words::split(&format!("crew {line}")).unwrap();
+        let meant = meant(words.into_iter().map(OsString::from).collect());
+        let meant = meant.map_err(|error| error.to_string())?;
+        let words: Vec<_> = meant.words[1..].iter().map(|it| it.to_str().unwrap()).collect();
+        Ok((words.join(" "), meant.told))
+    }
+
     #[test]
-    fn words_of_other_tools_are_understood_where_they_mean_one_thing() {
-        let table = [
-            "ls",
-            "list --json",
-            "logs k3v9",
-            "version",
-            "help",
-            "help run",
+    fn a_word_of_another_tool_is_the_verb_it_means() {
+        for (line, expected, told) in [
+            ("ls", "status --all", Some("ls is crew status --all")),
+            ("list --all --json", "status --all --json", Some("list is crew status --all")),
+            ("logs", "show --log -f", Some("logs is crew show --log -f")),
+            ("log k3v9 -f --raw", "show --log -f k3v9 --raw", Some("log is crew show --log -f")),
+            ("help", "--help", None),
+            ("help run", "run --help", None),
+            ("help ls", "status --all --help", Some("ls is crew status --all")),
+            ("version", "--version", None),
+            ("status list", "status list", None),
+            ("run 'do it'", "run do it", None),
+            ("--help", "--help", None),
+            ("", "", None),
+        ] {
+            let expected = Ok((expected.to_owned(), told.map(str::to_owned)));
+            assert_eq!(typed(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_with_two_meanings_and_a_task_without_a_verb_name_what_to_type() {
+        let lines = [
             "stop",
+            "stop k3v9 --now",
+            "help stop",
             "start",
-            "status --all",
-            "run 'ls'",
+            "loop 'build it' -n 5 --verify 'cargo test'",
+            "'do it please' -n 5",
         ];
-        let told = table.map(|typed| {
-            let words = std::iter::once("crew").chain(typed.split(' ')).map(OsString::from);
-            match meant(words.collect()) {
-                Ok(Meant { words, note }) => {
-                    let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
-                    format!("{typed}: {} {}", words.join(" "), note.unwrap_or_default())
-                }
-                Err(error) => format!("{typed}: {error}"),
-            }
-        });
+        let told: Vec<String> = lines.iter().map(|line| typed(line).unwrap_err()).collect();
         insta::assert_snapshot!(told.join("\n"), @r#"
-        ls: crew status --all ls is crew status --all
-        list --json: crew status --all --json list is crew status --all
-        logs k3v9: crew show --log -f k3v9 logs is crew show --log -f
-        version: crew --version version is crew --version
-        help: crew --help 
-        help run: crew run --help 
-        stop: stop: which?
-        hint: crew pause (after this iteration, --now at once), or crew cancel (ends it; it can be resumed)
-        start: start: what?
-        hint: crew run "TASK"
-        status --all: crew status --all 
-        run 'ls': crew run 'ls'
+        stop: which?
+        hint: crew pause (after this iteration, --now at once) or crew cancel (ends it; can be resumed)
+        stop: which?
+        hint: crew pause k3v9 (after this iteration, --now at once) or crew cancel k3v9 (ends it; can be resumed)
+        stop: which?
+        hint: crew pause (after this iteration, --now at once) or crew cancel (ends it; can be resumed)
+        start: a terminal starts a loop with crew run
+        hint: crew run "task"; or, in Claude Code: /crew:loop "task"
+        loop: a terminal starts a loop with crew run
+        hint: crew run 'build it' -n 5 --verify 'cargo test'; or, in Claude Code: /crew:loop "build it" -n 5 --verify "cargo test"
+        `do it please` is a task, not a command
+        hint: crew run 'do it please' -n 5
         "#);
-        let task = ["crew", "do it please"].map(OsString::from).to_vec();
-        let error = meant(task).unwrap_err().to_string();
-        assert_eq!(error, "a task needs a verb\nhint: crew run \"do it please\"");
     }
 }

@@ -41,8 +41,8 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
         let token = known::first_word(rest);
         if token == END_OF_OPTIONS {
             return Err(UsageError::new(
-                "words after `--` are the agent's own options, in crew run; this session has its own\n\
-                 hint: if it belongs to the task, put the whole task in double quotes",
+                "words after `--` are the agent's own options, in crew run; this session has its own",
+                "if it belongs to the task, put the whole task in double quotes",
             ));
         }
         if tokens::is_option(rest) {
@@ -62,8 +62,12 @@ pub fn parse(raw: &str) -> Result<Option<LoopArgs>, UsageError> {
     }
     match LOOP.clone().try_get_matches_from(words).and_then(|it| LoopArgs::from_arg_matches(&it)) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(None),
-        read => Ok(Some(read?)),
+        read => Ok(Some(read.map_err(|error| in_a_session(&error))?)),
     }
+}
+
+fn in_a_session(error: &clap::Error) -> UsageError {
+    UsageError::of(error, "/crew:help lists the options")
 }
 
 /// The task as it is passed to clap; `None` if the quotes contain only blanks.
@@ -78,7 +82,8 @@ fn marked(task: &str) -> Option<String> {
 pub fn resume(raw: &str) -> Result<SetArgs, UsageError> {
     let words = read(&SET, &raw.split_whitespace().collect::<Vec<_>>())?;
     let read = SET.clone().try_get_matches_from(words);
-    Ok(read.and_then(|matches| SetArgs::from_arg_matches(&matches))?)
+    read.and_then(|matches| SetArgs::from_arg_matches(&matches))
+        .map_err(|error| in_a_session(&error))
 }
 
 /// The words crew was called with, as they are passed to clap.

@@ -15,7 +15,8 @@ fn typed<A: FromArgMatches>(command: &Command, words: &[&str]) -> Result<A, Usag
     let given = command.get_name().split(' ').chain(words.iter().copied());
     let read = of_shell(given.map(OsString::from).collect())?;
     let matches = command.clone().try_get_matches_from(&read[2..]);
-    Ok(matches.and_then(|matches| A::from_arg_matches(&matches))?)
+    let read = matches.and_then(|matches| A::from_arg_matches(&matches));
+    read.map_err(|error| UsageError::of(&error, "crew run --help"))
 }
 
 fn read(given: &[&str]) -> RunArgs {
@@ -130,7 +131,7 @@ fn every_option_of_the_terminal_has_its_field() {
 
 #[test]
 fn what_cannot_be_read_is_refused_with_the_way_out() {
-    let way_out = "\nif it is the agent's, put it after `--`; if it belongs to the task, put the whole task in double quotes";
+    let way_out = "\nhint: if it is the agent's, put it after `--`; if it belongs to the task, put the whole task in double quotes";
     for (given, expected) in [
         (
             &["x", "--agnt", "codex"][..],
@@ -139,7 +140,7 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
         (
             &["x", "--verify", "--commit"],
             "--verify needs a value, but `--commit` follows it\n\
-             write a value that begins with a hyphen as --verify=\"--commit\"",
+             hint: write a value that begins with a hyphen as --verify=\"--commit\"",
         ),
         (
             &["--commit now"],
@@ -147,29 +148,32 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
         ),
         (
             &["x", "—push"],
-            "`—push` begins with a typographic dash: type two hyphens instead, `--push`",
+            "`—push` begins with a typographic dash\nhint: type two hyphens instead, `--push`",
         ),
         (&["x", "--tell", "y"], &format!("`--tell` is an option of crew resume{way_out}")),
-        (&["x", "--verify"], "--verify needs a value"),
-        (&["x", "-c="], "--context needs a value"),
+        (&["x", "--verify"], "--verify needs a value\nhint: --verify CMD"),
+        (&["x", "-c="], "--context needs a value\nhint: --context TEXT"),
         (
             &["x", "-n", "+5"],
-            "invalid value '+5' for '--max-iterations <N>': a whole number, such as 15",
+            "invalid value `+5` for `--max-iterations <N>`\nhint: a whole number, such as 15",
         ),
         (
             &["x", "--agent", "codex", "--agent-cmd", "mine"],
-            "the argument '--agent <NAME>' cannot be used with '--agent-cmd <CMD>'",
+            "`--agent <NAME>` cannot be used with `--agent-cmd <CMD>`\nhint: crew run --help",
         ),
-        (&["x", "--push=yes"], "unexpected value 'yes' for '--push' found; no more were expected"),
-        (&["x", "-v", "--verbose"], "the argument '--verbose' cannot be used multiple times"),
+        (
+            &["x", "--push=yes"],
+            "`--push` takes no value, but `yes` follows it\nhint: crew run --help",
+        ),
+        (&["x", "-v", "--verbose"], "`--verbose` stands here twice\nhint: crew run --help"),
         (
             &["x", "--commit=some"],
-            "invalid value 'some' for '--commit[=<all>]' [possible values: all]",
+            "invalid value `some` for `--commit[=<all>]`\nhint: it can be all",
         ),
         (
             &["x", "--permissions", "all"],
-            "invalid value 'all' for '--permissions <KIND>' \
-             [possible values: default, accept-edits, auto, bypass]",
+            "invalid value `all` for `--permissions <KIND>`\n\
+             hint: it can be default, accept-edits, auto, bypass",
         ),
     ] {
         assert_eq!(refused(given), expected, "{given:?}");
@@ -215,7 +219,7 @@ fn what_only_a_start_can_do_is_refused_after_resume() {
                 error,
                 format!(
                     "`{option}` is an option of crew run\n\
-                     crew resume --help names what can be changed"
+                     hint: crew resume --help names what can be changed"
                 )
             );
         }
@@ -243,34 +247,34 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
         ("--max-duration +2h --max-cost 5", Ok((10, 3, 5, 50_400, 5_000_000, 1_000))),
         ("--max-cost +$2.50 --max-tokens=2M", Ok((10, 3, 5, 43_200, 4_500_000, 2_000_000))),
         ("--max-cost 0 --max-tokens +500k", Ok((10, 3, 5, 43_200, 0, 501_000))),
-        ("-n", Err("--max-iterations needs a value")),
+        ("-n", Err("--max-iterations needs a value\nhint: --max-iterations N")),
         (
             "-n ten",
             Err(
-                "invalid value 'ten' for '--max-iterations <N>': a whole number, such as 15; + before it adds",
+                "invalid value `ten` for `--max-iterations <N>`\nhint: a whole number, such as 15; + before it adds",
             ),
         ),
         (
             "--max-duration 5",
             Err(
-                "invalid value '5' for '--max-duration <D>': a time with its unit, such as 90m, 12h or \"1h 30m\"; + before it adds",
+                "invalid value `5` for `--max-duration <D>`\nhint: a time with its unit, such as 90m, 12h or \"1h 30m\"; + before it adds",
             ),
         ),
         (
             "--max-cost five",
             Err(
-                "invalid value 'five' for '--max-cost <USD>': US dollars, such as 5.00; + before it adds",
+                "invalid value `five` for `--max-cost <USD>`\nhint: US dollars, such as 5.00; + before it adds",
             ),
         ),
-        ("a b", Err("unexpected argument 'b' found")),
+        ("a b", Err("unexpected word `b`\nhint: /crew:help lists the options")),
         (
             "--verify true",
-            Err("`--verify` is an option of /crew:loop\ncrew set --help names the limits"),
+            Err("`--verify` is an option of /crew:loop\nhint: crew set --help names the limits"),
         ),
         (
             "--stal 3",
             Err(
-                "unknown option `--stal`: did you mean `--stall`?\ncrew set --help names the limits",
+                "unknown option `--stal`: did you mean `--stall`?\nhint: crew set --help names the limits",
             ),
         ),
     ];

@@ -159,7 +159,7 @@ fn words_after_two_hyphens_are_refused_for_here_the_session_is_the_agent() {
 
 #[test]
 fn an_unknown_option_is_never_text_of_the_task() {
-    let way_out = "\nif it belongs to the task, put the whole task in double quotes";
+    let way_out = "\nhint: if it belongs to the task, put the whole task in double quotes";
     for (raw, fault) in [
         (
             "fix --max-iteration 3",
@@ -194,7 +194,7 @@ fn an_unknown_option_is_never_text_of_the_task() {
 #[test]
 fn a_typographic_dash_before_an_option_is_named() {
     let fault =
-        |typed: &str, cure| format!("`{typed}` begins with a typographic dash: type {cure}");
+        |typed: &str, cure| format!("`{typed}` begins with a typographic dash\nhint: type {cure}");
     let long = fault("—max-iterations", "two hyphens instead, `--max-iterations`");
     refuses("fix it —max-iterations 3", &long);
     refuses("\"fix it\" —max-iterations=3", &long);
@@ -205,10 +205,10 @@ fn a_typographic_dash_before_an_option_is_named() {
 
 #[test]
 fn a_value_is_never_missing_empty_or_another_option() {
-    refuses("fix --verify", "--verify needs a value");
-    refuses("--verify= make", "--verify needs a value");
-    refuses("--gate \"\" x", "--gate needs a value");
-    refuses("--until ' ' x", "--until needs a value");
+    refuses("fix --verify", "--verify needs a value\nhint: --verify CMD");
+    refuses("--verify= make", "--verify needs a value\nhint: --verify CMD");
+    refuses("--gate \"\" x", "--gate needs a value\nhint: --gate CMD");
+    refuses("--until ' ' x", "--until needs a value\nhint: --until CMD");
     for (raw, option, follows) in [
         ("x -n --replace", "--max-iterations", "--replace"),
         ("--verify -- x", "--verify", "--"),
@@ -218,7 +218,7 @@ fn a_value_is_never_missing_empty_or_another_option() {
             raw,
             &format!(
                 "{option} needs a value, but `{follows}` follows it\n\
-                 write a value that begins with a hyphen as {option}=\"{follows}\""
+                 hint: write a value that begins with a hyphen as {option}=\"{follows}\""
             ),
         );
     }
@@ -226,22 +226,28 @@ fn a_value_is_never_missing_empty_or_another_option() {
     reads("--verify=\"-x\"", LoopArgs { verify: texts(&["-x"]), ..none() });
     refuses(
         "--verify \"cargo test -n 3",
-        "the quote that opens the value of --verify is never closed",
+        "the quote that opens the value of --verify is never closed\nhint: add \" where the value ends",
     );
     refuses(
         "x --replace=yes",
-        "unexpected value 'yes' for '--replace' found; no more were expected",
+        "`--replace` takes no value, but `yes` follows it\nhint: /crew:help lists the options",
     );
-    refuses("x --help=all", "unexpected value 'all' for '--help' found; no more were expected");
+    refuses(
+        "x --help=all",
+        "`--help` takes no value, but `all` follows it\nhint: /crew:help lists the options",
+    );
 }
 
 #[test]
 fn an_option_that_is_not_a_check_is_given_once() {
     refuses(
         "x -n 3 --max-iterations 3",
-        "the argument '--max-iterations <N>' cannot be used multiple times",
+        "`--max-iterations <N>` stands here twice\nhint: /crew:help lists the options",
     );
-    refuses("x --replace --replace", "the argument '--replace' cannot be used multiple times");
+    refuses(
+        "x --replace --replace",
+        "`--replace` stands here twice\nhint: /crew:help lists the options",
+    );
     reads("--gate a --gate a", LoopArgs { gate: texts(&["a", "a"]), ..none() });
 }
 
@@ -249,11 +255,12 @@ fn an_option_that_is_not_a_check_is_given_once() {
 fn what_excludes_each_other_is_refused() {
     refuses(
         "x --no-promise --completion-promise Y",
-        "the argument '--no-promise' cannot be used with '--completion-promise <TEXT>'",
+        "`--no-promise` cannot be used with `--completion-promise <TEXT>`\n\
+         hint: /crew:help lists the options",
     );
     refuses(
         "x --prompt-file y",
-        "the argument '[TASK]' cannot be used with '--prompt-file <FILE>'",
+        "`[TASK]` cannot be used with `--prompt-file <FILE>`\nhint: /crew:help lists the options",
     );
 }
 
@@ -269,15 +276,15 @@ fn the_task_stands_in_one_place() {
             "\"this\" or that is much too long to be sh…",
         ),
     ] {
-        refuses(raw, &format!("`{text}` stands apart from the task\n{way_out}"));
+        refuses(raw, &format!("`{text}` stands apart from the task\nhint: {way_out}"));
     }
     let unclosed = "the quote that opens the task is never closed\n\
-                    add a double quote where the task ends, or take the first one away";
+                    hint: add a double quote where the task ends, or take the first one away";
     refuses("\"fix the login -n 3", unclosed);
     refuses(r#""say \"hi\" -n 3"#, unclosed);
     refuses(
         "/crew:loop \"fix it\" -n 3",
-        "the task begins with `/crew:loop`: remove the second one, or put the task in double quotes",
+        "the task begins with `/crew:loop`\nhint: remove the second one, or put the task in double quotes",
     );
 }
 
@@ -305,7 +312,7 @@ fn a_number_that_cannot_be_read_is_refused_with_an_example() {
         ("--max-tokens", "N", "1.5M", tokens),
         ("--max-tokens", "N", "k", tokens),
     ] {
-        let expected = format!("invalid value '{value}' for '{option} <{name}>': {wanted}");
+        let expected = format!("invalid value `{value}` for `{option} <{name}>`\nhint: {wanted}");
         refuses(&format!("fix it {option} \"{value}\""), &expected);
     }
 }
@@ -341,7 +348,7 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
     ] {
         let expected = format!(
             "{flag} stands inside the task, whose quotes do not balance\n\
-             close the quote before {flag}, or give the task with --prompt-file"
+             hint: close the quote before {flag}, or give the task with --prompt-file"
         );
         assert_eq!(parse(raw).expect_err(raw).to_string(), expected, "{raw}");
     }

@@ -54,8 +54,8 @@ fn quoted(text: &str, quote: char) -> Result<(String, &str), UsageError> {
     }
     if quote == '"' && partners == 0 {
         return Err(UsageError::new(
-            "the quote that opens the task is never closed\n\
-             add a double quote where the task ends, or take the first one away",
+            "the quote that opens the task is never closed",
+            "add a double quote where the task ends, or take the first one away",
         ));
     }
     words(text)
@@ -77,20 +77,19 @@ pub(super) fn is_whole(task: &str, quote: char) -> Result<(), UsageError> {
     }
     let mut words = task.split_whitespace().filter(|word| open > 0 && word.starts_with("--"));
     words.find_map(known::anywhere).map_or(Ok(()), |Named { long, .. }| {
-        Err(UsageError::new(format!(
-            "--{long} stands inside the task, whose quotes do not balance\n\
-             close the quote before --{long}, or give the task with --prompt-file"
-        )))
+        Err(UsageError::new(
+            format!("--{long} stands inside the task, whose quotes do not balance"),
+            format!("close the quote before --{long}, or give the task with --prompt-file"),
+        ))
     })
 }
 
 /// The error for text that is apart from the task.
 pub(super) fn apart(text: &str) -> UsageError {
-    UsageError::new(format!(
-        "`{}` stands apart from the task\n\
-         put the whole task in double quotes, and values of several words too",
-        shown(text)
-    ))
+    UsageError::new(
+        format!("`{}` stands apart from the task", shown(text)),
+        "put the whole task in double quotes, and values of several words too",
+    )
 }
 
 /// Whether a quoted task can end before this text: it is empty, or an option follows.
@@ -102,9 +101,10 @@ fn ends_task(after: &str) -> bool {
 fn words(text: &str) -> Result<(String, &str), UsageError> {
     let (task, rest) = text.split_at(words_end(text));
     if first_word(task) == COMMAND {
-        return Err(UsageError::new(format!(
-            "the task begins with `{COMMAND}`: remove the second one, or put the task in double quotes"
-        )));
+        return Err(UsageError::new(
+            format!("the task begins with `{COMMAND}`"),
+            "remove the second one, or put the task in double quotes",
+        ));
     }
     Ok((task.trim_end().to_owned(), rest))
 }
@@ -180,8 +180,12 @@ pub(super) fn value(option: Named, text: &str) -> Result<(Option<String>, &str),
         None => return Ok((None, after)),
     };
     if let Some(quote @ ('"' | '\'')) = text.chars().next() {
-        let why = || format!("the quote that opens the value of --{} is never closed", option.long);
-        let end = closing_quote(text, quote).ok_or_else(|| UsageError::new(why()))?;
+        let end = closing_quote(text, quote).ok_or_else(|| {
+            UsageError::new(
+                format!("the quote that opens the value of --{} is never closed", option.long),
+                format!("add {quote} where the value ends"),
+            )
+        })?;
         return Ok((Some(unescaped(&text[1..end], quote)), &text[end + 1..]));
     }
     let value = first_word(text);

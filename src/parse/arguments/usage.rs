@@ -1,56 +1,87 @@
-//! Errors in the arguments of a command, in a line or two: first the fault, then the fix. What was
-//! typed is repeated shortened and without control characters.
+//! Errors in what was typed, in one shape: the fault, then the way out as a hint. What was typed is
+//! repeated shortened and without control characters.
 
+use std::error::Error as _;
 use std::fmt;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::parse::spelling::shown;
 
-/// Why the arguments cannot be read.
+/// Why the words cannot be obeyed, and what to type instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UsageError(String);
+pub struct UsageError {
+    fault: String,
+    way_out: String,
+}
 
 impl UsageError {
-    pub fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
+    /// Both are lowercase fragments without a full stop.
+    pub fn new(fault: impl Into<String>, way_out: impl Into<String>) -> Self {
+        Self { fault: fault.into(), way_out: way_out.into() }
     }
 
     /// One word that does not name a procedure: too likely a typing error to be a task.
     pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
         let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
-        Self(format!(
-            "there is no procedure `{}`{meant}\n\
-             hint: crew run --list names them; a task of one word is written in a sentence",
-            shown(word)
-        ))
+        Self::new(
+            format!("there is no procedure `{}`{meant}", shown(word)),
+            "crew run --list names them; a task of one word is written in a sentence",
+        )
+    }
+
+    /// The error of clap. `help` names the page to read where nothing better can be said.
+    pub fn of(error: &clap::Error, help: &str) -> Self {
+        let typed = |kind| error.get(kind).map(words).unwrap_or_default();
+        let [argument, value] =
+            [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| shown(&typed(kind)));
+        let fault = match error.kind() {
+            ErrorKind::InvalidValue | ErrorKind::ValueValidation if !value.is_empty() => {
+                format!("invalid value `{value}` for `{argument}`")
+            }
+            ErrorKind::TooManyValues if argument.starts_with('-') => {
+                format!("`{argument}` takes no value, but `{value}` follows it")
+            }
+            ErrorKind::TooManyValues => format!("unexpected word `{value}`"),
+            ErrorKind::UnknownArgument if argument.starts_with('-') => {
+                format!("unknown option `{argument}`")
+            }
+            ErrorKind::UnknownArgument => format!("unexpected word `{argument}`"),
+            ErrorKind::MissingRequiredArgument => format!("`{argument}` is missing"),
+            ErrorKind::ArgumentConflict => match typed(ContextKind::PriorArg) {
+                prior if prior == argument => format!("`{argument}` stands here twice"),
+                prior => format!("`{argument}` cannot be used with `{prior}`"),
+            },
+            _ => first_part(error),
+        };
+        let expected = error.source().map(ToString::to_string);
+        let listed = Some(typed(ContextKind::ValidValue)).filter(|values| !values.is_empty());
+        let listed = listed.map(|values| format!("it can be {values}"));
+        let meant = Some(typed(ContextKind::SuggestedArg)).filter(|meant| !meant.is_empty());
+        let meant = meant.map(|meant| format!("did you mean {meant}?"));
+        Self::new(fault, expected.or(listed).or(meant).unwrap_or_else(|| help.to_owned()))
     }
 }
 
-/// clap's message, without its summary of the usage.
-impl From<clap::Error> for UsageError {
-    fn from(mut error: clap::Error) -> Self {
-        for kind in
-            [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand]
-        {
-            if let Some(ContextValue::String(typed)) = error.get(kind) {
-                let typed = ContextValue::String(shown(typed));
-                error.insert(kind, typed);
-            }
-        }
-        let page = error.render().to_string();
-        let mut parts =
-            page.split("\n\n").map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
-        let fault = parts.next().unwrap_or_default();
-        let fault = fault.strip_prefix("error: ").unwrap_or(&fault);
-        let hint = parts.find_map(|part| Some(format!("\nhint: {}", part.strip_prefix("tip: ")?)));
-        Self(format!("{fault}{}", hint.unwrap_or_default()))
+fn words(value: &ContextValue) -> String {
+    match value {
+        ContextValue::String(word) => word.clone(),
+        ContextValue::Strings(words) => words.join(", "),
+        _ => String::new(),
     }
+}
+
+/// clap's own words, without its summary of the usage.
+fn first_part(error: &clap::Error) -> String {
+    let page = error.render().to_string();
+    let part = page.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = part.split_whitespace().skip_while(|word| *word == "error:").collect();
+    words.join(" ")
 }
 
 impl fmt::Display for UsageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}\nhint: {}", self.fault, self.way_out)
     }
 }
 
