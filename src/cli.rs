@@ -41,6 +41,16 @@ Examples:
   crew set --max-iterations 30
   crew set k3v9 -n +10 --max-duration +2h";
 
+const AFTER_CLEAN: &str = "\
+Lists what it would remove and asks. Without LOOP: every loop that ended more than 30 days ago, or --older-than. \
+A loop that is live stays, whatever is typed; one that its client, still open, could resume goes only by its name. \
+Handoffs and commits stay where they are.
+
+Examples:
+  crew clean
+  crew clean --older-than 7d --yes
+  crew clean k3v9";
+
 /// Keeps a coding agent working until the job is proved done.
 #[derive(Debug, Parser)]
 #[command(
@@ -223,6 +233,9 @@ pub enum Verb {
         #[arg(long, conflicts_with = "yes")]
         forget: bool,
     },
+    /// Remove the records of loops that are over, with their logs and snapshots
+    #[command(after_help = AFTER_CLEAN)]
+    Clean(CleanArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
     /// Print the completions of a shell
@@ -315,6 +328,20 @@ pub struct ShowArgs {
     pub json: bool,
 }
 
+/// `crew clean`.
+#[derive(Debug, clap::Args)]
+pub struct CleanArgs {
+    /// Loops that are over, whatever their age
+    #[arg(value_name = "LOOP")]
+    pub names: Vec<String>,
+    /// Only loops that ended longer ago than this: 90m, 30d (30d where no loop is named)
+    #[arg(long, value_name = "D", value_parser = duration::parse)]
+    pub older_than: Option<Duration>,
+    /// Remove what is listed without asking
+    #[arg(long)]
+    pub yes: bool,
+}
+
 /// `crew drive`.
 #[derive(Debug, clap::Args)]
 pub struct DriveArgs {
@@ -342,32 +369,5 @@ pub struct InstallArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_page_of_help_names_every_verb_once_and_fits_a_terminal() {
-        let command = Cli::command();
-        let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-        let mut verbs: Vec<&str> = verbs.map(clap::Command::get_name).collect();
-        let line = |line: &'static str| match line.split_once("Also: ") {
-            Some((_, also)) => also.split(", ").filter(|word| !word.starts_with('-')).collect(),
-            None => {
-                line.strip_prefix("  ").and_then(|it| it.split(' ').next()).into_iter().collect()
-            }
-        };
-        let named = help::TERMINAL
-            .lines()
-            .skip_while(|line| *line != "Start")
-            .flat_map(|it| -> Vec<_> { line(it) });
-        let mut named: Vec<&str> = named.chain(["uninstall"]).collect();
-        verbs.sort_unstable();
-        named.sort_unstable();
-        assert_eq!(named, verbs);
-        assert_eq!(help::TERMINAL.matches("uninstall").count(), 1);
-        let widest = help::TERMINAL.lines().map(|line| line.chars().count()).max();
-        assert!(help::TERMINAL.lines().count() <= 35 && widest <= Some(80), "{widest:?}");
-    }
-}
+#[path = "cli_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@ mod foreign;
 mod install;
 mod lanes;
 mod launcher;
+mod lists;
 mod loops;
 mod nights;
 mod questions;

@@ -3,6 +3,7 @@
 mod answer;
 mod back;
 mod cancel;
+mod clean;
 mod completions;
 mod config;
 mod control_replies;
@@ -75,6 +76,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Init => init::init(),
         Verb::Config { json } => config::config(*json),
         Verb::Trust { yes, forget } => trust::trust(*yes, *forget),
+        Verb::Clean(arguments) => clean::clean(arguments),
         Verb::Demo => demo::demo(),
         Verb::Completions { shell } => Ok(completions::completions(*shell)),
         Verb::Man { verb } => man::man(verb.as_deref()),

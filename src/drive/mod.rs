@@ -5,6 +5,7 @@
 pub mod as_found;
 pub mod back;
 pub mod boundary;
+pub mod clean;
 pub mod control;
 pub mod doctor;
 pub mod end;

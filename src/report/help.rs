@@ -30,6 +30,7 @@ Set up
   init       this project's settings, with the checks found here
   config     every setting, and where it came from
   trust      let this project's settings run their commands
+  clean      remove the records of loops that ended long ago
   demo       watch a loop in a scratch repository, no account needed
 
 LOOP is the beginning of a loop's id; without it, the loop of this folder.

@@ -6,7 +6,7 @@ use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
 use super::page::{Reading, fitting};
-use super::words::brief;
+use super::words::{ago, brief, size};
 use super::{line, run};
 use crate::engine::record::Loop;
 use crate::engine::text::{clean, one_line};
@@ -74,6 +74,27 @@ pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String
     }
     columns.push(column(0, false, &|subject| one_line(&run::task(subject), TASK_CHARS)));
     table(columns, at.reading.width)
+}
+
+/// Loops whose records may be removed, with the bytes of each.
+pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
+    let column = |worth, cell: &dyn Fn(&Loop) -> String| Column {
+        cells: loops.iter().map(cell).collect(),
+        is_number: false,
+        worth,
+    };
+    let sizes = bytes.iter().map(|bytes| size(*bytes)).collect();
+    table(
+        vec![
+            column(u8::MAX, &|subject| subject.id.to_string()),
+            column(4, &|subject| ago((at.reading.now - subject.last_at()).num_milliseconds())),
+            column(3, &|subject| state(subject, at)),
+            Column { cells: sizes, is_number: true, worth: 1 },
+            column(2, &|subject| place(subject, at.home)),
+            column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
+        ],
+        at.reading.width,
+    )
 }
 
 /// "running", "waits until 03:10", "completed, checked".

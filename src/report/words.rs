@@ -45,6 +45,16 @@ pub fn ago(ms: i64) -> String {
     format!("{} ago", spoken.split(' ').next().unwrap_or_default())
 }
 
+/// "640 B", "12 KB", "3.4 MB", "1.2 GB": bytes, in steps of a thousand.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} B"),
+        1000..1_000_000 => format!("{} KB", bytes / 1000),
+        1_000_000..1_000_000_000 => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+        _ => format!("{}.{} GB", bytes / 1_000_000_000, bytes / 100_000_000 % 10),
+    }
+}
+
 /// "`a`, `b` and `c`".
 pub fn commands<'a>(commands: impl Iterator<Item = &'a str>) -> String {
     let mut quoted = distinct(commands.map(|command| format!("`{}`", clip(command, 80))));
@@ -66,6 +76,8 @@ mod tests {
         assert_eq!(spoken, ["450ms", "45s", "4m 12s", "11h 58m"]);
         let taken: Vec<String> = [15_000, 45_290, 136_000, 43_089_000].map(took).to_vec();
         assert_eq!(taken, ["15.0s", "45.2s", "2m16s", "11h58m9s"]);
+        let sizes = [640, 12_900, 3_450_000, 1_234_000_000].map(size);
+        assert_eq!(sizes, ["640 B", "12 KB", "3.4 MB", "1.2 GB"]);
         let numbers = [0, 999, 4230, 100_000, 1_234_567].map(grouped);
         assert_eq!(numbers, ["0", "999", "4,230", "100,000", "1,234,567"]);
         assert_eq!(commands(["a", "b", "a", "c"].into_iter()), "`a`, `b` and `c`");

@@ -1,8 +1,9 @@
 //! Deliberate faults for the tests that break the store at each of its write points and move the
 //! wall clock. A release build obeys none of them.
 
-/// The points at which a write may be cut off, in the order in which a boundary passes them.
-pub const POINTS: [&str; 11] = [
+/// The points at which a write may be cut off, in the order in which a boundary passes them;
+/// then those of a removal.
+pub const POINTS: [&str; 14] = [
     "journal.open",
     "journal.write",
     "journal.sync",
@@ -14,6 +15,9 @@ pub const POINTS: [&str; 11] = [
     "record.between",
     "record.after",
     "answer",
+    "remove.taken",
+    "remove.pointers",
+    "remove.snapshots",
 ];
 
 /// Fails or kills the process here if the variable `CREW_FAULT` says so: `<point>=kill`, or

@@ -7,6 +7,7 @@ mod awake;
 mod branches;
 mod children;
 mod claude;
+mod clean;
 mod client;
 mod closing;
 mod commits;

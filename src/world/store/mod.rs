@@ -5,6 +5,7 @@
 pub mod home;
 pub mod journal;
 pub mod logs;
+pub mod removal;
 pub mod settings;
 pub mod test_memory;
 pub mod trust;

@@ -89,10 +89,28 @@ impl Snapshots {
                 gone += old.iter().filter(|file| disk::remove(file).is_ok()).count();
             }
         }
-        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
-        if gone > 0 && matches!(lock, Ok(Some(_))) {
-            let _ = self.printed(&["prune", "--expire=now"], &[]);
+        if gone > 0 {
+            self.forget_what_is_unnamed();
         }
+    }
+
+    /// Removes what no name holds; all of it, if there is no name. What is held by another process
+    /// or cannot be removed is left for later.
+    pub fn forget_what_is_unnamed(&self) {
+        let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
+        if !matches!(lock, Ok(Some(_))) || !self.are_kept() {
+            return;
+        }
+        let _ = if disk::names(&self.folder.join("refs/crew"), 1).is_empty() {
+            tree::remove(&self.folder).map_err(|error| error.to_string())
+        } else {
+            self.printed(&["prune", "--expire=now"], &[]).map(drop)
+        };
+    }
+
+    /// The bytes that only these snapshots take.
+    pub fn bytes(&self) -> u64 {
+        own_bytes(&self.folder)
     }
 }
 

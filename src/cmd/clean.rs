@@ -1,0 +1,93 @@
+//! `crew clean`: removes the records of loops that are over, after it has listed them and a person
+//! has agreed. An agent cannot remove what tells about it.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::{all, home, print, reading, refuse_an_agent, requested};
+use crate::cli::CleanArgs;
+use crate::drive::clean;
+use crate::engine::record::Loop;
+use crate::engine::text::count;
+use crate::exit::Exit;
+use crate::report::list::{self, ListReading};
+use crate::report::words::{brief, size};
+use crate::world::store::Home;
+use crate::world::{env, terminal};
+
+/// How long ago a loop has ended that is removed without being named.
+const AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Removes the loops that were named, or those that ended long ago.
+pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
+    refuse_an_agent("an agent cannot remove records\nhint: a person can, in a terminal")?;
+    let home = home()?;
+    clean::finish(&home)?;
+    let age = arguments.older_than.or(arguments.names.is_empty().then_some(AGE));
+    let loops = wanted(&home, &arguments.names, age)?;
+    if loops.is_empty() {
+        let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
+        print::out(&format!("nothing to remove: no loop ended more than {age} ago"));
+        return Ok(Exit::SUCCESS);
+    }
+    show(&home, &loops);
+    if !arguments.yes {
+        if !terminal::is_interactive() {
+            print::err(
+                "crew: nobody can be asked here, so nothing was removed\n\
+                 hint: read the list, then run crew clean in a terminal, or with --yes",
+            );
+            return Ok(Exit::USAGE);
+        }
+        print::offer("Remove their records, logs and snapshots? [y/N] ");
+        let answer = terminal::answer()?.unwrap_or_default().to_lowercase();
+        if !["y", "yes"].contains(&answer.as_str()) {
+            bail!("nothing was removed\nhint: crew clean asks again");
+        }
+    }
+    let mut freed = 0;
+    for (done, record) in loops.iter().enumerate() {
+        match clean::remove(&home, record) {
+            Ok(bytes) => freed += bytes,
+            Err(error) => {
+                print::out(&removed(done, freed));
+                return Err(error);
+            }
+        }
+    }
+    print::out(&removed(loops.len(), freed));
+    Ok(Exit::SUCCESS)
+}
+
+/// The loops that were named, all of them over, or else all; those of the age that was asked for.
+fn wanted(home: &Home, names: &[String], age: Option<Duration>) -> Result<Vec<Loop>> {
+    if names.is_empty() {
+        return Ok(clean::ended_before(home, all(home)?, age.unwrap_or(AGE)));
+    }
+    let mut loops: Vec<Loop> = Vec::new();
+    for name in names {
+        let (_, record) = requested(Some(name))?;
+        if record.is_live() {
+            let (id, status) = (&record.id, record.status_word());
+            bail!("loop {id} is {status}, so its record stays\nhint: crew cancel {id} ends it");
+        }
+        if !loops.iter().any(|it| it.id == record.id) {
+            loops.push(record);
+        }
+    }
+    Ok(match age {
+        Some(age) => clean::ended_before(home, loops, age),
+        None => loops,
+    })
+}
+
+fn show(home: &Home, loops: &[Loop]) {
+    let user = env::path("HOME");
+    let at = ListReading { reading: reading(), home: user.as_deref() };
+    print::out(&list::removable(loops, &clean::bytes(home, loops), at));
+}
+
+fn removed(loops: usize, freed: u64) -> String {
+    format!("removed {}, {} freed", count(loops as u64, "loop"), size(freed))
+}
