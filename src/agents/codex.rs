@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
-use super::lenient::{Lenient, NumberField, TextField, part};
+use super::activity::{Activity, OpenCalls, RUN, ToolCall, came_to, why};
+use super::lenient::{Lenient, ListField, NumberField, TextField, part};
 use super::open_work::OpenWork;
 use super::open_work::Work::Tool;
 use super::words::{KEPT_BYTES, end, note, shown, start};
@@ -24,8 +25,6 @@ const NAME: &str = "codex";
 pub(super) const AGENT: EventAgent =
     EventAgent { name: NAME, is_tried: false, agent, reader: |name| Box::new(Codex::new(name)) };
 
-/// The longest command shown, in characters.
-const CALL_CHARS: usize = 200;
 /// The longest error kept, in characters.
 const ERROR_CHARS: usize = 2000;
 /// Items that are not work: words, thoughts, and a list that stays open for the whole turn.
@@ -78,6 +77,16 @@ struct CodexItem {
     tool: TextField,
     query: TextField,
     message: TextField,
+    aggregated_output: TextField,
+    exit_code: NumberField,
+    changes: ListField<CodexChange>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CodexChange {
+    path: TextField,
+    kind: TextField,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -107,6 +116,7 @@ struct Codex {
     words: Option<String>,
     words_are_last: bool,
     open: OpenWork,
+    calls: OpenCalls,
     /// For the whole thread, as the last finished turn reported it.
     tokens: Option<Tokens>,
     /// Whether a turn is open or failed, so its use was not reported.
@@ -123,39 +133,77 @@ impl Codex {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    fn item(&mut self, kind: &str, item: &CodexItem) -> Option<String> {
-        let what = item.kind.text()?;
+    fn event(&mut self, event: &CodexEvent) -> Vec<Activity> {
+        match event.kind.text().unwrap_or_default() {
+            "turn.started" => {
+                self.turns = self.turns.saturating_add(1);
+                self.is_untold = true;
+                self.is_closed = false;
+                Vec::new()
+            }
+            "turn.completed" => {
+                self.tokens = event.usage.0.as_ref().map(CodexUsage::tokens).or(self.tokens);
+                self.is_untold &= event.usage.0.is_none();
+                self.error = None;
+                self.is_closed = true;
+                self.open.clear(Tool);
+                Vec::new()
+            }
+            "turn.failed" => {
+                self.is_closed = true;
+                self.open.clear(Tool);
+                self.failed(event.error.message.text().unwrap_or("turn failed"))
+            }
+            // Codex may retry after this error; the following events show whether that succeeded.
+            "error" => self.failed(event.message.text().unwrap_or("error")),
+            kind if kind.starts_with("item.") => self.item(kind, &event.item),
+            _ => Vec::new(),
+        }
+    }
+
+    fn item(&mut self, kind: &str, item: &CodexItem) -> Vec<Activity> {
+        let Some(what) = item.kind.text() else { return Vec::new() };
         let id = item.id.text().unwrap_or_default();
         if !NO_WORK.contains(&what) {
             self.words_are_last = false;
             match kind {
                 "item.started" => self.open.begin(Tool, id),
                 "item.completed" => self.open.end(Tool, id),
-                _ => return None,
+                _ => return Vec::new(),
             }
             let is_declined = item.status.text() == Some("declined");
             if is_declined {
                 note(&mut self.denied, &what.replace('_', " "));
+                let call = item.call(what);
+                return vec![Activity::Noted(format!("denied: {} {}", call.verb, call.subject))];
             }
-            // An item is shown when it starts; a change of files has no start event.
-            let is_shown = kind == "item.started" || what == "file_change" || is_declined;
-            return is_shown.then(|| item.line(what, is_declined));
+            if what == "file_change" {
+                return item.files().map(Activity::Called).collect();
+            }
+            if kind == "item.started" {
+                let call = item.call(what);
+                self.calls.begin(id, &call);
+                return vec![Activity::Called(call)];
+            }
+            return self.calls.end(id, |call| item.result(call)).into_iter().collect();
         }
         let text = item.text.text().map(str::trim).filter(|text| !text.is_empty());
         match (what, text) {
             ("agent_message", Some(text)) if kind == "item.completed" => {
                 self.words = Some(end(text, KEPT_BYTES).to_owned());
                 self.words_are_last = true;
-                Some(shown(text))
+                vec![Activity::Said(shown(text))]
             }
-            ("error", _) => item.message.text().map(shown),
-            _ => None,
+            ("error", _) => {
+                item.message.text().map(shown).map(Activity::Noted).into_iter().collect()
+            }
+            _ => Vec::new(),
         }
     }
 
-    fn failed(&mut self, message: &str) -> String {
+    fn failed(&mut self, message: &str) -> Vec<Activity> {
         self.error = Some(start(message.trim(), ERROR_CHARS).to_owned());
-        shown(message)
+        vec![Activity::Noted(shown(message))]
     }
 
     /// What was used. If the process reported nothing, all of it is lost.
@@ -174,11 +222,36 @@ impl Codex {
 }
 
 impl CodexItem {
-    fn line(&self, what: &str, is_declined: bool) -> String {
+    fn call(&self, what: &str) -> ToolCall {
         let with = [&self.command, &self.tool, &self.query].into_iter().find_map(TextField::text);
-        let with = with.map(|it| format!(": {}", start(it, CALL_CHARS))).unwrap_or_default();
-        let denied = if is_declined { "denied: " } else { "" };
-        shown(&format!("{denied}{}{with}", what.replace('_', " ")))
+        let with = with.unwrap_or_default();
+        match what {
+            "command_execution" => ToolCall::new(RUN, &of_the_shell(with)),
+            "web_search" => ToolCall::new("search", with),
+            "file_change" => ToolCall::new("edit", with),
+            other => ToolCall::new(&shown(&other.replace('_', " ")), with),
+        }
+    }
+
+    fn files(&self) -> impl Iterator<Item = ToolCall> {
+        self.changes.iter().map(|change| {
+            let verb = match change.kind.text() {
+                Some("add") => "write",
+                Some("delete") => "delete",
+                _ => "edit",
+            };
+            ToolCall::new(verb, change.path.text().unwrap_or_default())
+        })
+    }
+
+    fn result(&self, call: &ToolCall) -> Option<String> {
+        let is_failure = self.status.text() == Some("failed");
+        let output = self.aggregated_output.text().unwrap_or_default();
+        if call.verb == RUN {
+            let exit = self.exit_code.0.and_then(|code| format!("{code:.0}").parse().ok());
+            return Some(came_to(output, exit, is_failure));
+        }
+        is_failure.then(|| why(self.message.text().unwrap_or_default()))
     }
 }
 
@@ -196,36 +269,17 @@ impl CodexUsage {
 }
 
 impl OutputReader for Codex {
-    fn line(&mut self, line: &str) -> Option<String> {
-        let Ok(Lenient(Some(event))) = serde_json::from_str::<Lenient<CodexEvent>>(line) else {
-            let is_broken = line.trim_start().starts_with('{');
-            return (!is_broken).then(|| shown(line)).filter(|shown| !shown.is_empty());
+    fn read(&mut self, line: &str) -> Vec<Activity> {
+        let steps = match serde_json::from_str::<Lenient<CodexEvent>>(line) {
+            Ok(Lenient(Some(event))) => self.event(&event),
+            _ if line.trim_start().starts_with('{') => Vec::new(),
+            _ => {
+                let printed = Some(shown(line)).filter(|shown| !shown.is_empty());
+                printed.into_iter().map(Activity::Printed).collect()
+            }
         };
-        match event.kind.text()? {
-            "turn.started" => {
-                self.turns = self.turns.saturating_add(1);
-                self.is_untold = true;
-                self.is_closed = false;
-                None
-            }
-            "turn.completed" => {
-                self.tokens = event.usage.0.as_ref().map(CodexUsage::tokens).or(self.tokens);
-                self.is_untold &= event.usage.0.is_none();
-                self.error = None;
-                self.is_closed = true;
-                self.open.clear(Tool);
-                None
-            }
-            "turn.failed" => {
-                self.is_closed = true;
-                self.open.clear(Tool);
-                Some(self.failed(event.error.message.text().unwrap_or("turn failed")))
-            }
-            // Codex may retry after this error; the following events show whether that succeeded.
-            "error" => Some(self.failed(event.message.text().unwrap_or("error"))),
-            kind if kind.starts_with("item.") => self.item(kind, &event.item),
-            _ => None,
-        }
+        self.calls.told(&steps);
+        steps
     }
 
     fn tool_is_open(&self) -> bool {
@@ -249,6 +303,14 @@ impl OutputReader for Codex {
             turns: (self.turns > 0).then_some(self.turns),
             ..Report::default()
         }
+    }
+}
+
+/// The command that a shell is started for, without the shell: Codex runs all in one.
+fn of_the_shell(command: &str) -> String {
+    match shell_words::split(command).as_deref() {
+        Ok([_, option, inner]) if ["-lc", "-c"].contains(&option.as_str()) => inner.clone(),
+        _ => command.to_owned(),
     }
 }
 

@@ -36,9 +36,10 @@ fn the_sample_is_read_to_its_final_message_and_its_tokens() {
     assert_eq!(
         seen,
         [
-            "command execution: bash -lc ls",
-            "file change",
-            "The README is there.\n\n<promise>COMPLETE</promise>"
+            "run    ls",
+            "       → ok",
+            "edit   README.md",
+            "\"The README is there.\n\n <promise>COMPLETE</promise>\""
         ]
     );
 }
@@ -121,7 +122,7 @@ fn a_declined_command_is_a_denial() {
     let line = r#"{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"rm -r x","status":"declined"}}"#;
     let (report, seen) = read(&format!("{line}\n{line}"));
     assert_eq!(report.denied, ["command execution"]);
-    assert_eq!(seen[0], "denied: command execution: rm -r x");
+    assert_eq!(seen[0], "denied: run rm -r x");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::activity::changed;
 use super::words::start;
 use crate::parse::amounts::whole;
 
@@ -34,6 +35,16 @@ pub(super) struct Dollars(pub(super) Option<f64>);
 #[derive(Debug, Default)]
 pub(super) struct ListField<T>(VecDeque<T>);
 
+/// What a tool returned: a text, or the texts of a list of parts; empty for anything else.
+#[derive(Debug, Default)]
+pub(super) struct OutputField(pub(super) String);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OutputPart {
+    text: TextField,
+}
+
 /// The arguments of a tool call that are worth showing, the most useful first.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -46,6 +57,19 @@ pub(super) struct ToolInput {
     query: TextField,
     description: TextField,
     prompt: TextField,
+    notebook_path: TextField,
+    old_string: TextField,
+    new_string: TextField,
+    content: TextField,
+    edits: ListField<EditInput>,
+}
+
+/// The texts of an edit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct EditInput {
+    old_string: TextField,
+    new_string: TextField,
 }
 
 impl TextField {
@@ -77,9 +101,24 @@ impl<T> ListField<T> {
 impl ToolInput {
     /// The most useful argument, shortened.
     pub(super) fn argument(&self) -> Option<&str> {
-        let Self { command, file_path, path, pattern, url, query, description, prompt } = self;
+        let Self { command, file_path, path, pattern, url, query, description, prompt, .. } = self;
+        let file_path = if file_path.0.is_some() { file_path } else { &self.notebook_path };
         let texts = [command, file_path, path, pattern, url, query, description, prompt];
         texts.into_iter().find_map(TextField::text).map(|text| start(text, CALL_CHARS))
+    }
+}
+
+impl ToolInput {
+    /// The lines that the call adds and removes; `None` where it changes none.
+    pub(super) fn changed(&self) -> Option<(usize, usize)> {
+        let of = |old: &TextField, new: &TextField| {
+            Some(changed(old.text().unwrap_or_default(), new.text()?))
+        };
+        let edits = self.edits.iter().filter_map(|edit| of(&edit.old_string, &edit.new_string));
+        let edits = edits.reduce(|one, other| (one.0 + other.0, one.1 + other.1));
+        edits
+            .or(of(&self.old_string, &self.new_string))
+            .or(of(&TextField::default(), &self.content))
     }
 }
 
@@ -109,6 +148,15 @@ impl<'de> Deserialize<'de> for Dollars {
         let text = || read::<String>(raw)?.trim().trim_start_matches('$').parse().ok();
         let amount = read(raw).or_else(text);
         Ok(Self(amount.filter(|amount: &f64| amount.is_finite() && *amount >= 0.0)))
+    }
+}
+
+impl<'de> Deserialize<'de> for OutputField {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        let raw: &RawValue = Deserialize::deserialize(source)?;
+        let parts: ListField<OutputPart> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let texts: Vec<&str> = parts.iter().filter_map(|part| part.text.text()).collect();
+        Ok(Self(read(raw).unwrap_or_else(|| texts.join("\n"))))
     }
 }
 

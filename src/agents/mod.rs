@@ -14,6 +14,7 @@ use crate::engine::boundary::facts::{ApiError, ProcessEnd};
 use crate::engine::record::{Agent, Check, Dialect, Permissions, PromptVia, Run};
 use crate::parse::service_words;
 
+pub mod activity;
 pub mod catalogue;
 mod claude;
 mod codex;

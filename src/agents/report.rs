@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use super::activity::{self, Activity};
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{self, Claim};
@@ -82,8 +83,13 @@ impl Report {
 
 /// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
 pub trait OutputReader: std::fmt::Debug {
-    /// Takes one line of standard output, without its line break; returns what to show a person.
-    fn line(&mut self, line: &str) -> Option<String>;
+    /// Takes one line of standard output, without its line break; returns what it tells of.
+    fn read(&mut self, line: &str) -> Vec<Activity>;
+
+    /// The same, as the text that shows a person what it tells of.
+    fn line(&mut self, line: &str) -> Option<String> {
+        activity::text(&self.read(line))
+    }
 
     /// Whether a tool call or a background task of the agent is open, so that silence counts as
     /// work. After its closing event only a call counts.

@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, FixedOffset};
 
+use super::activity::Activity;
 use super::words::{end, shown};
 use super::{OutputReader, Report};
 use crate::engine::text::plain;
@@ -17,7 +18,7 @@ pub(super) struct Text {
 }
 
 impl OutputReader for Text {
-    fn line(&mut self, line: &str) -> Option<String> {
+    fn read(&mut self, line: &str) -> Vec<Activity> {
         // One line may be longer than everything that is kept.
         self.tail.push_str(end(line, KEPT_BYTES));
         self.tail.push('\n');
@@ -25,7 +26,7 @@ impl OutputReader for Text {
         if self.tail.len() > 2 * KEPT_BYTES {
             self.tail = end(&self.tail, KEPT_BYTES).to_owned();
         }
-        Some(shown(line))
+        vec![Activity::Printed(shown(line))]
     }
 
     /// Plain text never shows it.

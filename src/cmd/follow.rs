@@ -8,11 +8,13 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use super::print;
+use crate::agents::activity::{self, Activity};
 use crate::agents::{self, OutputReader};
 use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::engine::record::{Driver, Loop};
 use crate::world::clock;
 use crate::world::files::disk;
+use crate::world::process::lines::{LineCutter, LinePiece, text_of};
 use crate::world::store::logs::tail::Tail;
 use crate::world::store::{self, Home, logs};
 
@@ -20,9 +22,13 @@ use crate::world::store::{self, Home, logs};
 const SHOWN: u64 = 20 << 20;
 /// With `-f`, how much of the earlier output is shown.
 const BEFORE: u64 = 16 << 10;
+/// The same where only a small part of it is shown.
+const BEFORE_EVENTS: u64 = 128 << 10;
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest line that is waited for, in bytes.
 const LINE: usize = 64 << 10;
+/// The longest event that is read, in bytes; the rest of a longer line is left out.
+const EVENT: usize = 8 << 20;
 
 /// What is shown of a log.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +48,9 @@ pub fn log(home: &Home, record: Loop, shown: LogView) -> Result<()> {
     if !disk::exists(&path) && !is_due {
         bail!("{}", missing(&record, iteration));
     }
-    let reader = reader(&record, shown.raw);
-    let mut lines = Lines::open(&path, if follow { BEFORE } else { SHOWN }, reader)?;
+    let rendering = Rendering::of(&record, shown);
+    let before = if rendering.is_some() { BEFORE_EVENTS } else { BEFORE };
+    let mut lines = Lines::open(&path, if follow { before } else { SHOWN }, rendering)?;
     if follow {
         return follow_on(home, record, iteration, shown, lines);
     }
@@ -70,8 +77,8 @@ fn follow_on(
             }
             iteration += 1;
             print::err(&format!("crew: iteration {iteration}"));
-            let reader = reader(&record, shown.raw);
-            lines = Lines::open(&logs::path(home, &record.id, iteration), SHOWN, reader)?;
+            let log = logs::path(home, &record.id, iteration);
+            lines = Lines::open(&log, SHOWN, Rendering::of(&record, shown))?;
             continue;
         }
         if !record.is_live() {
@@ -93,23 +100,51 @@ fn follow_on(
 struct Lines {
     tail: Tail,
     held: Vec<u8>,
-    /// Tells what a line means; `None` shows it as it is.
-    reader: Option<Box<dyn OutputReader>>,
-    /// Whether the log is shown from the middle of a line on, which no reader understands.
-    begins_within: bool,
+    /// `None` shows what was printed as it is.
+    rendering: Option<Rendering>,
+}
+
+/// Tells what the events of an agent mean.
+struct Rendering {
+    reader: Box<dyn OutputReader>,
+    lines: LineCutter,
+    /// A call whose result may follow.
+    held: Option<Activity>,
+}
+
+impl Rendering {
+    /// That of an agent that reports events; `None` for plain text, and in a session.
+    fn of(record: &Loop, shown: LogView) -> Option<Self> {
+        let agent = record.contract.run.as_ref().map(|run| &run.agent);
+        let agent = agent.filter(|agent| !shown.raw && agents::has_events(agent))?;
+        let lines = LineCutter::new(EVENT);
+        Some(Self { reader: agents::reader(agent), lines, held: None })
+    }
+
+    /// What the next bytes tell of. A call waits for its result, unless nothing comes at present.
+    fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
+        let mut steps: Vec<Activity> = self.held.take().into_iter().collect();
+        let reader = &mut self.reader;
+        let mut read = |line: &[u8]| steps.extend(reader.read(&text_of(line, EVENT)));
+        self.lines.feed(bytes, |piece| {
+            if let LinePiece::Line(line) = piece {
+                read(line);
+            }
+        });
+        if is_end && is_whole {
+            let lines = std::mem::replace(&mut self.lines, LineCutter::new(EVENT));
+            lines.end().iter().for_each(|line| read(line));
+        }
+        if !is_end {
+            self.held = steps.pop_if(|last| matches!(last, Activity::Called(_)));
+        }
+        activity::text(&steps).map(|text| text + "\n").unwrap_or_default()
+    }
 }
 
 impl Lines {
-    fn open(log: &Path, most: u64, reader: Option<Box<dyn OutputReader>>) -> Result<Self> {
-        let begins_within = disk::size(log) > most;
-        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new(), reader, begins_within })
-    }
-
-    fn told(&mut self, printed: &str) -> String {
-        let Some(reader) = &mut self.reader else { return printed.to_owned() };
-        let skipped = usize::from(std::mem::take(&mut self.begins_within));
-        let told = printed.lines().skip(skipped).filter_map(|line| reader.line(line));
-        told.map(|told| told + "\n").collect()
+    fn open(log: &Path, most: u64, rendering: Option<Rendering>) -> Result<Self> {
+        Ok(Self { tail: Tail::open(log, most)?, held: Vec::new(), rendering })
     }
 
     /// Prints the complete lines, and the rest too if no more will come. `false` when the reader is
@@ -118,13 +153,11 @@ impl Lines {
         loop {
             let bytes = self.tail.next()?;
             let is_end = bytes.is_empty();
-            self.held.extend(bytes);
-            let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            let all = (is_end && is_whole) || (lines == 0 && self.held.len() > LINE);
-            let given = if all { self.held.len() } else { lines };
-            let printed = String::from_utf8_lossy(&self.held[..given]).into_owned();
-            self.held.drain(..given);
-            if !print::offer(&self.told(&printed)) {
+            let told = match &mut self.rendering {
+                Some(rendering) => rendering.told(&bytes, is_end, is_whole),
+                None => self.printed(&bytes, is_end && is_whole),
+            };
+            if !print::offer(&told) {
                 return Ok(false);
             }
             if is_end {
@@ -132,12 +165,16 @@ impl Lines {
             }
         }
     }
-}
 
-/// What renders the log of an agent that reports events; `None` for plain text, and in a session.
-fn reader(record: &Loop, raw: bool) -> Option<Box<dyn OutputReader>> {
-    let agent = record.contract.run.as_ref().map(|run| &run.agent);
-    agent.filter(|agent| !raw && agents::has_events(agent)).map(agents::reader)
+    fn printed(&mut self, bytes: &[u8], is_last: bool) -> String {
+        self.held.extend(bytes);
+        let lines = self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let all = is_last || (lines == 0 && self.held.len() > LINE);
+        let given = if all { self.held.len() } else { lines };
+        let printed = String::from_utf8_lossy(&self.held[..given]).into_owned();
+        self.held.drain(..given);
+        printed
+    }
 }
 
 fn latest(home: &Home, record: &Loop) -> u32 {

@@ -83,16 +83,3 @@ fn a_cost_that_cannot_be_read_blocks_a_loop_whose_cost_is_limited() {
     assert_eq!((ran.code(), world.calls()), (13, 1), "{ran:?}");
     assert!(world.the_loop()["why"].as_str().unwrap().contains("cannot be kept"));
 }
-
-#[test]
-fn what_the_agent_did_is_told_in_words_and_its_bytes_with_raw() {
-    let tool = r#"{"type":"assistant","message":{"id":"m0","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cargo test"}}]}}"#;
-    let world =
-        World::claude(&[&format!("printf '%s\\n' '{tool}'; {}", answer("Wrote a line."))], "");
-    world.crew(&["run", "Do it", "-n", "1"]);
-    let told = world.crew(&["show", "--log"]).success();
-    assert_eq!(told, "Bash: cargo test\nWrote a line.\n");
-    let raw = world.crew(&["show", "--log", "--raw"]).success();
-    assert!(raw.starts_with(&format!("{tool}\n")), "{raw}");
-    assert_eq!(world.crew(&["show", "--raw"]).code(), 2);
-}

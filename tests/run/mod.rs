@@ -26,6 +26,7 @@ mod gone;
 mod kills;
 mod limits;
 mod live;
+mod log;
 mod mornings;
 mod moves;
 #[cfg(target_os = "linux")]

@@ -7,11 +7,14 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::agents::activity::{RUN, ToolCall, came_to, why};
 use crate::agents::lenient::{
-    Dollars, FlagField, Lenient, ListField, NumberField, TextField, ToolInput, part,
+    Dollars, FlagField, Lenient, ListField, NumberField, OutputField, TextField, ToolInput, part,
 };
-use crate::agents::words::shown;
+use crate::agents::words::{shown, start};
 
+/// The longest name of a tool told, in characters.
+const NAME_CHARS: usize = 60;
 /// The result's subtype when the client's own limit on turns ended it.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
@@ -78,6 +81,8 @@ pub(super) struct ContentBlock {
     name: TextField,
     #[serde(deserialize_with = "part")]
     input: ToolInput,
+    pub(super) is_error: FlagField,
+    content: OutputField,
 }
 
 impl MessageEvent {
@@ -95,11 +100,32 @@ impl MessageEvent {
 }
 
 impl ContentBlock {
-    /// "Bash: cargo test".
-    pub(super) fn line(&self) -> String {
+    /// The call that this block makes. Paths below `folder` are told from there on.
+    pub(super) fn call(&self, folder: &str) -> ToolCall {
         let name = self.name.text().unwrap_or("a tool");
-        let with = self.input.argument().map(|with| format!(": {with}")).unwrap_or_default();
-        shown(&format!("{name}{with}"))
+        let verb = match name {
+            "Bash" => RUN,
+            "Read" => "read",
+            "Edit" | "MultiEdit" | "NotebookEdit" => "edit",
+            "Write" => "write",
+            "Grep" | "Glob" | "LS" | "WebSearch" => "search",
+            other => start(other, NAME_CHARS),
+        };
+        let subject = self.input.argument().unwrap_or_default();
+        let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
+        let below = below.and_then(|below| below.strip_prefix('/'));
+        ToolCall { lines: self.input.changed(), ..ToolCall::new(verb, below.unwrap_or(subject)) }
+    }
+
+    /// What a call came to; `None` where it is not worth a word.
+    pub(super) fn result(&self, call: &ToolCall) -> Option<String> {
+        let (output, is_failure) = (&*self.content.0, self.is_error.is_set());
+        if call.verb == RUN {
+            let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
+            let exit = exit.and_then(|exit| exit.trim().parse().ok());
+            return Some(came_to(output, exit.filter(|_| is_failure), is_failure));
+        }
+        is_failure.then(|| why(output))
     }
 }
 
@@ -108,6 +134,8 @@ impl ContentBlock {
 pub(super) struct SystemEvent {
     pub(super) subtype: TextField,
     pub(super) model: TextField,
+    /// The folder it works in.
+    pub(super) cwd: TextField,
     pub(super) tool_name: TextField,
     pub(super) task_id: TextField,
     pub(super) hook_id: TextField,

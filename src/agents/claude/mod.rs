@@ -11,6 +11,7 @@ use self::events::{
     ClaudeEvent, MessageEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent,
 };
 use self::spent::Spent;
+use super::activity::{Activity, OpenCalls};
 use super::open_work::OpenWork;
 use super::open_work::Work::{Hook, Task, Tool};
 use super::words::{KEPT_BYTES, end, note, shown, start};
@@ -35,6 +36,8 @@ pub(super) const AGENT: EventAgent =
 
 /// The longest name kept, in characters: of a model, a message or a kind of error.
 const NAME_CHARS: usize = 200;
+/// The longest folder kept, in characters.
+const FOLDER_CHARS: usize = 4096;
 /// The longest error kept, in characters.
 const ERROR_CHARS: usize = 2000;
 
@@ -77,6 +80,9 @@ struct Claude {
     ending: Option<ClosingEvent>,
     model: Option<String>,
     turns: Option<u32>,
+    calls: OpenCalls,
+    /// Where it works.
+    folder: String,
 }
 
 /// An error that the client reported in place of an answer.
@@ -111,17 +117,24 @@ impl ClosingEvent {
 }
 
 impl OutputReader for Claude {
-    fn line(&mut self, line: &str) -> Option<String> {
-        match ClaudeEvent::read(line) {
+    fn read(&mut self, line: &str) -> Vec<Activity> {
+        let steps = match ClaudeEvent::read(line) {
             ClaudeEvent::Assistant(said) => self.said(line, &said),
             ClaudeEvent::User(heard) => self.heard(&heard),
-            ClaudeEvent::System(system) => self.system(&system),
+            ClaudeEvent::System(system) => {
+                self.system(&system).into_iter().map(Activity::Noted).collect()
+            }
             ClaudeEvent::RateLimit(limit) => self.limit(&limit),
             ClaudeEvent::Result(result) => self.result(&result),
             // A broken event is not text, and it is too long to show.
-            ClaudeEvent::Unknown if line.trim_start().starts_with('{') => None,
-            ClaudeEvent::Unknown => Some(shown(line)).filter(|shown| !shown.is_empty()),
-        }
+            ClaudeEvent::Unknown if line.trim_start().starts_with('{') => Vec::new(),
+            ClaudeEvent::Unknown => {
+                let printed = Some(shown(line)).filter(|shown| !shown.is_empty());
+                printed.into_iter().map(Activity::Printed).collect()
+            }
+        };
+        self.calls.told(&steps);
+        steps
     }
 
     fn tool_is_open(&self) -> bool {
@@ -167,14 +180,14 @@ impl OutputReader for Claude {
 }
 
 impl Claude {
-    fn said(&mut self, line: &str, said: &MessageEvent) -> Option<String> {
+    fn said(&mut self, line: &str, said: &MessageEvent) -> Vec<Activity> {
         self.spent.message(line);
         let is_own = said.parent_tool_use_id.is_none();
         if let (Some(kind), true) = (said.error.text(), is_own) {
             let message = said.texts().collect::<Vec<_>>().join("\n");
             self.ending = None;
             self.fails(kind, &message, false);
-            return Some(shown(&message));
+            return vec![Activity::Noted(shown(&message))];
         }
         if said.error.text().is_none() && self.error.as_ref().is_some_and(|told| told.is_retry) {
             self.error = None;
@@ -196,17 +209,21 @@ impl Claude {
                 (Some("tool_use"), _) => {
                     self.open.begin(Tool, block.id.text().unwrap_or_default());
                     self.words_are_last &= !is_own;
-                    seen.push(block.line());
+                    let call = block.call(&self.folder);
+                    if is_own {
+                        self.calls.begin(block.id.text().unwrap_or_default(), &call);
+                    }
+                    seen.push(Activity::Called(call));
                 }
                 (Some("text"), Some(text)) if is_own && !text.trim().is_empty() => {
                     self.words = Some(end(text.trim(), KEPT_BYTES).to_owned());
                     self.words_are_last = true;
-                    seen.push(shown(text));
+                    seen.push(Activity::Said(shown(text)));
                 }
                 _ => {}
             }
         }
-        (is_own && !seen.is_empty()).then(|| seen.join("\n"))
+        if is_own { seen } else { Vec::new() }
     }
 
     fn fails(&mut self, kind: &str, message: &str, is_retry: bool) {
@@ -215,14 +232,16 @@ impl Claude {
         self.error = Some(ServiceError { kind, message, is_retry });
     }
 
-    fn heard(&mut self, heard: &MessageEvent) -> Option<String> {
+    fn heard(&mut self, heard: &MessageEvent) -> Vec<Activity> {
+        let mut seen = Vec::new();
         for block in heard.blocks() {
             if let Some(id) = block.tool_use_id.text() {
                 self.open.end(Tool, id);
                 self.words_are_last &= heard.parent_tool_use_id.is_some();
+                seen.extend(self.calls.end(id, |call| block.result(call)));
             }
         }
-        None
+        seen
     }
 
     fn system(&mut self, system: &SystemEvent) -> Option<String> {
@@ -230,6 +249,8 @@ impl Claude {
         let hook = system.hook_id.text().unwrap_or_default();
         match system.subtype.text()? {
             "init" => {
+                let folder = system.cwd.text().unwrap_or_default();
+                start(folder, FOLDER_CHARS).clone_into(&mut self.folder);
                 self.model = system.model.text().map(|it| start(it, NAME_CHARS).to_owned());
                 // A new turn begins: the result of the previous one no longer counts.
                 self.ending = None;
@@ -260,14 +281,14 @@ impl Claude {
         None
     }
 
-    fn limit(&mut self, limit: &RateLimitEvent) -> Option<String> {
+    fn limit(&mut self, limit: &RateLimitEvent) -> Vec<Activity> {
         let info = &limit.rate_limit_info;
         let is_hit = info.status.text() == Some("rejected");
         self.reset = info.resets_at().filter(|_| is_hit);
-        None
+        Vec::new()
     }
 
-    fn result(&mut self, result: &ResultEvent) -> Option<String> {
+    fn result(&mut self, result: &ResultEvent) -> Vec<Activity> {
         for denial in result.permission_denials.iter() {
             note(&mut self.denied, denial.tool_name.text().unwrap_or_default());
         }
@@ -289,7 +310,9 @@ impl Claude {
             message: text.map(|text| end(text, KEPT_BYTES).to_owned()),
         });
         self.spent.result(result);
-        None
+        // The closing event repeats the last words, unless they came in no other event.
+        let is_told = is_error || text == self.words.as_deref();
+        text.filter(|_| !is_told).map(|text| Activity::Said(shown(text))).into_iter().collect()
     }
 
     fn api_error(&self, now: DateTime<FixedOffset>) -> Option<ApiError> {

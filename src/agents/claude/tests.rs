@@ -34,7 +34,7 @@ fn the_result_is_the_final_message_and_its_sum_what_was_used() {
         let (report, seen) = read(stream);
         let message = "All is well.\n\n<promise>COMPLETE</promise>";
         assert_eq!(report.final_message.as_deref(), Some(message));
-        assert_eq!(seen, [message]);
+        assert_eq!(seen, [format!("\"{}\"", message.replace("\n<", "\n <"))]);
         assert_eq!(claim(&report), Claim::Success);
         let tokens = Tokens { input: 1001, output: 23, ..Tokens::default() };
         let usage = Usage { tokens, cost: Money(cost), ..Usage::default() };
@@ -49,9 +49,10 @@ fn tokens_of_every_kind_are_counted_once_though_each_block_tells_of_its_message(
     let cost = [23_526_000_000, 46_907_500_000];
     for (stream, cost) in both!("tools").into_iter().zip(cost) {
         let (report, seen) = read(stream);
+        let call = "run    echo line >> work.txt";
         assert_eq!(
             seen,
-            ["I will write.", "Bash: echo line >> work.txt", "First part.", "Second part."]
+            ["\"I will write.\"", call, "       → ok", "\"First part.\"", "\"Second part.\""]
         );
         assert_eq!(report.final_message.as_deref(), Some("Second part."));
         let tokens = Tokens {

@@ -17,7 +17,7 @@ pub mod detach;
 mod feed;
 pub mod groups;
 pub mod identity;
-mod lines;
+pub mod lines;
 mod output;
 #[cfg(test)]
 pub mod own_process;

@@ -1,0 +1,253 @@
+//! What an agent does, one step after the other, and the lines that show it: `crew run -v`, the
+//! block above the live line and `crew show --log` look the same. A result is joined to its call
+//! where nothing came between. Nothing here is read back or judged.
+
+use std::collections::VecDeque;
+
+use super::words::shown;
+use crate::engine::evidence::test_run::TestRun;
+use crate::engine::text::{clip, end_bytes, one_line};
+use crate::parse::test_output::TestOutput;
+
+/// How much of a command's output is searched for tests: the end, in bytes.
+const OUTPUT_BYTES: usize = 256 << 10;
+/// The most open calls that are remembered.
+const CALLS_MAX: usize = 64;
+/// The longest id of a call that is remembered, in bytes; no agent uses a longer one.
+const ID_BYTES: usize = 200;
+/// The most characters of what a call is about.
+const SUBJECT_CHARS: usize = 200;
+/// The most characters of why a call failed.
+const WHY_CHARS: usize = 80;
+
+/// A step of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Activity {
+    /// It said something.
+    Said(String),
+    /// It began a call of a tool.
+    Called(ToolCall),
+    /// A call is over. `is_next` says that nothing was told since the call.
+    Ended { call: ToolCall, result: String, is_next: bool },
+    /// Its program told something: an error, a retry, a refusal.
+    Noted(String),
+    /// A line that is no event, as it was printed.
+    Printed(String),
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// "read", "edit", "write", "run", "search", or the tool's own name.
+    pub verb: String,
+    /// The file, the command, the words that are looked for.
+    pub subject: String,
+    /// Lines added and removed, where the call says so.
+    pub lines: Option<(usize, usize)>,
+}
+
+/// Whether a command or something else was called: a command's result is always worth a word.
+pub(super) const RUN: &str = "run";
+
+impl ToolCall {
+    pub(super) fn new(verb: &str, subject: &str) -> Self {
+        let subject = one_line(subject, SUBJECT_CHARS);
+        Self { verb: verb.to_owned(), subject, lines: None }
+    }
+
+    fn line(&self) -> String {
+        let lines = self.lines.map(|(added, removed)| match (added, removed) {
+            (added, 0) => format!("  +{added}"),
+            (added, removed) => format!("  +{added} -{removed}"),
+        });
+        format!("{:<6} {}{}", self.verb, self.subject, lines.unwrap_or_default())
+    }
+}
+
+/// The calls whose results are still to come, so that a result can name its call.
+#[derive(Debug, Default)]
+pub(super) struct OpenCalls {
+    calls: VecDeque<(String, ToolCall)>,
+    /// The last call, while nothing was told since.
+    last: Option<String>,
+}
+
+impl OpenCalls {
+    /// Past a fixed number the oldest are forgotten: they are then not told to have ended.
+    pub(super) fn begin(&mut self, id: &str, call: &ToolCall) {
+        if id.len() <= ID_BYTES {
+            self.calls.push_back((id.to_owned(), call.clone()));
+            self.calls.drain(..self.calls.len().saturating_sub(CALLS_MAX));
+        }
+    }
+
+    /// Takes a call out, with what it came to, if that is worth a word.
+    pub(super) fn end(
+        &mut self,
+        id: &str,
+        came_to: impl FnOnce(&ToolCall) -> Option<String>,
+    ) -> Option<Activity> {
+        let at = self.calls.iter().position(|(open, _)| open == id)?;
+        let (_, call) = self.calls.remove(at)?;
+        let is_next = self.last.as_deref() == Some(id);
+        came_to(&call).map(|result| Activity::Ended { call, result, is_next })
+    }
+
+    /// Notes what is told now.
+    pub(super) fn told(&mut self, steps: &[Activity]) {
+        match steps.last() {
+            Some(Activity::Called(_)) => self.last = self.calls.back().map(|(id, _)| id.clone()),
+            Some(_) => self.last = None,
+            None => {}
+        }
+    }
+}
+
+/// The lines for steps that follow each other, without the last line break; `None` without steps.
+pub fn text(steps: &[Activity]) -> Option<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for step in steps {
+        let line = match (step, lines.pop()) {
+            (Activity::Ended { result, is_next: true, .. }, Some(call)) => {
+                format!("{call}  → {result}")
+            }
+            (step, before) => {
+                lines.extend(before);
+                step.line()
+            }
+        };
+        lines.push(line);
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+impl Activity {
+    fn line(&self) -> String {
+        match self {
+            Self::Said(words) => quoted(words),
+            Self::Called(call) => call.line(),
+            Self::Ended { result, is_next: true, .. } => format!("{:<6} → {result}", ""),
+            Self::Ended { call, result, .. } => format!("{}  → {result}", call.line()),
+            Self::Noted(text) | Self::Printed(text) => text.clone(),
+        }
+    }
+}
+
+/// An agent's words, in quotation marks and aligned behind the first.
+fn quoted(words: &str) -> String {
+    let words = shown(words.trim());
+    let lines: Vec<&str> = words.lines().collect();
+    format!("\"{}\"", lines.join("\n ")).replace("\n \n", "\n\n")
+}
+
+/// How many lines an edit adds and removes, without those that it keeps at both ends.
+pub(super) fn changed(old: &str, new: &str) -> (usize, usize) {
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let same = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&old[same..], &new[same..]);
+    let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    (new.len() - same, old.len() - same)
+}
+
+/// What a command came to: its tests, its exit status, or why it failed; "ok" otherwise.
+pub(super) fn came_to(output: &str, exit: Option<i64>, is_failure: bool) -> String {
+    let mut tests = TestOutput::new();
+    end_bytes(output, OUTPUT_BYTES).lines().for_each(|line| tests.line(line));
+    match (tests.report().filter(|run| run.ran() || run.has_failed()), exit) {
+        (Some(run), _) if run.has_failed() => failed(&run),
+        (Some(run), _) if !is_failure && run.passed > 0 => format!("{} passed", run.passed),
+        (_, Some(0) | None) if !is_failure => "ok".to_owned(),
+        (_, Some(exit)) => format!("exit {exit}"),
+        (_, None) => why(output),
+    }
+}
+
+fn failed(run: &TestRun) -> String {
+    match (run.failed, run.passed) {
+        (0, _) => "not all tests could be run".to_owned(),
+        (failed, 0) => format!("{failed} failed"),
+        (failed, passed) => format!("{failed} failed, {passed} passed"),
+    }
+}
+
+/// "failed: the first line of what was said about it".
+pub(super) fn why(output: &str) -> String {
+    let line = output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    if line.is_empty() { "failed".to_owned() } else { format!("failed: {}", clip(line, WHY_CHARS)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_told_in_aligned_lines_and_a_result_beside_its_call() {
+        let edit = ToolCall { lines: Some((14, 3)), ..ToolCall::new("edit", "src/reset/token.rs") };
+        let write = ToolCall { lines: Some((9, 0)), ..ToolCall::new("write", "src/new.rs") };
+        let test = ToolCall::new(RUN, "cargo test reset::");
+        let ended = |is_next| Activity::Ended {
+            call: test.clone(),
+            result: "1 failed".to_owned(),
+            is_next,
+        };
+        let steps = [
+            Activity::Called(ToolCall::new("read", "src/reset/token.rs")),
+            Activity::Called(edit),
+            Activity::Called(write),
+            Activity::Called(test.clone()),
+            ended(true),
+            Activity::Noted("the service did not answer: retry 1 of 2".to_owned()),
+            ended(false),
+            Activity::Said("Expiry compared local time with UTC.\nFixing it.".to_owned()),
+        ];
+        insta::assert_snapshot!(text(&steps).unwrap(), @r#"
+        read   src/reset/token.rs
+        edit   src/reset/token.rs  +14 -3
+        write  src/new.rs  +9
+        run    cargo test reset::  → 1 failed
+        the service did not answer: retry 1 of 2
+        run    cargo test reset::  → 1 failed
+        "Expiry compared local time with UTC.
+         Fixing it."
+        "#);
+        assert_eq!(text(&[ended(true)]).unwrap(), "       → 1 failed");
+        assert_eq!(text(&[]), None);
+    }
+
+    #[test]
+    fn an_edit_counts_the_lines_that_it_changes() {
+        for (old, new, expected) in [
+            ("a\nb\nc", "a\nx\ny\nc", (2, 1)),
+            ("a\nb", "a\nb\nc", (1, 0)),
+            ("a\nb\nb", "a\nb", (0, 1)),
+            ("", "a\nb", (2, 0)),
+            ("a", "a", (0, 0)),
+        ] {
+            assert_eq!(changed(old, new), expected, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_told_by_its_tests_its_status_or_its_first_words() {
+        let cargo = "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\n\
+            test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
+        let passed = "test result: ok. 215 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        for (output, exit, is_failure, expected) in [
+            (cargo, Some(101), true, "1 failed, 1 passed"),
+            (passed, Some(0), false, "215 passed"),
+            (passed, Some(1), true, "exit 1"),
+            ("", Some(0), false, "ok"),
+            ("warning: x", None, false, "ok"),
+            ("no such file", Some(2), true, "exit 2"),
+            (
+                "\n  The user doesn't want this.\nmore",
+                None,
+                true,
+                "failed: The user doesn't want this.",
+            ),
+            ("", None, true, "failed"),
+        ] {
+            assert_eq!(came_to(output, exit, is_failure), expected, "{output:?}");
+        }
+    }
+}
