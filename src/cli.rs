@@ -121,10 +121,11 @@ pub enum Verb {
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
-    /// Show how a loop stands, again and again, until it ends
-    #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9")]
+    /// Show every loop of this machine on a board; off a terminal, one loop until it ends
+    #[command(after_help = "Examples:\n  crew watch\n  crew watch k3v9\n  crew watch k3v9 | cat")]
     Watch {
-        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        /// A loop's id or the beginning of one, to open its page; off a terminal the loop of this
+        /// working tree if absent
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },

@@ -8,8 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// The variables that a release build ignores (`src/world/fault.rs`).
-const FAULTS: [&str; 5] =
-    ["CREW_FAULT", "CREW_DELAY_MS", "CREW_CLOCK_OFFSET_MS", "CREW_GRACE_MS", "CREW_LINGER_MS"];
+const FAULTS: [&str; 6] = [
+    "CREW_FAULT",
+    "CREW_PANIC",
+    "CREW_DELAY_MS",
+    "CREW_CLOCK_OFFSET_MS",
+    "CREW_GRACE_MS",
+    "CREW_LINGER_MS",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Build {

@@ -58,6 +58,17 @@ pub fn log(home: &Home, record: Loop, shown: LogView) -> Result<()> {
     Ok(())
 }
 
+/// What the agent of the latest iteration did last, rendered from the last bytes of its log.
+pub fn last_steps(home: &Home, record: &Loop, bytes: u64) -> Result<String> {
+    let iteration = latest(home, record);
+    let path = logs::path(home, &record.id, iteration);
+    if !disk::exists(&path) {
+        bail!("{}", missing(record, iteration));
+    }
+    let shown = LogView { iteration: None, follow: false, raw: false };
+    Lines::open(&path, bytes, Rendering::of(record, shown))?.rest()
+}
+
 fn follow_on(
     home: &Home,
     mut record: Loop,
@@ -147,17 +158,33 @@ impl Lines {
         Ok(Self { tail: Tail::open(log, most)?, held: Vec::new(), rendering })
     }
 
+    /// All that was written so far.
+    fn rest(mut self) -> Result<String> {
+        let mut text = String::new();
+        loop {
+            let bytes = self.tail.next()?;
+            let is_end = bytes.is_empty();
+            text += &self.told(&bytes, is_end, is_end);
+            if is_end {
+                return Ok(text);
+            }
+        }
+    }
+
+    fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
+        match &mut self.rendering {
+            Some(rendering) => rendering.told(bytes, is_end, is_whole),
+            None => self.printed(bytes, is_end && is_whole),
+        }
+    }
+
     /// Prints the complete lines, and the rest too if no more will come. `false` when the reader is
     /// gone.
     fn give(&mut self, is_whole: bool) -> Result<bool> {
         loop {
             let bytes = self.tail.next()?;
             let is_end = bytes.is_empty();
-            let told = match &mut self.rendering {
-                Some(rendering) => rendering.told(&bytes, is_end, is_whole),
-                None => self.printed(&bytes, is_end && is_whole),
-            };
-            if !print::offer(&told) {
+            if !print::offer(&self.told(&bytes, is_end, is_whole)) {
                 return Ok(false);
             }
             if is_end {

@@ -35,20 +35,6 @@ pub fn json(value: &Value) {
     write(&format!("{}\n", text::json(value)));
 }
 
-/// Draws the first rows of a page over the last one, without flicker; `false` when the reader is
-/// gone. Long lines are cut, not wrapped. The last row's line break is omitted, because it would
-/// scroll.
-pub fn draw(page: &str, rows: usize) -> bool {
-    let page = text::clean(page);
-    let rows: Vec<&str> = page.lines().take(rows).collect();
-    write(&format!("\x1b[?7l\x1b[H{}\x1b[K\x1b[J\x1b[?7h", rows.join("\x1b[K\r\n")))
-}
-
-/// Removes a page that was drawn.
-pub fn wipe() {
-    write("\x1b[H\x1b[J");
-}
-
 /// Draws lines over the last ones, on standard error. A long line is cut; none removes the last.
 /// The cursor stays on the first character of the first one: if the terminal becomes narrower and
 /// wraps the lines, the cursor is still above them. All of it is written at once, so that no change

@@ -110,7 +110,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
 }
 
 /// Whether a pause is pending for a loop that has not stopped yet.
-fn pauses(home: &Home, record: &Loop) -> bool {
+pub fn pauses(home: &Home, record: &Loop) -> bool {
     let rests = matches!(record.state.status, State::Paused | State::Finished);
     !rests && store::order(home, &record.id) == Some(ControlRequest::Pause)
 }

@@ -7,7 +7,7 @@ use super::owner::owner_is_gone;
 use crate::clients::spelling::going_on;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::Story;
-use crate::engine::page::{Page, PageInputs};
+use crate::engine::page::{IterationLine, Page, PageInputs, PageLine};
 use crate::engine::record::{Loop, Outcome};
 use crate::world::git;
 use crate::world::git::snapshots::Snapshots;
@@ -37,6 +37,16 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
     let handoff = has_handoff.then(|| view::newest_handoff(record)).flatten();
     Page { handoff: handoff.map(|file| file.display().to_string()), ..page }
+}
+
+/// The last lines of its iterations, as far as its journal tells them.
+pub fn last_iterations(home: &Home, record: &Loop, most: usize) -> Vec<PageLine> {
+    let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
+    let proof = record.state.ending.as_ref().and_then(|ending| ending.proof);
+    let lines = story.iterations().map(|it| PageLine::One(IterationLine::of(it, proof)));
+    let mut lines: Vec<PageLine> = lines.collect();
+    lines.drain(..lines.len().saturating_sub(most));
+    lines
 }
 
 /// The whole story of a loop, with all evidence of iteration `pick`.

@@ -12,7 +12,7 @@ Start
   resume     continue a loop: crew resume -n +5
 Look
   status     how a loop stands, or how it ended; --all lists every loop
-  watch      how it stands, live
+  watch      every loop on this machine, live
   show       the story of a loop; --log -f, --html FILE
   diff       what it changed: crew diff 3..4
   history    the loops that ended here

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, FixedOffset};
 
 use super::asked;
-use super::words::{commands, took};
+use super::words::commands;
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
@@ -67,7 +67,7 @@ pub fn boundary(subject: &Loop) -> String {
 }
 
 /// "2 failures in a row, 3 abort", "3 without progress, 5 stall it".
-fn in_a_row(subject: &Loop) -> Option<String> {
+pub fn in_a_row(subject: &Loop) -> Option<String> {
     let (state, limits) = (&subject.state, &subject.contract.limits);
     let (failures, threshold) = (state.consecutive_failures, limits.failure_threshold);
     let (still, stall) = (state.iterations_without_progress, limits.stall);
@@ -168,16 +168,6 @@ fn failing(check: &CheckResult) -> String {
     };
     let was = tests.failed_before.map(|was| format!(" (was {was})")).unwrap_or_default();
     format!("{run} {} of {} fail{was}", tests.failed, tests.total())
-}
-
-/// The head of a page that is redrawn regularly; `running_ms` is how long the iteration has been
-/// running.
-pub fn watched(subject: &Loop, running_ms: u64, at: DateTime<FixedOffset>) -> String {
-    let running = match subject.state.status {
-        Status::Running => format!(" · this iteration {}", took(running_ms)),
-        _ => String::new(),
-    };
-    format!("crew watch · {}{running} · Ctrl-C leaves the loop alone", at.format("%H:%M:%S"))
 }
 
 /// The status of a loop, and the results of its last iteration.

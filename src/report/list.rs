@@ -115,15 +115,20 @@ fn started(subject: &Loop, at: ListReading<'_>) -> String {
     started.format("%Y-%m-%d %H:%M").to_string()
 }
 
-/// "~/w/api (feat/reset)".
-fn place(subject: &Loop, home: Option<&Path>) -> String {
+/// "~/w/api".
+pub fn folder(subject: &Loop, home: Option<&Path>) -> String {
     let folder = &subject.place.checkout;
     let below = home.and_then(|home| folder.strip_prefix(home).ok());
-    let folder = match below {
+    match below {
         Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
         Some(below) => format!("~/{}", below.display()),
         None => folder.display().to_string(),
-    };
+    }
+}
+
+/// "~/w/api (feat/reset)".
+fn place(subject: &Loop, home: Option<&Path>) -> String {
+    let folder = folder(subject, home);
     match subject.branch() {
         Some(branch) => format!("{folder} ({branch})"),
         None => folder,

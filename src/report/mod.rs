@@ -3,6 +3,7 @@
 
 pub mod asked;
 pub mod attention;
+pub mod board;
 pub mod called;
 pub mod doctor;
 pub mod dry_run;

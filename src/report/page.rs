@@ -48,7 +48,11 @@ pub fn text(page: &Page, reading: Reading) -> String {
     page.ending.iter().for_each(|fact| told(&mut text, fact, reading.width));
     value(&mut text, "time", &time(page, reading), reading.width);
     if !page.iterations.is_empty() {
-        let _ = write!(text, "\n{}", table(page, reading.width));
+        text.push('\n');
+        if page.earlier > 0 {
+            let _ = writeln!(text, "  ({} iterations before these)", page.earlier);
+        }
+        text += &table(&page.iterations, reading.width);
     }
     let handoff = page.handoff.as_ref();
     if !page.results.is_empty() || handoff.is_some() {
@@ -116,8 +120,9 @@ struct Row<'page> {
     said: String,
 }
 
-fn table(page: &Page, width: usize) -> String {
-    let rows: Vec<Row<'_>> = page.iterations.iter().map(row_of).collect();
+/// The lines of iterations, in columns of one width.
+pub fn table(iterations: &[PageLine], width: usize) -> String {
+    let rows: Vec<Row<'_>> = iterations.iter().map(row_of).collect();
     let widest = |of: for<'row> fn(&'row Row<'_>) -> &'row str, most: usize| {
         rows.iter().map(|row| of(row).width()).max().unwrap_or_default().min(most)
     };
@@ -127,9 +132,6 @@ fn table(page: &Page, width: usize) -> String {
     let cost = if is_narrow { 0 } else { widest(|row| &row.cost, 8) };
     let (files, checks) = (widest(|row| &row.files, FILES), widest(|row| row.checks, CHECKS));
     let mut text = String::new();
-    if page.earlier > 0 {
-        let _ = writeln!(text, "  ({} iterations before these)", page.earlier);
-    }
     for row in &rows {
         let mut line = format!("  {:>number$}", row.number);
         let right = [(&row.took, took), (&row.cost, cost)];
@@ -198,7 +200,7 @@ fn quote_within(said: &str, room: usize) -> String {
 }
 
 /// A cell of exactly this many columns.
-fn padded(cell: &str, columns: usize) -> String {
+pub fn padded(cell: &str, columns: usize) -> String {
     let cell = fitting(cell, columns);
     let missing = columns - cell.width();
     format!("{cell}{:missing$}", "")

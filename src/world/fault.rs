@@ -64,6 +64,12 @@ fn number<T: std::str::FromStr>(name: &str) -> Option<T> {
     if cfg!(debug_assertions) { super::env::text(name)?.parse().ok() } else { None }
 }
 
+/// Panics here if a test says so: `CREW_PANIC=<place>`.
+pub fn panic_at(place: &str) {
+    let is_wanted = || super::env::text("CREW_PANIC").is_some_and(|wanted| wanted == place);
+    assert!(!cfg!(debug_assertions) || !is_wanted(), "a test asked for this panic at {place}");
+}
+
 /// How far a test has moved the wall clock: `CREW_CLOCK_OFFSET_MS`, in milliseconds.
 pub fn clock_jump() -> chrono::TimeDelta {
     chrono::TimeDelta::milliseconds(number("CREW_CLOCK_OFFSET_MS").unwrap_or(0))

@@ -4,6 +4,7 @@
 mod agent;
 #[cfg(target_os = "linux")]
 mod awake;
+mod board;
 mod branches;
 mod children;
 mod claude;

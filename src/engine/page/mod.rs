@@ -10,6 +10,7 @@ mod results;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+pub use self::ending::{asked_for_help, state_of_the_checks};
 pub use self::iterations::{IterationLine, LastWords, PageLine, files};
 pub use self::next::Step;
 use super::boundary::limits;

@@ -1,31 +1,48 @@
-//! `crew watch`: the status of a loop until it is over, redrawn every second on a terminal, printed
-//! at each change otherwise. Ctrl-C ends the watching and leaves the loop alone.
+//! `crew watch`: on a terminal the board of every loop on this machine; elsewhere the status of one
+//! loop, printed at each change until it is over. Watching changes nothing about a loop.
 
-use std::io::{IsTerminal, stdout};
+mod act;
+mod board;
+mod machine;
+mod screen;
+
+use std::io::{IsTerminal, stdin, stdout};
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{print, reading, requested};
+use super::{home, print, reading, requested};
 use crate::drive::owner::{gone_why, owner_is_gone};
 use crate::drive::page::read;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
 use crate::report::{line, page};
-use crate::world::store::{self, Home};
-use crate::world::{clock, env, terminal};
+use crate::world::store;
+use crate::world::{clock, env};
 
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Watches the requested loop.
+/// Opens the board, at the named loop if there is a name; off a terminal it follows one loop.
 pub fn watch(name: Option<&str>) -> Result<Exit> {
+    let has_screen = stdin().is_terminal()
+        && stdout().is_terminal()
+        && env::text("TERM").is_some_and(|term| term != "dumb");
+    if !has_screen {
+        return follow(name);
+    }
+    match name {
+        Some(_) => requested(name).and_then(|(home, record)| board::board(&home, Some(&record))),
+        None => board::board(&home()?, None),
+    }
+}
+
+/// Prints the status of the requested loop at each change, and its page at the end.
+fn follow(name: Option<&str>) -> Result<Exit> {
     let (home, mut record) = requested(name)?;
-    let draws = stdout().is_terminal() && env::text("TERM").is_some_and(|term| term != "dumb");
     let mut said = String::new();
     while record.is_live() {
         let gone = owner_is_gone(&home, &record);
-        let is_read = if draws { draw(&home, &record) } else { say(&record, &mut said) };
-        if !is_read {
+        if !say(&record, &mut said) {
             return Ok(Exit::SUCCESS);
         }
         if gone {
@@ -35,23 +52,11 @@ pub fn watch(name: Option<&str>) -> Result<Exit> {
         clock::sleep(LOOK);
         record = store::load(&home, &record.id)?;
     }
-    if draws {
-        print::wipe();
-    }
     print::out(&page::text(&read(&home, &record), reading()));
     Ok(Exit::SUCCESS)
 }
 
-/// Draws the status, as far as the terminal has room.
-fn draw(home: &Home, record: &Loop) -> bool {
-    let running = clock::now().awake_ms.saturating_sub(record.state.began.awake_ms);
-    let head = line::watched(record, running, clock::local());
-    let page = page::text(&read(home, record), reading());
-    let height = usize::from(terminal::rows().unwrap_or(24)).max(2) - 1;
-    print::draw(&format!("{head}\n{page}"), height)
-}
-
-/// Prints the status if it has changed.
+/// Prints the status if it has changed; `false` when the reader is gone.
 fn say(record: &Loop, said: &mut String) -> bool {
     let standing = line::changed(record);
     if *said == standing {

@@ -1,0 +1,78 @@
+//! What the board's orders do: the same as the verbs of the same names, with the answer in a line.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::cmd::{actor, control_replies, refuse_an_agent};
+use crate::drive::{control, end};
+use crate::engine::record::{LoopId, ProcessIdentity};
+use crate::exit;
+use crate::report::board::BoardOrder;
+use crate::world::files::disk;
+use crate::world::process::{detach, identity};
+use crate::world::store::{self, Home};
+
+/// How much of the output of a crew is searched for its last line, in bytes.
+const END: u64 = 4 << 10;
+
+/// A crew that was started to resume a loop.
+#[derive(Debug)]
+pub struct Resuming {
+    process: ProcessIdentity,
+    output: PathBuf,
+}
+
+impl Resuming {
+    /// The last line of a crew that has ended; `None` while it works.
+    pub fn ended(&self) -> Option<String> {
+        if identity::is_alive(&self.process) {
+            return None;
+        }
+        let start = disk::size(&self.output).saturating_sub(END);
+        let (text, _) = disk::read_end(&self.output, start, END).unwrap_or_default();
+        let line = text.lines().rev().find(|line| !line.trim().is_empty());
+        Some(line.unwrap_or("the crew that resumed it has ended").to_owned())
+    }
+}
+
+/// Obeys, and says in a line what came of it.
+pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
+    let done =
+        match order {
+            BoardOrder::Pause(id) => control::pause(home, id, actor(), false)
+                .map(|paused| control_replies::paused(&paused)),
+            BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
+                .map(|attempt| control_replies::cancelled(&attempt)),
+            BoardOrder::Tell(id, words) => tell(home, id, words),
+            BoardOrder::Resume(id) => resume(home, id).map(|(started, told)| {
+                resuming.push(started);
+                told
+            }),
+            BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
+        };
+    let text = done.unwrap_or_else(|error| exit::message(&error).replace("\nhint:", " ·"));
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
+    refuse_an_agent("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"")?;
+    control::tell(home, id, words)?;
+    Ok(format!("loop {id}: told with the next prompt"))
+}
+
+/// Resumes a loop in a crew of its own: its checks run first, which may take minutes.
+fn resume(home: &Home, id: &LoopId) -> Result<(Resuming, String)> {
+    refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
+    let record = store::load(home, id)?;
+    let output = home.loop_file(id, "run.log");
+    let variables = [("CREW_HOME", home.root().display().to_string())];
+    let arguments = ["resume", id.as_str()];
+    let process = detach::start(&arguments, &record.place.folder, &variables, &output)?;
+    let told = format!(
+        "loop {id} is resumed by process {}, which writes to {}",
+        process.pid,
+        output.display()
+    );
+    Ok((Resuming { process, output }, told))
+}

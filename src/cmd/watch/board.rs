@@ -1,0 +1,171 @@
+//! The board at work: it looks at the machine once a second, draws, and obeys the keys.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::act::{Resuming, act};
+use super::machine::Machine;
+use super::screen::FullScreen;
+use crate::cmd::follow::last_steps;
+use crate::drive::back::difference;
+use crate::drive::page;
+use crate::engine::record::{Loop, LoopId};
+use crate::engine::text::clean;
+use crate::exit::{self, Exit};
+use crate::report::board::{self, Board, BoardOrder, BoardScreen, Chosen, TextKind};
+use crate::report::page::{Reading, text};
+use crate::world::clock::{self, Stopwatch};
+use crate::world::process::signals::Signals;
+use crate::world::store::Home;
+use crate::world::{env, fault};
+
+/// The time between two looks at the machine, in milliseconds, and the longest wait for a key.
+const LOOK_MS: u64 = 1000;
+const KEY_WAIT: Duration = Duration::from_millis(200);
+/// After a key no row moves for so long, in milliseconds.
+const CHOOSING_MS: u64 = 10_000;
+/// How much of a log is read for the board, and for a screen of its own, in bytes.
+const LOG_LITTLE: u64 = 128 << 10;
+const LOG_MUCH: u64 = 1 << 20;
+/// The most lines of iterations and of activity beneath the list.
+const ITERATIONS: usize = 12;
+const ACTIVITY: usize = 12;
+/// The most lines of a text that is opened.
+const LINES_MAX: usize = 50_000;
+
+/// Shows the board until a person leaves it, or a signal does.
+pub fn board(home: &Home, first: Option<&Loop>) -> Result<Exit> {
+    let signals = Signals::listen()?;
+    let mut screen = FullScreen::open()?;
+    let mut desk = Desk::of(home);
+    desk.look(screen.size()?.0);
+    if let Some(record) = first {
+        desk.board.choose(&record.id);
+        desk.obey(BoardOrder::Open(TextKind::Page, record.id.clone()), screen.size()?.0);
+    }
+    while signals.times() == 0 {
+        let (width, height) = screen.size()?;
+        if desk.looked.elapsed_ms() >= LOOK_MS || desk.width != width {
+            desk.look(width);
+        }
+        let now = clock::local();
+        let shown = BoardScreen { width, height, now, is_ascii: desk.is_ascii };
+        screen.draw(&board::lines(&desk.board, shown))?;
+        fault::panic_at("board");
+        let Some(key) = screen.key(KEY_WAIT)? else { continue };
+        desk.touched = Some(Stopwatch::start());
+        match desk.board.press(key, height) {
+            Some(BoardOrder::Quit) => return Ok(Exit::SUCCESS),
+            Some(order) => desk.obey(order, width),
+            None => desk.describe(width),
+        }
+    }
+    Ok(signals.exit_code().map_or(Exit::SUCCESS, Exit::signalled))
+}
+
+/// The board and what it is read from.
+struct Desk<'a> {
+    home: &'a Home,
+    machine: Machine<'a>,
+    board: Board,
+    looked: Stopwatch,
+    /// The columns of the screen at that time.
+    width: usize,
+    /// When the last key was pressed.
+    touched: Option<Stopwatch>,
+    resuming: Vec<Resuming>,
+    /// The iterations of a loop at a generation of its record, in lines of a width.
+    told: Option<(LoopId, u64, usize, Vec<String>)>,
+    is_ascii: bool,
+    /// The folder that is called `~`.
+    user: Option<PathBuf>,
+}
+
+impl<'a> Desk<'a> {
+    fn of(home: &'a Home) -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(env::text);
+        let locale = locale.unwrap_or_default().to_ascii_lowercase();
+        Self {
+            home,
+            machine: Machine::of(home),
+            board: Board::default(),
+            looked: Stopwatch::start(),
+            width: 0,
+            touched: None,
+            resuming: Vec::new(),
+            told: None,
+            is_ascii: !(locale.contains("utf-8") || locale.contains("utf8")),
+            user: env::path("HOME"),
+        }
+    }
+
+    /// Reads all loops anew, and what is open.
+    fn look(&mut self, width: usize) {
+        self.machine.look();
+        let rows = self.machine.rows(clock::local(), self.user.as_deref());
+        let is_choosing = self.touched.as_ref().is_some_and(|it| it.elapsed_ms() < CHOOSING_MS);
+        self.board.update(rows, &self.machine.ids(), is_choosing);
+        self.board.miss(self.machine.unreadable());
+        if let Some(told) = self.resuming.iter().find_map(Resuming::ended) {
+            self.resuming.retain(|it| it.ended().is_none());
+            self.board.tell(clean(&told));
+        }
+        if let Some(open) = self.board.open().filter(|open| open.kind != TextKind::Diff) {
+            self.read(open.kind, open.id.clone(), width);
+        }
+        self.describe(width);
+        (self.looked, self.width) = (Stopwatch::start(), width);
+    }
+
+    fn obey(&mut self, order: BoardOrder, width: usize) {
+        if let BoardOrder::Open(kind, id) = order {
+            self.read(kind, id, width);
+            return;
+        }
+        let told = act(self.home, &order, &mut self.resuming);
+        self.look(width);
+        self.board.tell(clean(&told));
+    }
+
+    /// Reads a text about a loop and shows it.
+    fn read(&mut self, kind: TextKind, id: LoopId, width: usize) {
+        let Some(record) = self.machine.record(&id) else { return };
+        let told = match kind {
+            TextKind::Page => {
+                let now = clock::local();
+                let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
+                Ok(text(&page::read(self.home, record), reading))
+            }
+            TextKind::Log => last_steps(self.home, record, LOG_MUCH),
+            TextKind::Diff => difference(self.home, record, None).map(|diff| match diff.as_str() {
+                "" => "Nothing has changed.".to_owned(),
+                _ => diff,
+            }),
+        };
+        let told = told.unwrap_or_else(|error| exit::message(&error));
+        let lines = clean(&told).replace('\t', "    ");
+        self.board.show(kind, id, lines.lines().take(LINES_MAX).map(str::to_owned).collect());
+    }
+
+    /// Reads what is beneath the list: how the chosen loop came here, and what its agent does.
+    fn describe(&mut self, width: usize) {
+        let Some(record) = self.board.chosen().and_then(|id| self.machine.record(id)) else {
+            return;
+        };
+        let key = (&record.id, record.state.generation, width);
+        let is_told = self.told.as_ref().is_some_and(|it| (&it.0, it.1, it.2) == key);
+        if !is_told {
+            let lines = page::last_iterations(self.home, record, ITERATIONS);
+            let lines = crate::report::page::table(&lines, width);
+            let lines = lines.lines().map(clean).collect();
+            self.told = Some((record.id.clone(), record.state.generation, width, lines));
+        }
+        let steps = last_steps(self.home, record, LOG_LITTLE).ok().filter(|_| record.is_live());
+        let steps: Vec<String> = steps.iter().flat_map(|it| it.lines()).map(clean).collect();
+        let activity = steps[steps.len().saturating_sub(ACTIVITY)..].to_vec();
+        let iterations = self.told.as_ref().map(|told| told.3.clone()).unwrap_or_default();
+        self.board.detail(Chosen { iterations, activity });
+    }
+}

@@ -1,0 +1,91 @@
+//! The loops of this machine for the board. A record is read again only when its file has changed,
+//! so that a look at a thousand loops costs little.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset, Utc};
+
+use crate::cmd::status::pauses;
+use crate::drive::owner::{owner_is_gone, spent_ms};
+use crate::drive::session::dialog::waiting_dialog;
+use crate::engine::record::{Loop, LoopId};
+use crate::report::board::{BoardFacts, BoardRow};
+use crate::world::files::disk;
+use crate::world::store::{self, Home};
+
+/// Every loop of a home, as it was read last.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    home: &'a Home,
+    known: BTreeMap<LoopId, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// The size and time of the record's file.
+    stamp: Option<(u64, i128)>,
+    /// `None` if it cannot be read.
+    record: Option<Loop>,
+}
+
+impl<'a> Machine<'a> {
+    /// Nothing is read yet.
+    pub fn of(home: &'a Home) -> Self {
+        Self { home, known: BTreeMap::new() }
+    }
+
+    /// Reads what has changed.
+    pub fn look(&mut self) {
+        let mut before = std::mem::take(&mut self.known);
+        for id in store::ids(self.home) {
+            let stamp = disk::stamp(&self.home.loop_file(&id, "loop.json"));
+            let known = match before.remove(&id) {
+                Some(known) if known.stamp == stamp => known,
+                _ => Known { stamp, record: store::load(self.home, &id).ok() },
+            };
+            if stamp.is_some() {
+                self.known.insert(id, known);
+            }
+        }
+    }
+
+    /// A loop.
+    pub fn record(&self, id: &LoopId) -> Option<&Loop> {
+        self.known.get(id)?.record.as_ref()
+    }
+
+    /// The ids of all loops.
+    pub fn ids(&self) -> Vec<LoopId> {
+        self.known.keys().cloned().collect()
+    }
+
+    /// How many records cannot be read.
+    pub fn unreadable(&self) -> usize {
+        self.known.values().filter(|known| known.record.is_none()).count()
+    }
+
+    /// The rows of those that the board shows.
+    pub fn rows(&self, now: DateTime<FixedOffset>, home: Option<&Path>) -> Vec<BoardRow> {
+        let records = || self.known.values().filter_map(|known| known.record.as_ref());
+        let mut newest: HashMap<&PathBuf, DateTime<Utc>> = HashMap::new();
+        for record in records() {
+            let last = newest.entry(&record.place.checkout).or_insert(record.started_at);
+            *last = record.started_at.max(*last);
+        }
+        let row = |record: &Loop| {
+            let gone = owner_is_gone(self.home, record);
+            BoardRow::of(&BoardFacts {
+                record,
+                owner_is_gone: gone,
+                dialog: waiting_dialog(record).filter(|_| !gone),
+                is_pausing: record.is_live() && pauses(self.home, record),
+                running_ms: spent_ms(record),
+                is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
+                now,
+                home,
+            })
+        };
+        records().filter_map(row).collect()
+    }
+}

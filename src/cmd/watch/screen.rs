@@ -1,0 +1,98 @@
+//! The terminal while the board is on it: raw, and with a screen that is put back at the end,
+//! however the board ends: its own way, by an error, or by a panic.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::text::Line;
+
+use crate::report::board::BoardKey;
+
+/// The board's screen and its keys.
+#[derive(Debug)]
+pub struct FullScreen {
+    terminal: DefaultTerminal,
+    keys: Receiver<BoardKey>,
+}
+
+impl FullScreen {
+    /// Takes the terminal. A panic gives it back before it is told.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self { terminal: ratatui::try_init()?, keys: keys() })
+    }
+
+    /// Its columns and rows.
+    pub fn size(&self) -> io::Result<(usize, usize)> {
+        let size = self.terminal.size()?;
+        Ok((size.width.into(), size.height.into()))
+    }
+
+    /// Draws these lines; only what changed is written.
+    pub fn draw(&mut self, lines: &[Line<'_>]) -> io::Result<()> {
+        self.terminal.draw(|frame| {
+            let area = frame.area();
+            for (row, line) in (0..area.height).zip(lines) {
+                frame.buffer_mut().set_line(0, row, line, area.width);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// The next key within `wait`; `None` without one.
+    pub fn key(&self, wait: Duration) -> io::Result<Option<BoardKey>> {
+        match self.keys.recv_timeout(wait) {
+            Ok(key) => Ok(Some(key)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the terminal is gone")),
+        }
+    }
+}
+
+/// Reads the keys in a thread of its own, which ends with the process: the library never returns
+/// from reading a terminal that is gone, and the board must.
+fn keys() -> Receiver<BoardKey> {
+    let (sender, keys) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            let Event::Key(key) = event else { continue };
+            let key = known(key).filter(|_| key.kind != KeyEventKind::Release);
+            if key.is_some_and(|key| sender.send(key).is_err()) {
+                return;
+            }
+        }
+    });
+    keys
+}
+
+/// Puts the terminal back as it was. After a panic that is done already, and a second time would
+/// move the cursor into what was printed.
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            ratatui::restore();
+        }
+    }
+}
+
+fn known(key: KeyEvent) -> Option<BoardKey> {
+    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match key.code {
+        KeyCode::Char('c') if is_control => BoardKey::Interrupt,
+        KeyCode::Char(_) if is_control || key.modifiers.contains(KeyModifiers::ALT) => return None,
+        KeyCode::Char(typed) => BoardKey::Char(typed),
+        KeyCode::Up => BoardKey::Up,
+        KeyCode::Down => BoardKey::Down,
+        KeyCode::PageUp => BoardKey::PageUp,
+        KeyCode::PageDown => BoardKey::PageDown,
+        KeyCode::Home => BoardKey::Home,
+        KeyCode::End => BoardKey::End,
+        KeyCode::Enter => BoardKey::Enter,
+        KeyCode::Esc => BoardKey::Escape,
+        KeyCode::Backspace => BoardKey::Backspace,
+        _ => return None,
+    })
+}

@@ -1,0 +1,314 @@
+use std::path::{Path, PathBuf};
+
+use chrono::{FixedOffset, TimeDelta};
+use insta::assert_snapshot;
+
+use super::*;
+use crate::engine::boundary::judge::judge;
+use crate::engine::claim::Claim;
+use crate::engine::evidence::Verdict;
+use crate::engine::fixture::{a_loop_with, at, facts, result};
+use crate::engine::record::{Ending, Loop, Outcome, Proof, Role, Status};
+use crate::engine::usage::{Money, Usage};
+
+/// A loop with this id, in `~/w/<folder>`, after an iteration whose claim was refused.
+fn a_loop(id: &str, folder: &str) -> Loop {
+    let mut refused = facts(Claim::Success);
+    refused.checks = vec![result("npm test", Verdict::Failed)];
+    let mut record = judge(&a_loop_with(&[("npm test", Role::Verify)]), &refused).after;
+    record.id = id.parse().unwrap();
+    record.place.checkout = PathBuf::from(format!("/home/me/w/{folder}"));
+    record.state.usage = Usage { cost: Money::from_micros(1_200_000), ..Usage::default() };
+    record
+}
+
+fn ended(mut record: Loop, outcome: Outcome, proof: Option<Proof>) -> Loop {
+    let why = "the limit of 10 iterations is reached".to_owned();
+    record.state.status = Status::Finished;
+    record.state.ending = Some(Ending { outcome, proof, why });
+    record
+}
+
+fn waiting(mut record: Loop) -> Loop {
+    record.state.status = Status::Waiting;
+    record.state.due = Some(at(7200).wall);
+    record.state.wait_reason = Some("claude: usage limit".to_owned());
+    record
+}
+
+fn row(record: &Loop, owner_is_gone: bool) -> Option<BoardRow> {
+    BoardRow::of(&BoardFacts {
+        record,
+        owner_is_gone,
+        dialog: None,
+        is_pausing: false,
+        running_ms: 180_000,
+        is_replaced: false,
+        now: now(),
+        home: Some(Path::new("/home/me")),
+    })
+}
+
+fn now() -> chrono::DateTime<FixedOffset> {
+    at(3600).wall.fixed_offset()
+}
+
+/// Six loops: two need a person, one runs, one waits, two are over.
+fn rows() -> Vec<BoardRow> {
+    let mut completed = ended(a_loop("faaaaaaa", "done"), Outcome::Completed, Some(Proof::Checked));
+    completed.state.completed = 3;
+    let blocked = ended(a_loop("baaaaaaa", "backup"), Outcome::Blocked, None);
+    [
+        row(&ended(a_loop("eaaaaaaa", "shop"), Outcome::Exhausted, None), false),
+        row(&completed, false),
+        row(&waiting(a_loop("daaaaaaa", "a/folder/with/a/long/name")), false),
+        row(&a_loop("caaaaaaa", "日本/api"), false),
+        row(&a_loop("haaaaaaa", "lost"), true),
+        row(&blocked, false),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn ids(rows: &[BoardRow]) -> Vec<LoopId> {
+    rows.iter().map(|row| row.id.clone()).collect()
+}
+
+fn a_board() -> Board {
+    let mut board = Board::default();
+    board.update(rows(), &ids(&rows()), false);
+    board
+}
+
+fn drawn(board: &Board, width: usize, height: usize) -> String {
+    let screen = BoardScreen { width, height, now: now(), is_ascii: false };
+    let lines = lines(board, screen);
+    assert_eq!(lines.len(), height);
+    let text = lines.iter().map(|line| line.to_string().trim_end().to_owned());
+    text.collect::<Vec<_>>().join("\n")
+}
+
+fn pressed(board: &mut Board, keys: &[BoardKey]) -> Vec<BoardOrder> {
+    keys.iter().filter_map(|key| board.press(*key, 24)).collect()
+}
+
+fn id(text: &str) -> LoopId {
+    text.parse().unwrap()
+}
+
+#[test]
+fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
+    let mut board = a_board();
+    board.detail(Chosen {
+        iterations: vec!["  1   9m  $0.81  3 files  5 of 190 fail".to_owned()],
+        activity: vec!["edit   src/session.rs  +14 -3".to_owned()],
+    });
+    assert_snapshot!(drawn(&board, 80, 24), @"
+    crew watch   6 loops   2 need you   1 runs   1 waits               $7.20   12:06
+
+     NEEDS YOU
+    >baaa  ~/w/backup            1/10      59m ago  blocked · `npm test` fails
+     haaa  ~/w/lost              2/10      59m ago  running, and its client is gone
+     RUNNING
+     caaa  ~/w/日本/api          2/10           3m  claim refused: npm test failed…
+     WAITING
+     daaa  …er/with/a/long/name  2/10  until 13:06  claude: usage limit · then iter…
+     ENDED
+     eaaa  ~/w/shop              1/10        11:07  exhausted · `npm test` fails
+     faaa  ~/w/done              3/10        11:07  completed, checked
+
+     baaa  Build the todo API
+      1   9m  $0.81  3 files  5 of 190 fail
+         edit   src/session.rs  +14 -3
+
+
+
+
+
+
+
+     ↑↓ choose  ⏎ open  l log  d diff  t tell  p pause  r resume  c cancel  q quit
+    ");
+    assert_snapshot!(drawn(&board, 40, 12), @"
+    6 loops · 2 need you · 1 runs      12:06
+     NEEDS YOU
+    >baaa  ~/w/backup    1/10      59m ago
+     haaa  ~/w/lost      2/10      59m ago
+     RUNNING
+     caaa  ~/w/日本/api  2/10           3m
+     WAITING
+     daaa  …a/long/name  2/10  until 13:06
+     ENDED
+     eaaa  ~/w/shop      1/10        11:07
+     faaa  ~/w/done      3/10        11:07
+     ⏎ open  t tell  p pause  ? keys  q quit
+    ");
+}
+
+#[test]
+fn a_board_without_a_loop_says_how_to_start_one() {
+    assert_snapshot!(drawn(&Board::default(), 60, 6), @r#"
+    crew watch   0 loops                                   12:06
+
+     No loop in the last 24 hours.
+     crew run "…" starts one,
+     crew demo shows one.
+     ? keys  q quit
+    "#);
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen_and_the_chosen_loop_is_always_on_it() {
+    let many: Vec<BoardRow> = (0..60)
+        .map(|number| {
+            let record = a_loop(
+                &format!(
+                    "{}aaaaaa{}",
+                    char::from(b'a' + number / 10),
+                    "abcdefghjk".chars().nth(usize::from(number % 10)).unwrap()
+                ),
+                "api",
+            );
+            row(&record, false).unwrap()
+        })
+        .collect();
+    let mut board = Board::default();
+    board.update(many.clone(), &ids(&many), false);
+    for (width, height) in [(20, 5), (40, 12), (79, 18), (80, 24), (200, 50)] {
+        for key in [BoardKey::End, BoardKey::Up, BoardKey::Home, BoardKey::Down, BoardKey::PageDown]
+        {
+            board.press(key, height);
+            let screen = BoardScreen { width, height, now: now(), is_ascii: false };
+            let lines = lines(&board, screen);
+            let widest = lines.iter().skip(1).map(ratatui::text::Line::width).max().unwrap();
+            assert!(
+                widest <= width,
+                "{widest} of {width}x{height}:\n{}",
+                drawn(&board, width, height)
+            );
+            let is_marked = lines.iter().any(|line| line.to_string().starts_with('>'));
+            assert!(is_marked, "{width}x{height} after {key:?}:\n{}", drawn(&board, width, height));
+        }
+    }
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let board = a_board();
+    let screen = BoardScreen { width: 80, height: 24, now: now(), is_ascii: true };
+    let text: Vec<String> = lines(&board, screen).iter().map(ToString::to_string).collect();
+    let text = text.join("\n");
+    assert!(text.is_ascii() && text.contains("enter open"), "{text}");
+}
+
+#[test]
+fn each_key_asks_for_what_its_name_says() {
+    use BoardKey::{Backspace, Char, Down, End, Enter, Escape, Interrupt};
+    let chosen = id("baaaaaaa");
+    for (keys, expected) in [
+        (&[Char('q')][..], vec![BoardOrder::Quit]),
+        (&[Char('t'), Char('x'), Interrupt], vec![BoardOrder::Quit]),
+        (&[Enter], vec![BoardOrder::Open(TextKind::Page, chosen.clone())]),
+        (&[Char('l')], vec![BoardOrder::Open(TextKind::Log, chosen.clone())]),
+        (&[Char('d')], vec![BoardOrder::Open(TextKind::Diff, chosen.clone())]),
+        (&[Char('p')], vec![BoardOrder::Pause(chosen.clone())]),
+        (&[Char('c'), Char('y')], vec![BoardOrder::Cancel(chosen.clone())]),
+        (&[Char('c'), Char('n')], vec![]),
+        (&[Char('c'), Enter], vec![]),
+        (&[Char('r'), Char('y')], vec![BoardOrder::Resume(chosen.clone())]),
+        (&[Char('r'), Escape], vec![]),
+        (
+            &[Char('t'), Char('q'), Char('x'), Backspace, Enter],
+            vec![BoardOrder::Tell(chosen.clone(), "q".to_owned())],
+        ),
+        (&[Char('t'), Char(' '), Enter], vec![]),
+        (
+            &[Char('t'), Char('x'), Escape, Enter],
+            vec![BoardOrder::Open(TextKind::Page, chosen.clone())],
+        ),
+        (&[Char('?'), Char('q')], vec![]),
+        (&[End, Down, Enter], vec![BoardOrder::Open(TextKind::Page, id("faaaaaaa"))]),
+        (&[Char('j'), Enter], vec![BoardOrder::Open(TextKind::Page, id("haaaaaaa"))]),
+        (&[Char('x')], vec![]),
+    ] {
+        assert_eq!(pressed(&mut a_board(), keys), expected, "{keys:?}");
+    }
+    assert_eq!(pressed(&mut Board::default(), &[Enter, Char('c'), Char('y'), Down]), []);
+}
+
+#[test]
+fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
+    let mut board = a_board();
+    board.press(BoardKey::Down, 24);
+    board.press(BoardKey::Down, 24);
+    assert_eq!(board.chosen(), Some(&id("caaaaaaa")));
+    let before: Vec<LoopId> = ids(&board.rows);
+    let over = ended(a_loop("caaaaaaa", "日本/api"), Outcome::Exhausted, None);
+    let mut changed = rows();
+    changed.retain(|row| row.id != id("caaaaaaa"));
+    changed.extend(row(&over, false));
+    board.update(changed.clone(), &ids(&changed), true);
+    assert_eq!(ids(&board.rows), before);
+    assert!(drawn(&board, 80, 24).contains(">caaa  ~/w/日本/api"));
+    assert!(drawn(&board, 80, 24).contains("exhausted"), "its news is told at once");
+    board.update(changed, &before, false);
+    assert_eq!(ids(&board.rows).last(), Some(&id("faaaaaaa")));
+    assert_eq!(board.chosen(), Some(&id("caaaaaaa")));
+    let rest: Vec<BoardRow> = rows().into_iter().filter(|row| row.id != id("caaaaaaa")).collect();
+    board.update(rest, &before, false);
+    assert!(board.chosen().is_some_and(|chosen| *chosen != id("caaaaaaa")), "another is chosen");
+}
+
+#[test]
+fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_week() {
+    let aged = |outcome, hours, is_replaced| {
+        let mut record = ended(a_loop("aaaaaaaa", "api"), outcome, None);
+        record.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(hours));
+        let now = now();
+        let row = BoardRow::of(&BoardFacts {
+            record: &record,
+            owner_is_gone: false,
+            dialog: None,
+            is_pausing: false,
+            running_ms: 0,
+            is_replaced,
+            now,
+            home: None,
+        });
+        row.map(|row| row.group)
+    };
+    assert_eq!(aged(Outcome::Exhausted, 23, false), Some(BoardGroup::Ended));
+    assert_eq!(aged(Outcome::Exhausted, 24, false), None);
+    assert_eq!(aged(Outcome::Blocked, 100, false), Some(BoardGroup::NeedsYou));
+    assert_eq!(aged(Outcome::Blocked, 168, false), None);
+    assert_eq!(aged(Outcome::Blocked, 100, true), None, "a later loop works there");
+    assert_eq!(aged(Outcome::Blocked, 1, true), Some(BoardGroup::Ended));
+}
+
+#[test]
+fn a_log_stays_at_its_end_until_it_is_scrolled() {
+    let mut board = a_board();
+    let log = |lines: u32| (1..=lines).map(|number| format!("line {number}.")).collect::<Vec<_>>();
+    board.show(TextKind::Log, id("caaaaaaa"), log(100));
+    assert!(drawn(&board, 80, 24).contains("line 100."));
+    board.show(TextKind::Log, id("caaaaaaa"), log(101));
+    assert!(drawn(&board, 80, 24).contains("line 101."));
+    board.press(BoardKey::PageUp, 24);
+    board.show(TextKind::Log, id("caaaaaaa"), log(200));
+    assert!(
+        drawn(&board, 80, 24).contains("line 60.") && !drawn(&board, 80, 24).contains("line 200.")
+    );
+    board.press(BoardKey::End, 24);
+    assert!(drawn(&board, 80, 24).contains("line 200."));
+    board.press(BoardKey::Escape, 24);
+    assert!(drawn(&board, 80, 24).contains("NEEDS YOU"));
+}
+
+#[test]
+fn ids_are_shown_as_far_as_they_differ() {
+    let apart = |ids: &[&str]| telling_apart(&ids.iter().map(|it| id(it)).collect::<Vec<_>>());
+    assert_eq!(apart(&[]), 4);
+    assert_eq!(apart(&["aaaaaaaa", "baaaaaaa"]), 4);
+    assert_eq!(apart(&["aaaaaaaa", "baaaaaaa", "aaaaabaa"]), 6);
+}

@@ -1,0 +1,167 @@
+//! One loop on the board: its group, and what its row says. What needs a person comes first.
+
+use std::path::Path;
+
+use chrono::{DateTime, FixedOffset, Utc};
+
+use crate::engine::page::{asked_for_help, state_of_the_checks};
+use crate::engine::record::{Dialog, Driver, Ending, Loop, LoopId, Outcome, Status};
+use crate::engine::text::{clean, one_line, with_reason};
+use crate::report::list::folder;
+use crate::report::words::{ago, brief};
+use crate::report::{asked, line};
+
+/// How long an ended loop stays on the board, and one that needs a person, in hours.
+const ENDED_HOURS: i64 = 24;
+const BLOCKED_HOURS: i64 = 7 * 24;
+/// The most of what a row says, in characters; the terminal cuts it further.
+const NEWS_CHARS: usize = 200;
+
+/// Where a loop stands on the board, from the top.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BoardGroup {
+    NeedsYou,
+    Running,
+    Waiting,
+    Ended,
+}
+
+/// The row of a loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardRow {
+    pub id: LoopId,
+    pub group: BoardGroup,
+    /// "~/w/api".
+    pub folder: String,
+    /// "3/10".
+    pub count: String,
+    /// How long it has been so, or when it ends: "22m", "until 09:10", "02:41".
+    pub when: String,
+    pub cost: String,
+    pub cost_micros: u64,
+    pub news: String,
+    pub task: String,
+    /// The place in its group; the smallest comes first.
+    pub order: i64,
+}
+
+/// What is known of a loop when the board is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct BoardFacts<'a> {
+    pub record: &'a Loop,
+    pub owner_is_gone: bool,
+    /// The dialog at which its client waits.
+    pub dialog: Option<&'a Dialog>,
+    /// An order to pause waits for the end of the iteration.
+    pub is_pausing: bool,
+    /// Milliseconds since its iteration began.
+    pub running_ms: u64,
+    /// Whether a later loop works, or worked, in the same working tree.
+    pub is_replaced: bool,
+    pub now: DateTime<FixedOffset>,
+    /// The folder that is called `~`.
+    pub home: Option<&'a Path>,
+}
+
+impl BoardRow {
+    /// The row of a loop; `None` if it is over long enough to be left to `crew history`.
+    pub fn of(facts: &BoardFacts<'_>) -> Option<Self> {
+        let group = group(facts)?;
+        let record = facts.record;
+        let last = record.last_at().timestamp_millis();
+        Some(Self {
+            id: record.id.clone(),
+            group,
+            folder: clean(&folder(record, facts.home)),
+            count: line::numbered(record, record.iteration()),
+            when: when(facts, group),
+            cost: record.state.usage.cost_text(false).unwrap_or_default(),
+            cost_micros: record.state.usage.cost.micros(),
+            news: one_line(&clean(&news(facts)), NEWS_CHARS),
+            task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
+            order: match group {
+                BoardGroup::NeedsYou => last,
+                BoardGroup::Running => record.started_at.timestamp_millis(),
+                BoardGroup::Waiting => {
+                    record.state.due.map_or(i64::MAX, |due| due.timestamp_millis())
+                }
+                BoardGroup::Ended => -last,
+            },
+        })
+    }
+}
+
+fn group(facts: &BoardFacts<'_>) -> Option<BoardGroup> {
+    let record = facts.record;
+    let age = facts.now.to_utc() - record.last_at();
+    let needs = facts.owner_is_gone || facts.dialog.is_some();
+    match (record.state.status, record.outcome()) {
+        _ if needs => Some(BoardGroup::NeedsYou),
+        (Status::Running, _) => Some(BoardGroup::Running),
+        (Status::Waiting | Status::Paused, _) => Some(BoardGroup::Waiting),
+        (Status::Finished, Some(Outcome::Blocked)) if !facts.is_replaced => {
+            (age.num_hours() < BLOCKED_HOURS).then_some(BoardGroup::NeedsYou)
+        }
+        (Status::Finished, _) => (age.num_hours() < ENDED_HOURS).then_some(BoardGroup::Ended),
+    }
+}
+
+fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {
+    let record = facts.record;
+    let clock = |at: DateTime<Utc>| at.with_timezone(facts.now.offset()).format("%H:%M");
+    let since = |at: DateTime<Utc>| ago((facts.now.to_utc() - at).num_milliseconds());
+    match (group, record.state.due) {
+        (BoardGroup::NeedsYou, _) => since(facts.dialog.map_or(record.last_at(), |it| it.since)),
+        (BoardGroup::Running, _) => brief(facts.running_ms),
+        (BoardGroup::Waiting, Some(due)) if record.state.status == Status::Waiting => {
+            format!("until {}", clock(due))
+        }
+        (BoardGroup::Waiting, _) => since(record.last_at()),
+        (BoardGroup::Ended, _) => clock(record.last_at()).to_string(),
+    }
+}
+
+fn news(facts: &BoardFacts<'_>) -> String {
+    let record = facts.record;
+    let iteration = record.iteration();
+    if let Some(dialog) = facts.dialog {
+        return asked::dialog(dialog, facts.now);
+    }
+    if facts.owner_is_gone {
+        let gone = match record.driver() {
+            Driver::Session => "its client is gone",
+            Driver::Process => "its crew is gone",
+        };
+        return format!("{}, and {gone}", record.status_word());
+    }
+    if let Some(ending) = &record.state.ending {
+        return ended(record, ending);
+    }
+    match record.state.status {
+        Status::Paused => format!("paused at iteration {iteration}"),
+        Status::Waiting => {
+            let why = record.state.wait_reason.as_deref().unwrap_or("waits");
+            format!("{why} · then iteration {iteration}")
+        }
+        _ => {
+            let pausing = facts.is_pausing.then(|| "pauses when the iteration ends".to_owned());
+            let evidence = record.state.evidence.as_ref();
+            let said = evidence.map_or_else(|| vec!["first iteration".to_owned()], line::said);
+            let row = line::in_a_row(record);
+            pausing.into_iter().chain(said).chain(row).collect::<Vec<_>>().join(" · ")
+        }
+    }
+}
+
+/// "completed, proven", "exhausted · 2 of 5 tests fail", what a blocked agent needs.
+fn ended(record: &Loop, ending: &Ending) -> String {
+    let outcome = ending.outcome.label();
+    if let Some(needs) = asked_for_help(record) {
+        return format!("{outcome}: \"{needs}\"");
+    }
+    match (ending.proof, state_of_the_checks(record)) {
+        (Some(proof), _) => format!("{outcome}, {}", proof.label()),
+        (None, Some(checks)) => format!("{outcome} · {checks}"),
+        (None, None) => with_reason(outcome, &ending.why),
+    }
+}
