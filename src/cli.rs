@@ -26,7 +26,7 @@ Examples:
   crew run build --agent claude --max-duration 4h --max-cost 20 --detach
   crew run build --dry-run";
 const AFTER_RESUME: &str = "\
-The task, checks, counters and evidence are the same. A loop that a session had goes on here too; /crew:resume \
+The task, checks, counters and evidence are the same. A session's loop continues here too; /crew:resume \
 takes one back. A limit that is spent must be raised: +N adds to the loop's own limit, or to what is done where it \
 has none.
 

@@ -235,7 +235,7 @@ fn where_only_another_agent_is_set_up_nothing_is_broken() {
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let found = findings(&ran);
     assert_eq!(found[0]["severity"], "note");
-    let told = "no `claude` is on PATH, so no session can run loops; crew run works with codex";
+    let told = "`claude` is not on PATH, so no session can run loops; crew run works with codex";
     assert_eq!(found[0]["what"], told);
 }
 

@@ -263,7 +263,10 @@ fn without_a_client_the_files_are_there_and_the_commands_are_told() {
     let folder = plugin_folder(&sandbox);
     let add = format!("claude plugin marketplace add '{}'", folder.display());
     assert_eq!(ran.code(), 1, "{ran:#?}");
-    assert!(ran.stderr.contains("no `claude` is on PATH") && ran.stderr.contains(&add), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("`claude` is not on PATH") && ran.stderr.contains(&add),
+        "{ran:#?}"
+    );
     assert!(ran.stderr.contains("claude plugin install crew@crew --scope user"), "{ran:#?}");
     let laid: Vec<String> =
         files(&folder).into_iter().filter(|it| it.starts_with("bin/")).collect();
@@ -275,7 +278,7 @@ fn without_a_client_the_files_are_there_and_the_commands_are_told() {
     );
     assert_eq!(files(&sandbox.home()), BTreeSet::new());
     let again = sandbox.crew(&["uninstall"]).success();
-    assert_eq!(again, "crew is not installed here; no `claude` is on PATH to ask\n");
+    assert_eq!(again, "crew is not installed here; `claude` is not on PATH to ask\n");
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn words_for_the_agent_need_no_quotes() {
     let told = sandbox.crew(&["tell", "use", "the", "parser", "--loop", &id]);
     insta::assert_snapshot!(shown(&told, &id), @"
     exit 0
-    loop ID: told with the next prompt
+    loop ID: delivered with the next prompt
     ");
     let stop = json!({
         "hook_event_name": "Stop", "prompt_id": "p", "last_assistant_message": "On it.",

@@ -14,7 +14,7 @@ impl Fields {
         serde_json::from_slice(bytes)
             .or_else(|_| serde_json::from_slice(&without_half_characters(bytes)))
             .map(Self)
-            .map_err(|error| format!("the hook's payload is no JSON object ({error})"))
+            .map_err(|error| format!("the hook's payload is not a JSON object ({error})"))
     }
 
     /// Takes a text; a field of another type is absent.
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn junk_is_one_line_that_says_what_is_wrong() {
         for (junk, expected) in [
-            (&b"{"[..], "no JSON object"),
-            (b"[1]", "no JSON object"),
+            (&b"{"[..], "not a JSON object"),
+            (b"[1]", "not a JSON object"),
             (b"{\"session_id\":\"a\"}", "no hook_event_name"),
-            (b"{\"hook_event_name\":\"St\xffop\"}", "no JSON object"),
+            (b"{\"hook_event_name\":\"St\xffop\"}", "not a JSON object"),
         ] {
             let complaint = parse(junk).unwrap_err();
             assert!(complaint.contains(expected) && !complaint.contains('\n'), "{complaint}");

@@ -33,7 +33,7 @@ pub fn paused(Paused { record, how }: &Paused) -> String {
         }
         PauseResult::Over => return over(record),
     };
-    format!("loop {id}: {what} · {goes_on} goes on")
+    format!("loop {id}: {what} · to resume: {goes_on}")
 }
 
 /// The reply when the client delivers a queued command that was already obeyed.

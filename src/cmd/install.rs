@@ -40,7 +40,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
 /// The error inside an agent, for `verb`.
 pub fn refusal_to_an_agent(verb: &str) -> String {
     format!(
-        "an agent must not {verb} crew; this is a person's act\n\
+        "only a person can {verb} crew\n\
          hint: type crew {verb} in a terminal of your own"
     )
 }

@@ -80,7 +80,7 @@ pub fn drive_or_detach(
         let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
         let id = &record.id;
         let told = format!(
-            "loop {id} runs on in process {pid}; what it says is in {}\n\
+            "loop {id} continues in process {pid}, which writes to {}\n\
              watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",
             output.display()
         );

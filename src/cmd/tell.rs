@@ -9,9 +9,11 @@ use crate::exit::Exit;
 
 /// Queues a message for the agent of the requested loop.
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
-    refuse_an_agent("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"")?;
+    refuse_an_agent(
+        "an agent cannot send itself a message\nhint: write a handoff: crew handoff \"…\"",
+    )?;
     let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words.join(" "))?;
-    print::out(&format!("loop {}: told with the next prompt", record.id));
+    print::out(&format!("loop {}: delivered with the next prompt", record.id));
     Ok(Exit::SUCCESS)
 }

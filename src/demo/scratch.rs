@@ -159,6 +159,6 @@ fn variables(root: &Path) -> Result<Vec<(&'static str, String)>> {
 }
 
 fn text(path: &Path) -> Result<String> {
-    let text = path.to_str().with_context(|| format!("{} is no Unicode", path.display()))?;
+    let text = path.to_str().with_context(|| format!("{} is not Unicode", path.display()))?;
     Ok(text.to_owned())
 }

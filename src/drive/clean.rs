@@ -52,7 +52,7 @@ pub fn remove(home: &Home, record: &Loop) -> Result<u64> {
     let boundary = store::boundary_lock(home, id, store::LOCK_WAIT)?;
     let record = held.load()?;
     if record.is_live() {
-        bail!("loop {id} goes on meanwhile\nhint: crew cancel {id} ends it");
+        bail!("loop {id} was resumed meanwhile\nhint: crew cancel {id} ends it");
     }
     let works = record.driver() == Driver::Process && life(&record.state.owner) == Life::Alive;
     if works || start.is_none() || boundary.is_none() {

@@ -136,7 +136,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     let mut record = held.load()?;
     if !record.is_live() {
         bail!(
-            "loop {id} is {}\nhint: {} goes on with it; limits are moved in the same breath",
+            "loop {id} is {}\nhint: resume it with the new limits: {}",
             record.status_word(),
             going_on(&record)
         );
@@ -188,11 +188,11 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let mut record = held.load()?;
     if !record.is_live() {
         let goes_on = going_on(&record);
-        bail!("loop {id} is {}\nhint: {goes_on} goes on with it", record.status_word());
+        bail!("loop {id} is {}\nhint: {goes_on}", record.status_word());
     }
     leave_to_older(home, &record)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
-        bail!("{WORDS_MAX} words wait already\nhint: they are told with the next prompt");
+        bail!("{WORDS_MAX} messages wait already\nhint: they are delivered with the next prompt");
     }
     record.state.messages.push(words);
     let record = held.record(record, |next| Event::changed("told by the user", next))?;

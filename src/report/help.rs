@@ -68,7 +68,7 @@ const HEAD: &str = r#"crew keeps the agent working until the job is proved done.
   /crew:loop TASK [options]       start a loop in this session
   /crew:status                    how it stands
   /crew:pause                     pause after the current iteration
-  /crew:resume [LOOP] [limits]    go on in this session; -n +10 allows ten iterations more
+  /crew:resume [LOOP] [limits]    continue in this session; -n +10 allows ten iterations more
   /crew:cancel-loop [reason]      end it, with a handoff page
   /crew:handoff [type] TEXT       write a page for the next worker
   /crew:help                      this page

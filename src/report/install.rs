@@ -25,7 +25,7 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
          {trust}\
          \x20 now      in running sessions: /reload-plugins, or restart them\n\
          \x20 try      {TRY_IT}\n\
-         \x20 doubts   crew doctor\n",
+         \x20 help     crew doctor\n",
         folder.display(),
         program.display(),
     )
@@ -64,7 +64,7 @@ pub fn uninstalled(
 ) -> String {
     let mut text = match found {
         (Some(false), false) => "crew is not installed here\n".to_owned(),
-        (None, false) => "crew is not installed here; no `claude` is on PATH to ask\n".to_owned(),
+        (None, false) => "crew is not installed here; `claude` is not on PATH to ask\n".to_owned(),
         _ => "crew is uninstalled\n".to_owned(),
     };
     if found.1 {
@@ -110,7 +110,7 @@ mod tests {
           runs     /home/me/.cargo/bin/crew
           now      in running sessions: /reload-plugins, or restart them
           try      /crew:loop "Make the tests pass" --max-iterations 5 --verify "your test command"
-          doubts   crew doctor
+          help     crew doctor
         "#);
     }
 
@@ -129,7 +129,7 @@ mod tests {
         ");
         let nothing = |found| uninstalled(folder, (found, false), &[], None);
         assert_snapshot!(nothing(Some(false)), @"crew is not installed here");
-        assert_snapshot!(nothing(None), @"crew is not installed here; no `claude` is on PATH to ask");
+        assert_snapshot!(nothing(None), @"crew is not installed here; `claude` is not on PATH to ask");
         assert_snapshot!(uninstalled(folder, (Some(false), false), &[], Some(records)), @"
         crew is not installed here
           kept     the records of all loops, in /home/me/.local/state/crew

@@ -73,7 +73,7 @@ pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLin
             vec![warning(format!("Reaction to {} failed: `{run}`: {why}", on.label()))]
         }
         RunEvent::Unsaved { why } => vec![error(format!(
-            "State cannot be written: {}. The run goes on with its limits; this is said once",
+            "State cannot be written: {}. The run continues within its limits; this is said once",
             short(why)
         ))],
         RunEvent::Finished { record, saved, .. } => finished(record, saved),

@@ -300,7 +300,7 @@ fn what_happens_around_an_iteration_is_told_each_in_one_line() {
     [10:00:00] Pushed feat/auth to origin
     [10:00:00] WARNING: Push failed (auth): no key; add one
     [10:00:00] Rebased onto main
-    [10:00:00] ERROR: State cannot be written: no space left on device. The run goes on with its limits; this is said once
+    [10:00:00] ERROR: State cannot be written: no space left on device. The run continues within its limits; this is said once
     ");
 }
 

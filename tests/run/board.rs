@@ -147,12 +147,12 @@ fn every_key_does_what_the_last_line_says() {
         terminal.wait_for_text("Thinking.");
         sees("d", "+one");
         sees("Escape", "↑↓ choose");
-        sees("?", "leave; every loop runs on");
+        sees("?", "leave; every loop continues");
         sees("x", "↑↓ choose");
         sees("t", "tell ");
         terminal.type_text("use the cache");
         terminal.wait_for_text(": use the cache_");
-        sees("Enter", "told with the next prompt");
+        sees("Enter", "delivered with the next prompt");
         assert_eq!(world.record()["state"]["words"], json!(["use the cache"]));
         sees("c", "cancel ");
         sees("n", "↑↓ choose");

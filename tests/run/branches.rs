@@ -33,10 +33,10 @@ fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(ran.stdout.contains(" on feat: crew: iteration 1"), "{ran:#?}");
     assert!(ran.stdout.contains(" on main: crew: iteration 2"), "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push goes on with main)");
+    assert_snapshot!(world.told(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push continues with main)");
     assert_eq!(world.there("main"), "Begin");
     let pushes = "Push failed (branch): main is checked out, and the loop's is feat; git switch feat, or crew resume \
-                  --push goes on with main";
+                  --push continues with main";
     assert_eq!(ran.stdout.matches(pushes).count(), 2, "{ran:#?}");
     let ran = world.crew(&["resume", "-n", "+1"]);
     assert!(

@@ -94,7 +94,7 @@ fn five_iterations_are_five_conversations_and_the_page_tells_the_servers_own_sum
         assert!(pair[0].newest().contains("Write five lines"));
         let told = format!("This is iteration {iteration} of 5.");
         assert!(pair[0].newest().contains(&told), "{}", pair[0].newest());
-        assert!(pair[1].conversation().contains(&told), "the second request goes on with it");
+        assert!(pair[1].conversation().contains(&told), "the second request resumes it");
     }
     let sessions: std::collections::BTreeSet<String> = (1..=5)
         .map(|iteration| log(&sandbox, iteration)[0]["session_id"].as_str().unwrap().to_owned())

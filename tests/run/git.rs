@@ -185,7 +185,7 @@ fn without_a_remote_it_is_told_and_without_git_nothing_is_started() {
     world.settings("loop.commit = true\n");
     let ran = world.crew(&["run", "write lines", "-n", "1"]);
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:#?}");
-    assert!(ran.stderr.contains("this is no git repository: nothing is committed"), "{ran:#?}");
+    assert!(ran.stderr.contains("this is not a git repository: nothing is committed"), "{ran:#?}");
 }
 
 #[test]

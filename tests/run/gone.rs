@@ -14,7 +14,7 @@ fn an_interrupted_loop_is_offered_where_another_is_started() {
     world.interrupted(&["run", "Do it"]);
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
-    assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID was interrupted after 1 iteration: crew resume ID resumes it; this is a new one");
+    assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID was interrupted after 1 iteration; this is a new one · to resume that one: crew resume ID");
     assert_eq!(
         world
             .crew(&["run", "Do it", "--agent-cmd", "true", "-n", "1"])
@@ -29,7 +29,7 @@ fn an_interrupted_loop_is_offered_where_another_is_started() {
     running.wait(DEADLINE);
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
-    assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID is now interrupted after 0 iterations: crew resume ID resumes it; this is a new one");
+    assert_snapshot!(world.same(ran.stderr.lines().next().unwrap()), @"crew: loop ID is now interrupted after 0 iterations; this is a new one · to resume that one: crew resume ID");
 }
 
 /// Leaves a daemon behind, its id in the note of its name, and hangs.

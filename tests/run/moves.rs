@@ -220,7 +220,7 @@ fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Insta
     );
 
     let told = crew.crew(&["resume", "-n", "+3", "--permissions", "bypass", "--detach"]).success();
-    assert!(told.contains("runs on in process "), "{told}");
+    assert!(told.contains("continues in process "), "{told}");
     await_state(&sandbox, "the loop is over", |it| it["outcome"] == "completed");
     let ended = the_loop(&sandbox);
     assert_eq!((&ended["completed_iterations"], &ended["proof"]), (&3.into(), &json!("checked")));

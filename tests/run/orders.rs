@@ -49,7 +49,7 @@ fn a_paused_loop_that_is_switched_off_is_cancelled_by_who_would_resume_or_replac
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     assert_snapshot!(world.same(&refused.stderr), @r#"
     crew: loop ID is cancelled now: "active": false in state.json
-    hint: crew resume ID resumes it all the same
+    hint: to resume it nevertheless: crew resume ID
     "#);
     assert_eq!(world.the_loop()["outcome"], "cancelled");
     assert_eq!(world.crew(&["resume"]).code(), 0);

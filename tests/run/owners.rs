@@ -91,7 +91,7 @@ fn a_paused_run_still_has_its_working_tree() {
     let second = world.crew(&["run", "another one"]);
     assert_eq!(second.code(), 1);
     assert_snapshot!(world.same(&second.stderr), @"
-    crew: loop ID is paused here before iteration 1; crew resume ID goes on with it
+    crew: loop ID is paused here before iteration 1; to resume: crew resume ID
     hint: end it with `crew cancel ID`, start over it with --replace, or use another git worktree
     ");
     let shown = world.crew(&["status"]).success();
@@ -227,7 +227,7 @@ fn a_pause_lets_the_iteration_end_and_one_for_now_repeats_it() {
     assert_eq!(world.the_loop()["completed_iterations"], 1);
     let running = world.hanging(&["resume"]);
     let told = world.crew(&["pause", "--now"]).success();
-    assert!(told.contains("paused, iteration 2 of 10 · crew resume"), "{told}");
+    assert!(told.contains("paused, iteration 2 of 10 · to resume: crew resume"), "{told}");
     let ran = running.wait(DEADLINE);
     assert_eq!(ran.code(), 130);
     assert!(ran.stdout.contains("Paused before iteration 2/10."), "{ran:#?}");
@@ -303,7 +303,7 @@ fn a_detached_run_is_seen_followed_and_cancelled_from_elsewhere() {
     let ran = world.crew(&["run", "build", "--detach"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let id = world.id();
-    let words = format!("loop {id} runs on in process ");
+    let words = format!("loop {id} continues in process ");
     assert!(ran.stdout.contains(&words), "{ran:#?}");
     poll_until("the second iteration waits", || world.note("hangs").exists());
     let record = world.the_loop();

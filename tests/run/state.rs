@@ -39,7 +39,7 @@ fn a_run_whose_state_is_lost_says_so_once_and_ends_at_its_limit() {
     [10:00:00] Iteration 1/5 starting...
     [10:00:00] Iteration 1/5 completed in 1.0s
     [10:00:00] Iteration 2/5 starting...
-    [10:00:00] ERROR: State cannot be written: there is no loop ID. The run goes on with its limits; this is said once
+    [10:00:00] ERROR: State cannot be written: there is no loop ID. The run continues within its limits; this is said once
     [10:00:00] Iteration 2/5 completed in 1.0s
     [10:00:00] Iteration 3/5 starting...
     [10:00:00] Iteration 3/5 completed in 1.0s
@@ -206,7 +206,7 @@ fn a_newer_crews_record_ends_the_run_and_is_left_as_it_is() {
     let world = World::new(&[WORK, renew]);
     let ran = world.crew(&["run", "Do it", "-n", "9"]);
     assert_eq!((ran.code(), world.calls()), (1, 2), "{ran:#?}");
-    assert!(ran.stderr.contains("newer than this one; update crew to go on"), "{ran:#?}");
+    assert!(ran.stderr.contains("newer than this one; update crew to continue it"), "{ran:#?}");
     let newer = std::fs::read(world.note("newer")).unwrap();
     assert_eq!(std::fs::read(world.file("loop.json")).unwrap(), newer);
 }

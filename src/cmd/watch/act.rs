@@ -56,9 +56,11 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
 }
 
 fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
-    refuse_an_agent("an agent has no words for itself\nhint: write a handoff: crew handoff \"…\"")?;
+    refuse_an_agent(
+        "an agent cannot send itself a message\nhint: write a handoff: crew handoff \"…\"",
+    )?;
     control::tell(home, id, words)?;
-    Ok(format!("loop {id}: told with the next prompt"))
+    Ok(format!("loop {id}: delivered with the next prompt"))
 }
 
 /// Resumes a loop in a crew of its own: its checks run first, which may take minutes.

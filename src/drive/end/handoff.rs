@@ -20,7 +20,7 @@ use crate::world::store::{self, Home, LOCK_WAIT, view};
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
     if !is_kind(kind) {
-        bail!("{kind:?} is no type of a handoff\nhint: one plain word, such as task or review");
+        bail!("{kind:?} is not a type of handoff\nhint: one plain word, such as task or review");
     }
     if told.trim().is_empty() {
         bail!(

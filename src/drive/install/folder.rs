@@ -91,7 +91,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     }
     let hint = "hint: move it away, or set XDG_DATA_HOME to another folder";
     if !tree::is_folder(folder) {
-        bail!("{} is no folder of crew's\n{hint}", folder.display());
+        bail!("{} is not a folder of crew's\n{hint}", folder.display());
     }
     let files = tree::files(folder, FILES_MAX);
     if let Some(strange) = files.iter().find(|path| !contents::is_ours(path)) {
@@ -104,7 +104,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES)?;
     let version = manifest.as_deref().and_then(manifest_version);
     if version.is_none() && !files.is_empty() {
-        bail!("{} is no plugin of crew's\n{hint}", folder.display());
+        bail!("{} is not a crew plugin\n{hint}", folder.display());
     }
     Ok(version)
 }

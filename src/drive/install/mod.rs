@@ -63,7 +63,7 @@ fn no_client(done: &str, commands: &[Vec<&str>]) -> anyhow::Error {
         format!("\n  {} {}", PRODUCT.program, words.join(" "))
     });
     anyhow!(
-        "{done}: no `{}` is on PATH\n\
+        "{done}: `{}` is not on PATH\n\
          hint: name its program with --client PATH, or type in a terminal that has it:{}",
         PRODUCT.program,
         lines.collect::<String>()
@@ -100,7 +100,7 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
 fn public(address: &str) -> Result<String> {
     let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
     if !is_url {
-        bail!("{address:?} is no address others can use\nhint: https://HOST/OWNER/crew.git");
+        bail!("{address:?} is not an address others can use\nhint: https://HOST/OWNER/crew.git");
     }
     // Without `.git` at its end the client takes an address for a single file to fetch.
     let whole = address.trim_end_matches('/');

@@ -63,7 +63,7 @@ pub fn resume(
             Driver::Session => spelling::command(clients::of(&new_owner.owner), "resume"),
             Driver::Process => "crew resume".to_owned(),
         };
-        bail!("{limit}\nhint: raise it in the same breath: {command} {id}{}", raise(&record));
+        bail!("{limit}\nhint: raise it in the same command: {command} {id}{}", raise(&record));
     }
     adapt(&mut record)?;
     let former = record.state.owner.session_id.clone();
@@ -109,7 +109,7 @@ fn look_around(home: &Home, found: &Loop) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
         bail!(
-            "loop {id} is cancelled now: {}\nhint: {} resumes it all the same",
+            "loop {id} is cancelled now: {}\nhint: to resume it nevertheless: {}",
             end::SWITCHED_OFF,
             going_on(found)
         );

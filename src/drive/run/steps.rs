@@ -328,5 +328,5 @@ fn unlisted(step: GitStep) -> GitFault {
 }
 
 fn without_git() -> GitFault {
-    GitFault::new(GitStep::Push, GitTrouble::NoRemote, "this is no git repository", "git init")
+    GitFault::new(GitStep::Push, GitTrouble::NoRemote, "this is not a git repository", "git init")
 }

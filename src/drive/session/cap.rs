@@ -68,9 +68,12 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 /// The end of a loop that the client does not let continue.
 pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
     let (outcome, why) = if hook.has_hard_cap() {
-        (Outcome::Interrupted, "the client lets no hook go on any more")
+        (Outcome::Interrupted, "the client no longer lets a hook continue")
     } else {
-        (Outcome::Stalled, "the agent used no tool for so long that the client lets no hook go on")
+        (
+            Outcome::Stalled,
+            "the agent used no tool for so long that the client no longer lets a hook continue",
+        )
     };
     let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);
     let lifted = variable.map_or_else(String::new, |name| format!("; {name}=0 lifts its cap"));

@@ -183,7 +183,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
         return Ok(EventResult::Help);
     };
-    hook.session_id.as_ref().context("the client names no session")?;
+    hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let cwd = hook.folder.as_deref().context("the client names no folder")?;
     let started = start(home, hook, &arguments, cwd)?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
@@ -219,7 +219,7 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
             Found::Many(_) => bail!("more than one loop could be meant\nhint: crew status --all"),
         },
     };
-    hook.session_id.as_ref().context("the client names no session")?;
+    hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
     let changes = typed.limits.by_key().collect();
     Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, new_owner, has_a_task)?)))

@@ -177,7 +177,9 @@ fn vacate(
         end::complete(home, &record);
         let offer = (record.outcome() == Some(Outcome::Interrupted)).then(|| {
             let (was, resume) = (after(&record), going_on(&record));
-            format!("loop {id} was interrupted {was}: {resume} resumes it; this is a new one")
+            format!(
+                "loop {id} was interrupted {was}; this is a new one · to resume that one: {resume}"
+            )
         });
         return Ok(Some(offer.into_iter().collect()));
     }
@@ -209,7 +211,8 @@ fn vacate(
             if ended.outcome() != Some(Outcome::Interrupted) {
                 return Ok(Some(vec![is_now]));
             }
-            let note = format!("{is_now}: {} resumes it; this is a new one", going_on(&ended));
+            let note =
+                format!("{is_now}; this is a new one · to resume that one: {}", going_on(&ended));
             let left = end::unproved(&record);
             Ok(Some(std::iter::once(note).chain(left).collect()))
         }
@@ -225,7 +228,7 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
         (Driver::Process, _) if record.state.status == Status::Paused => {
-            format!("paused here before iteration {iteration}; crew resume {id} goes on with it")
+            format!("paused here before iteration {iteration}; to resume: crew resume {id}")
         }
         (driver, owning) => {
             let who = match driver {

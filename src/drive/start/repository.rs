@@ -28,7 +28,7 @@ pub fn without_git(options: &RunOptions, steps: &GitSteps, here: &Path) -> Resul
             "{option} needs a git repository, and there is none here\nhint: git init, or leave it out"
         );
     }
-    Ok(Some("this is no git repository: nothing is committed, pushed or rebased".to_owned()))
+    Ok(Some("this is not a git repository: nothing is committed, pushed or rebased".to_owned()))
 }
 
 /// Refuses git steps in a repository whose settings git cannot list.
@@ -101,7 +101,7 @@ pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
     match (own, branch) {
         (Some(own), Some(branch)) => format!(
             "{branch} is checked out, and the loop's branch is {own}: commits go to {branch}, and nothing is pushed \
-             from it (git switch {own}, or crew resume --push goes on with {branch})"
+             from it (git switch {own}, or crew resume --push continues with {branch})"
         ),
         (Some(own), None) => format!(
             "no branch is checked out, and the loop's is {own}: no branch holds the commits (git switch {own})"

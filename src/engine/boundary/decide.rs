@@ -209,7 +209,7 @@ fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
         };
         let why = format!(
             "its limit on cost or tokens cannot be kept: {silent}; \
-             --max-cost 0 --max-tokens 0 goes on without"
+             --max-cost 0 --max-tokens 0 continues without"
         );
         finish(Outcome::Blocked, None, why)
     })

@@ -29,7 +29,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             "client-missing",
             Note,
             format!(
-                "no `{program}` is on PATH, so no session can run loops; crew run works with {}",
+                "`{program}` is not on PATH, so no session can run loops; crew run works with {}",
                 facts.own.agent.as_deref().unwrap_or_default()
             ),
             format!("none is needed, unless you want loops in {name}'s sessions"),
@@ -37,7 +37,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         ClientCheck::Absent => (
             "client-missing",
             Broken,
-            format!("no `{program}` is on PATH, so no session can run loops"),
+            format!("`{program}` is not on PATH, so no session can run loops"),
             format!(
                 "install {name}, or name its program: crew doctor --client PATH; for crew run alone name \
                  another agent under [agent] in ~/.config/crew/config.toml"
@@ -52,7 +52,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         ClientCheck::Present { version, .. } if version < oldest => (
             "client-too-old",
             Broken,
-            format!("{name} {version} is older than {oldest}: its hooks cannot go on with a loop"),
+            format!("{name} {version} is older than {oldest}: its hooks cannot continue a loop"),
             format!("{program} update"),
         ),
         ClientCheck::Present { version, .. } if version < newest_tried => (
@@ -109,7 +109,7 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             "plugin-elsewhere",
             Broken,
             format!("{PLUGIN} is installed, but not for this folder"),
-            "crew install, for every folder of yours".to_owned(),
+            "crew install (all folders)".to_owned(),
         ),
         (None, None) if was_given(facts) => (
             "plugin-given",
@@ -149,9 +149,9 @@ pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         Some(_) => {}
     }
     let what = match &folder.runs {
-        Program::Absent => format!("{program} leads to no file: every hook is silent"),
+        Program::Absent => format!("{program} does not exist, so no hook runs"),
         Program::NotExecutable => format!("{program} may not be executed: every hook is silent"),
-        Program::Silent => format!("{program} is no crew that runs"),
+        Program::Silent => format!("{program} is not a working crew binary"),
         Program::Version(version) if *version != facts.version => {
             let what =
                 format!("the hooks run crew {version} ({program}), this is {}", facts.version);
@@ -168,7 +168,7 @@ pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         let path = file.path.display();
         if let Some(why) = &file.broken {
             let what = format!("{path} cannot be read as settings: {why}");
-            add(all, "settings-broken", Broken, what, format!("mend or remove {path}"));
+            add(all, "settings-broken", Broken, what, format!("fix or remove {path}"));
         }
         if file.disables_hooks {
             let what = format!("{path} sets \"disableAllHooks\": no hook of crew's runs");
@@ -269,7 +269,7 @@ pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         match subject.trouble {
             LoopTrouble::OwnerGone => {
                 let what = format!("the owner of loop {id} ({checkout}) is gone");
-                let fix = format!("{} goes on with it; {end}", subject.going_on);
+                let fix = format!("{} resumes it; {end}", subject.going_on);
                 add(all, "loop-ownerless", Warning, what, fix);
             }
             LoopTrouble::Quiet { hours } => {
@@ -279,7 +279,7 @@ pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             }
             LoopTrouble::Interrupted => {
                 let what = format!("loop {id} ({checkout}) was interrupted");
-                let fix = format!("{} goes on with it", subject.going_on);
+                let fix = format!("{} resumes it", subject.going_on);
                 add(all, "loop-interrupted", Note, what, fix);
             }
         }

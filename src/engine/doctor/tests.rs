@@ -114,7 +114,7 @@ const FAULTS: [Fault; 32] = [
     ("program-skew", "crew install", |it| {
         folder(it).runs = Program::Version("0.2.0".to_owned());
     }),
-    ("settings-broken", "mend", |it| it.settings[0].broken = Some("line 1".to_owned())),
+    ("settings-broken", "fix", |it| it.settings[0].broken = Some("line 1".to_owned())),
     ("hooks-disabled", "\"disableAllHooks\" out of /home", |it| {
         it.settings[0].disables_hooks = true;
     }),
@@ -131,11 +131,11 @@ const FAULTS: [Fault; 32] = [
     }),
     ("git-missing", "install git", |it| it.git = false),
     ("crew-twice", "remove /usr/bin/crew", |it| it.crews.push("/usr/bin/crew".into())),
-    ("loop-ownerless", "crew resume haaaaaaa goes on", |it| {
+    ("loop-ownerless", "crew resume haaaaaaa resumes it", |it| {
         it.loops.push(subject(LoopTrouble::OwnerGone));
     }),
     ("loop-quiet", "crew cancel", |it| it.loops.push(subject(LoopTrouble::Quiet { hours: 30 }))),
-    ("loop-interrupted", "crew resume haaaaaaa goes on", |it| {
+    ("loop-interrupted", "crew resume haaaaaaa resumes it", |it| {
         it.loops.push(subject(LoopTrouble::Interrupted));
     }),
     ("leftovers", "harmless", |it| it.leftovers.push("/state/crew/.loop.json.7.tmp".into())),

@@ -85,7 +85,11 @@ impl FromStr for LoopId {
         let well_formed = text.len() == 8
             && text.starts_with(|first: char| first.is_ascii_lowercase())
             && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(format!("{text:?} is no loop id")) }
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(format!("{text:?} is not a loop id"))
+        }
     }
 }
 

@@ -54,7 +54,7 @@ fn findings(evidence: &Evidence) -> Vec<String> {
         lines.push(format!("failed: {failure}"));
     }
     if evidence.newly_passing > 0 {
-        lines.push(format!("checks mended: {}", evidence.newly_passing));
+        lines.push(format!("checks fixed: {}", evidence.newly_passing));
     }
     lines.extend(evidence.test_news());
     let unchecked = evidence.checks.iter().all(|check| check.verdict == Verdict::Unknown);

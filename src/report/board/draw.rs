@@ -55,7 +55,7 @@ const KEYS: [(&str, &str); 14] = [
     ("p", "pause it after this iteration"),
     ("r", "resume it in a process of its own"),
     ("c", "cancel it"),
-    ("q", "leave; every loop runs on"),
+    ("q", "leave; every loop continues"),
     ("", ""),
     ("NEEDS YOU", "blocked, at a dialog, or nobody drives it any more"),
     ("ENDED", "in the last 24 hours; crew history has the others"),

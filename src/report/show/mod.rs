@@ -190,7 +190,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
         row(&mut text, &roles.join(", "), &happened);
         tail(&mut text, &check.tail);
     }
-    let after = after(iteration).unwrap_or_else(|| "the loop went on".to_owned());
+    let after = after(iteration).unwrap_or_else(|| "the loop continued".to_owned());
     row(&mut text, "then", &clip(&after, 300));
     optional(&mut text, "log", log.map(|log| log.display().to_string()));
     text

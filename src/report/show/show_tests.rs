@@ -105,7 +105,7 @@ fn one_iteration_is_shown_with_all_its_evidence() {
       progress made
       verify  `cargo test` failed (exit 1) in 1.2s
               output of cargo test
-      then    the loop went on
+      then    the loop continued
       log     /home/me/iterations/0001.log
     ");
     let value = iteration_json(&record, picked, Some(log));

@@ -136,7 +136,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         return File::open(path);
     }
-    Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"))
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is not a file"))
 }
 
 /// The size of a file in bytes; 0 when it does not exist.
@@ -206,7 +206,7 @@ const SCRATCH_WAIT: Duration = Duration::from_secs(2);
 pub fn remove_scratch_folder(folder: &Path) -> io::Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with(SCRATCH) {
-        return Err(cannot("remove", folder)(io::Error::other("it is no scratch folder")));
+        return Err(cannot("remove", folder)(io::Error::other("it is not a scratch folder")));
     }
     let remove = || (fs::remove_dir_all(folder).is_ok() || !exists(folder)).then_some(());
     match Deadline::after(SCRATCH_WAIT).poll(Duration::from_millis(20), remove) {

@@ -16,12 +16,15 @@ pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
     let checked = git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
         let cure = "take letters, digits, -, _ and /: --worktree feat/auth";
-        return Err(fault(format!("{name:?} is no name for a branch"), cure));
+        return Err(fault(format!("{name:?} is not a name for a branch"), cure));
     }
     let trees = git(checkout, &["worktree", "list", "--porcelain"]).unwrap_or_default();
     let trees = worktrees(&trees);
     let Some(main) = trees.first() else {
-        return Err(fault("this is no git repository".to_owned(), "git init, and a first commit"));
+        return Err(fault(
+            "this is not a git repository".to_owned(),
+            "git init, and a first commit",
+        ));
     };
     let path = beside(&main.path, name);
     let known = trees.iter().find(|tree| is_same(&tree.path, &path));

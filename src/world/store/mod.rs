@@ -77,7 +77,7 @@ impl fmt::Display for StoreError {
             ),
             Self::Newer { id, made_by, .. } => write!(
                 out,
-                "loop {id} was started by crew {made_by}, newer than this one; update crew to go on"
+                "loop {id} was started by crew {made_by}, newer than this one; update crew to continue it"
             ),
             Self::Corrupt { id, why } => write!(
                 out,

@@ -209,7 +209,7 @@ impl Soak {
         let turn = self.turn();
         let answer = self.stopping(turn).send().assert_lets_go();
         self.model().obey(Standing::Paused);
-        assert!(answer.line().contains("/crew:resume goes on"), "{answer:#?}");
+        assert!(answer.line().contains("to resume: /crew:resume"), "{answer:#?}");
         self.assert_as_modelled();
         self.stopping(turn).send().assert_silent();
         self.resume();

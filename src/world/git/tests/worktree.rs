@@ -47,11 +47,11 @@ fn a_name_that_is_no_branch_is_refused() {
     let yard = Yard::new();
     for name in ["", "..", "a..b", "../x", "/x", "-f", "@{-1}", ".git", "a b", "x.lock", "HEAD"] {
         let told = refused(&yard, name);
-        assert!(told.contains("is no name for a branch"), "{name:?}: {told}");
+        assert!(told.contains("is not a name for a branch"), "{name:?}: {told}");
     }
     assert!(!yard.path("repo.worktrees").exists());
     assert_snapshot!(refused(&yard, "../x"), @r#"
-    worktree failed: "../x" is no name for a branch
+    worktree failed: "../x" is not a name for a branch
     hint: take letters, digits, -, _ and /: --worktree feat/auth
     "#);
 }
