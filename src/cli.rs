@@ -15,8 +15,8 @@ use crate::parse::duration;
 use crate::report::help;
 
 const AFTER_RUN: &str = "\
-TEXT is taken as it is; the name of a file is that file, read anew each time, a template if it ends in .hbs; \
-builtin:NAME is one of crew's own.
+TEXT is taken literally. The name of a file stands for its content, read for each iteration, and a file that ends in \
+.hbs is a template; builtin:NAME is one of crew's own.
 
 Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked · \
 14 cancelled · 130, 143 or another of a signal interrupted; 130 paused. Ctrl-C ends cleanly, a second one at once.
@@ -27,15 +27,15 @@ Examples:
   crew run build --dry-run";
 const AFTER_RESUME: &str = "\
 The task, checks, counters and evidence are the same. A session's loop continues here too; /crew:resume \
-takes one back. A limit that is spent must be raised: +N adds to the loop's own limit, or to what is done where it \
-has none.
+takes one back. A limit that is used up must be raised: +N adds to the loop's own limit or, without one, to what was \
+used.
 
 Examples:
   crew resume -n +10
   crew resume k3v9 --max-cost +5 --detach
   crew resume k3v9 --tell \"the password is in .env\"";
 const AFTER_SET: &str = "\
-+N adds to the loop's own limit, or to what is done where it has none.
++N adds to the loop's own limit or, without one, to what was used.
 
 Examples:
   crew set --max-iterations 30
@@ -43,7 +43,7 @@ Examples:
 
 const AFTER_CLEAN: &str = "\
 Lists what it would remove and asks. Without LOOP: every loop that ended more than 30 days ago, or --older-than. \
-A loop that is live stays, whatever is typed; one that its client, still open, could resume goes only by its name. \
+A live loop always stays; one that an open client could still resume is removed only if it is named. \
 Handoffs and commits stay where they are.
 
 Examples:
@@ -129,13 +129,13 @@ pub enum Verb {
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
-    /// Let the running iteration end and no other begin
+    /// Pause a loop when its running iteration ends
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
     Pause {
         /// A loop's id or the beginning of one; the loop of this working tree if absent
         #[arg(value_name = "LOOP")]
         name: Option<String>,
-        /// End the agent of a run now; its iteration is repeated
+        /// End the running agent now; its iteration is repeated
         #[arg(long)]
         now: bool,
     },
@@ -151,20 +151,20 @@ pub enum Verb {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
-    /// Go on with a paused or ended loop in fresh processes
+    /// Resume a paused or ended loop in fresh processes
     #[command(mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
     Resume(Box<ResumeArgs>),
-    /// Give the agent a word with its next prompt
+    /// Send the agent a message with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
     Tell {
-        /// What the agent is told; quotes are needed only for what the shell would not leave alone
+        /// The message; quote it if it holds characters that the shell changes
         #[arg(value_name = "TEXT", required = true)]
         words: Vec<String>,
         /// A loop's id or the beginning of one; the loop of this working tree if absent
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
     },
-    /// Move the limits of a live loop
+    /// Change the limits of a live loop
     #[command(after_help = AFTER_SET)]
     Set(SetArgs),
     /// Write a page for the next worker
@@ -195,7 +195,7 @@ pub enum Verb {
         #[arg(long, value_name = "PATH")]
         client: Option<PathBuf>,
     },
-    /// Look for what keeps loops from running, each with its fix; exit 1 if something is broken
+    /// Find what keeps loops from running, with a fix for each; exit 1 if something is broken
     #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
     Doctor {
         /// For programs; carries "schema"
@@ -230,7 +230,7 @@ pub enum Verb {
         /// Trust what is listed without asking
         #[arg(long)]
         yes: bool,
-        /// Trust nothing in this working tree any longer
+        /// No longer trust anything in this working tree
         #[arg(long, conflicts_with = "yes")]
         forget: bool,
     },
@@ -275,7 +275,7 @@ pub struct StatusArgs {
 /// `crew history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// Of this machine, not only of this working tree
+    /// Loops of this machine, not only of this working tree
     #[arg(long)]
     pub all: bool,
     /// Only loops that ended this way
@@ -315,13 +315,13 @@ pub struct ShowArgs {
     /// With `--log`: what it printed, byte for byte
     #[arg(long, requires = "log")]
     pub raw: bool,
-    /// With `--log`: and what it does from now on, until the loop is over
+    /// With `--log`: follow it until the loop is over
     #[arg(short, long, requires = "log")]
     pub follow: bool,
-    /// Print a file as it stood, not committed, when a run with `--commit` began
+    /// Print a file as it was, uncommitted, when a run with `--commit` began
     #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "html", "json", "iteration"])]
     pub before: Option<PathBuf>,
-    /// Write the story as one page that needs nothing else
+    /// Write the story as one self-contained HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "iteration")]
     pub html: Option<PathBuf>,
     /// For programs; the object carries "schema"

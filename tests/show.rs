@@ -89,6 +89,18 @@ fn the_html_page_is_written_whole_and_holds_no_markup_of_the_task() {
 }
 
 #[test]
+fn the_html_page_of_a_running_loop_says_so_and_how_it_stands() {
+    let door = Door::new();
+    let id = door.begin("'Build it' --verify 'echo not there yet; test -e done'");
+    door.stop(CLAIM);
+    let file = door.sandbox.root().join("story.html");
+    door.sandbox.crew(&["show", "--html", file.to_str().unwrap()]).success();
+    let page = fs::read_to_string(file).unwrap();
+    assert!(page.contains(&format!("loop {id} · running, iteration 2 of 10")), "{page}");
+    assert!(page.contains("claimed, refused") && page.ends_with("</html>\n"), "{page}");
+}
+
+#[test]
 fn a_session_has_no_log_of_crews_and_the_clients_own_is_named() {
     let door = Door::new();
     ended(&door);

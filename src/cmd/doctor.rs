@@ -1,4 +1,4 @@
-//! `crew doctor`: what keeps loops from running, each with its fix. It looks and changes nothing.
+//! `crew doctor`: what keeps loops from running, with a fix for each. It looks and changes nothing.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ pub fn init() -> Result<Exit> {
     let file = project_file(&checkout);
     if disk::exists(&file) {
         bail!(
-            "{} is there already\nhint: edit it, or remove it first; `crew config` shows what it says",
+            "{} exists already\nhint: edit it, or remove it first; `crew config` shows what it says",
             file.display()
         );
     }

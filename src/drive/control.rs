@@ -176,7 +176,9 @@ pub fn tellable(words: &str) -> Result<String> {
         bail!("there is nothing to tell\nhint: crew tell \"use the existing parser\"");
     }
     if words.chars().count() > WORDS_CHARS {
-        bail!("that is longer than {WORDS_CHARS} characters\nhint: write a file and tell its name");
+        bail!(
+            "that is longer than {WORDS_CHARS} characters\nhint: write it to a file and send the file's name"
+        );
     }
     Ok(words)
 }

@@ -3,12 +3,12 @@
 
 use std::io;
 
-use super::owner::owner_is_gone;
+use super::owner::{owner_is_gone, spent_ms};
 use crate::clients::spelling::going_on;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::Story;
 use crate::engine::page::{IterationLine, Page, PageInputs, PageLine};
-use crate::engine::record::{Loop, Outcome};
+use crate::engine::record::{Loop, Outcome, Status};
 use crate::world::git;
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{Home, journal, test_memory, view};
@@ -36,7 +36,9 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
     });
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
     let handoff = has_handoff.then(|| view::newest_handoff(record)).flatten();
-    Page { handoff: handoff.map(|file| file.display().to_string()), ..page }
+    let is_running = record.state.status == Status::Running;
+    let awake_ms = page.awake_ms + if is_running { spent_ms(record) } else { 0 };
+    Page { awake_ms, handoff: handoff.map(|file| file.display().to_string()), ..page }
 }
 
 /// The last lines of its iterations, as far as its journal tells them.

@@ -19,14 +19,14 @@ Look
 Steer
   pause      stop after this iteration; --now at once
   cancel     end it
-  tell       give the agent a word with its next prompt
-  set        move a limit: crew set -n +5
+  tell       send the agent a message with its next prompt
+  set        change a limit: crew set -n +5
   back       put the tree back as it was after an iteration
   prove      take the work away and see whether the checks notice
   handoff    write a page for the next worker
 Set up
   install    put crew into Claude Code; uninstall undoes it
-  doctor     what keeps loops from running, each with its fix
+  doctor     what keeps loops from running, with a fix for each
   init       this project's settings, with the checks found here
   config     every setting, and where it came from
   trust      let this project's settings run their commands

@@ -288,7 +288,7 @@ fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
     assert!(told.contains("`pnpm test` pass"), "{told}");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["init"])), @"
     exit 1
-    crew: /repo/.claude/crew.toml is there already
+    crew: /repo/.claude/crew.toml exists already
     hint: edit it, or remove it first; `crew config` shows what it says
     ");
 }

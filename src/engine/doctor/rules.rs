@@ -85,7 +85,7 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     for other in others.iter().filter(|other| other.enabled) {
         let PluginCheck { id, scope, .. } = other;
         let what = format!(
-            "another plugin has the name {NAME}: {id}; which of them answers is left to chance"
+            "another plugin has the name {NAME}: {id}; it is uncertain which of them answers"
         );
         let fix = format!("{} plugin disable {id} --scope {scope}", facts.product.program);
         add(all, "plugin-shadowed", Broken, what, fix);
@@ -150,7 +150,7 @@ pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     }
     let what = match &folder.runs {
         Program::Absent => format!("{program} does not exist, so no hook runs"),
-        Program::NotExecutable => format!("{program} may not be executed: every hook is silent"),
+        Program::NotExecutable => format!("{program} is not executable, so no hook runs"),
         Program::Silent => format!("{program} is not a working crew binary"),
         Program::Version(version) if *version != facts.version => {
             let what =
@@ -193,7 +193,7 @@ pub(super) fn cap(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         match value.trim().parse::<i64>() {
             Err(_) => {
                 let what = format!(
-                    "{name} is {value:?} in {place}, no number: the client takes {usual_cap}"
+                    "{name} is {value:?} in {place}, which is not a number: the client uses {usual_cap}"
                 );
                 add(all, "cap-unreadable", Warning, what, unset);
             }
@@ -219,7 +219,7 @@ pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let root = home.root.display();
     if let Some(why) = &home.unusable {
         let what = format!("loops cannot be kept in {root}: {why}");
-        let fix = format!("make {root} a folder of yours, or set CREW_HOME to one");
+        let fix = format!("make {root} a folder you can write, or set CREW_HOME to one");
         add(all, "home-unusable", Broken, what, fix);
     }
     if let Some(mode) = home.mode.filter(|mode| mode & 0o077 != 0) {
@@ -242,8 +242,8 @@ pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
 
 pub(super) fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     if !facts.git {
-        let what =
-            "no `git` answers: changes and commits are not seen, and no loop can stall".to_owned();
+        let what = "`git` does not answer: changes and commits are not seen, and no loop can stall"
+            .to_owned();
         add(all, "git-missing", Warning, what, "install git".to_owned());
     }
     if let [first, others @ ..] = facts.crews.as_slice()

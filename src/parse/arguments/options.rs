@@ -26,10 +26,10 @@ pub struct LimitArgs<T: Amount> {
     /// At most N iterations (10, or the procedure's; 0 = no limit)
     #[arg(long, short = 'n', value_name = "N", value_parser = values::count::<T>)]
     pub max_iterations: Option<T>,
-    /// At most D awake: 90m, 12h (12h; 0 = no limit)
+    /// At most D, not counting sleep: 90m, 12h (12h; 0 = no limit)
     #[arg(long = "max-duration", value_name = "D", value_parser = values::duration::<T>)]
     pub max_duration_s: Option<T>,
-    /// At most that much, by the client's prices: 5, 2.50 (0 = no limit)
+    /// At most USD, at the agent's list prices: 5, 2.50 (0 = no limit)
     #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars::<T>)]
     pub max_cost_micros: Option<T>,
     /// At most N tokens of every kind: 500k, 2M (0 = no limit)
@@ -47,7 +47,7 @@ pub struct LimitArgs<T: Amount> {
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
 #[command(next_help_heading = AROUND_IT)]
 pub struct ProjectArgs {
-    /// Leave .claude/crew.toml aside
+    /// Ignore .claude/crew.toml
     #[arg(long)]
     pub no_project: bool,
 }
@@ -56,7 +56,7 @@ pub struct ProjectArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHEN_IT_ENDS)]
 pub struct LoopArgs {
-    /// What to do, with a blank in it; or a procedure: build, plan, fix, audit, bootstrap, or one
+    /// The task, in more than one word; or a procedure: build, plan, fix, audit, bootstrap, or one
     /// of your settings
     #[arg(value_name = "TASK", help_heading = None, value_parser = values::text)]
     pub task: Option<String>,
@@ -86,10 +86,10 @@ pub struct LoopArgs {
     /// Before it ends, take the work away and see whether a test fails (`proven`)
     #[arg(long)]
     pub prove: bool,
-    /// The longest that may take (15m; 0 = no limit)
+    /// The longest that this may take (15m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub prove_timeout: Option<Duration>,
-    /// `tell`: a change of what the checks rest on is only reported (hold: the checks as they were
+    /// `tell`: changes to what the checks rest on are only reported (hold: the checks as they were
     /// decide)
     #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]
     pub exam: Option<ExamMode>,
@@ -97,7 +97,7 @@ pub struct LoopArgs {
     /// minutes; else it decides itself), ask (you), defer (it decides)
     #[arg(long, value_name = "MODE", value_parser = questions(), hide_possible_values = true)]
     pub questions: Option<QuestionMode>,
-    /// The task is what FILE holds
+    /// Read the task from FILE
     #[arg(long, value_name = "FILE", conflicts_with = "task", help_heading = WHAT_IS_SENT)]
     pub prompt_file: Option<String>,
     /// End the loop that runs here first
@@ -167,22 +167,22 @@ pub struct RunOptions {
     /// The agent's model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// The agent's own options, as the last words
+    /// Options for the agent's own command line
     #[arg(last = true, value_name = "WORDS", help_heading = None, value_parser = values::words)]
     pub words: Option<::std::vec::Vec<String>>,
-    /// What it may do unasked (accept-edits; claude may run the checks too)
+    /// What it may do without asking (accept-edits; claude may run the checks too)
     #[arg(long, value_name = "KIND", value_parser = permissions())]
     pub permissions: Option<Permissions>,
     /// The agent's turns in one iteration (0 = no limit)
     #[arg(long, value_name = "N", value_parser = values::whole)]
     pub max_turns: Option<u32>,
-    /// One iteration (60m; 0 = none)
+    /// The longest iteration (60m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
-    /// Nothing printed while no tool call is open (15m; 0 = none)
+    /// The longest silence while no tool call is open (15m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub idle_timeout: Option<Duration>,
-    /// Between two iterations (0)
+    /// The wait between two iterations (0)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub delay: Option<Duration>,
     /// Commit what an iteration changed; what you had not committed before stays out until the
@@ -200,7 +200,7 @@ pub struct RunOptions {
     /// Let this machine sleep while an agent works
     #[arg(long, help_heading = AROUND_IT)]
     pub no_awake: bool,
-    /// Run on in a crew of its own, whatever becomes of this terminal
+    /// Continue in a separate crew process that outlives this terminal
     #[arg(long, help_heading = AROUND_IT)]
     pub detach: bool,
     #[command(flatten)]
@@ -211,10 +211,10 @@ pub struct RunOptions {
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = AROUND_IT)]
 pub struct OutputArgs {
-    /// Events on standard output, people's lines on standard error
+    /// Events as JSON on standard output, text on standard error
     #[arg(long)]
     pub json: bool,
-    /// The agent's own output, too
+    /// Also show what the agent does
     #[arg(long, short)]
     pub verbose: bool,
     /// Only what went wrong, and an end other than completed
@@ -240,14 +240,14 @@ pub struct ResumeArgs {
     /// Accept what the checks rest on as it is now
     #[arg(long, help_heading = WHEN_IT_ENDS)]
     pub accept_exam: bool,
-    /// A word for the agent: the answer to its BLOCKED
+    /// A message for the agent: the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
     pub tell: Option<String>,
     #[command(flatten)]
     pub options: RunOptions,
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// A run that waits tries at once, where it runs; so does Enter at its terminal
+    /// End the wait of a running loop; Enter in its terminal does the same
     #[arg(long, help_heading = AROUND_IT)]
     pub now: bool,
 }

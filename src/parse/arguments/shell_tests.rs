@@ -165,7 +165,7 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
             &["x", "--push=yes"],
             "`--push` takes no value, but `yes` follows it\nhint: crew run --help",
         ),
-        (&["x", "-v", "--verbose"], "`--verbose` stands here twice\nhint: crew run --help"),
+        (&["x", "-v", "--verbose"], "`--verbose` is given twice\nhint: crew run --help"),
         (
             &["x", "--commit=some"],
             "invalid value `some` for `--commit[=<all>]`\nhint: it can be all",

@@ -242,11 +242,11 @@ fn a_value_is_never_missing_empty_or_another_option() {
 fn an_option_that_is_not_a_check_is_given_once() {
     refuses(
         "x -n 3 --max-iterations 3",
-        "`--max-iterations <N>` stands here twice\nhint: /crew:help lists the options",
+        "`--max-iterations <N>` is given twice\nhint: /crew:help lists the options",
     );
     refuses(
         "x --replace --replace",
-        "`--replace` stands here twice\nhint: /crew:help lists the options",
+        "`--replace` is given twice\nhint: /crew:help lists the options",
     );
     reads("--gate a --gate a", LoopArgs { gate: texts(&["a", "a"]), ..none() });
 }

@@ -49,7 +49,7 @@ impl UsageError {
             ErrorKind::UnknownArgument => format!("unexpected word `{argument}`"),
             ErrorKind::MissingRequiredArgument => format!("`{argument}` is missing"),
             ErrorKind::ArgumentConflict => match typed(ContextKind::PriorArg) {
-                prior if prior == argument => format!("`{argument}` stands here twice"),
+                prior if prior == argument => format!("`{argument}` is given twice"),
                 prior => format!("`{argument}` cannot be used with `{prior}`"),
             },
             _ => first_part(error),
