@@ -15,36 +15,36 @@ use crate::parse::duration;
 use crate::report::help;
 
 const AFTER_RUN: &str = "\
-TEXT is taken literally. The name of a file stands for its content, read for each iteration, and a file that ends in \
-.hbs is a template; builtin:NAME is one of crew's own.
+TEXT is taken as it is. The name of an existing file means that file, read anew each time; one \
+that ends in .hbs is a template; builtin:NAME is one of crew's own.
 
 Exit codes: 0 completed · 1 error · 2 usage · 10 exhausted · 11 aborted · 12 stalled · 13 blocked · \
-14 cancelled · 130, 143 or another of a signal interrupted; 130 paused. Ctrl-C ends cleanly, a second one at once.
+14 cancelled · 130 paused or interrupted · 128 + n interrupted by signal n (TERM: 143). Ctrl-C ends cleanly, a second one at once.
 
 Examples:
   crew run \"fix the failing tests\" -n 10 --verify \"cargo test\"
   crew run build --agent claude --max-duration 4h --max-cost 20 --detach
   crew run build --dry-run";
 const AFTER_RESUME: &str = "\
-The task, checks, counters and evidence are the same. A session's loop continues here too; /crew:resume \
-takes one back. A limit that is used up must be raised: +N adds to the loop's own limit or, without one, to what was \
-used.
+The task, checks, counters and evidence are the same. A session's loop can be resumed here too; \
+/crew:resume takes it back. A limit that is used up must be raised: +N adds to the loop's limit, \
+or, where it has none, to what is used so far.
 
 Examples:
   crew resume -n +10
   crew resume k3v9 --max-cost +5 --detach
   crew resume k3v9 --tell \"the password is in .env\"";
 const AFTER_SET: &str = "\
-+N adds to the loop's own limit or, without one, to what was used.
++N adds to the loop's limit, or, where it has none, to what is used so far.
 
 Examples:
   crew set --max-iterations 30
   crew set k3v9 -n +10 --max-duration +2h";
 
 const AFTER_CLEAN: &str = "\
-Lists what it would remove and asks. Without LOOP: every loop that ended more than 30 days ago, or --older-than. \
-A live loop always stays; one that an open client could still resume is removed only if it is named. \
-Handoffs and commits stay where they are.
+Lists what it would remove, then asks. Without LOOP: every loop that ended more than 30 days ago, \
+or longer ago than --older-than. A live loop is never removed; one that its client, still open, \
+could resume only if you name it. Handoffs and commits stay where they are.
 
 Examples:
   crew clean
@@ -65,7 +65,7 @@ pub struct Cli {
 }
 
 fn name_agents(agent: clap::Arg) -> clap::Arg {
-    agent.help(format!("{}; or one of your settings", catalogue::known().join(", ")))
+    agent.help(format!("{}; or one from your settings", catalogue::known().join(", ")))
 }
 
 /// The verbs.
@@ -74,7 +74,7 @@ pub enum Verb {
     /// Keep an agent working in fresh processes until the job is proved done
     #[command(mut_arg("agent", name_agents), after_help = AFTER_RUN)]
     Run(Box<RunArgs>),
-    /// Drive a loop that was handed over
+    /// Drive a loop that another process started
     #[command(hide = true)]
     Drive(DriveArgs),
     /// Show how a loop stands, or how it ended
@@ -82,13 +82,13 @@ pub enum Verb {
         after_help = "Examples:\n  crew status\n  crew status k3v9\n  crew status --all --json"
     )]
     Status(StatusArgs),
-    /// Show loops that are over, the newest first
+    /// List the loops that are over, newest first
     #[command(
         after_help = "Examples:\n  crew history\n  crew history --outcome stalled --since 2d\n  \
                       crew history --all --limit 100 --json"
     )]
     History(HistoryArgs),
-    /// Tell the whole story of a loop
+    /// Show the whole story of a loop
     #[command(after_help = "Examples:\n  crew show\n  crew show k3v9 --iteration 4\n  \
                       crew show --log -f\n  crew show --before notes.txt\n  \
                       crew show --html story.html")]
@@ -103,18 +103,17 @@ pub enum Verb {
         #[arg(value_names = ["LOOP", "N[..M]"], num_args = 0..=2)]
         words: Vec<String>,
     },
-    /// Bring the working tree back to the end of an iteration
+    /// Restore the working tree as it was after an iteration
     #[command(
-        after_help = "The present tree is kept as a snapshot first; HEAD and branches stay.\n\n\
+        after_help = "The present tree is saved as a snapshot first; HEAD and branches stay.\n\n\
                       Examples:\n  crew back 3\n  crew back k3v9 0     as the loop found it"
     )]
     Back {
-        /// A loop's id or the beginning of one; then an iteration N, or back-N: the tree before a
-        /// return
+        /// A loop's id or the beginning of one; then an iteration N, or back-N to undo a return
         #[arg(value_names = ["LOOP", "N"], num_args = 0..=2)]
         words: Vec<String>,
     },
-    /// Take a loop's work away in a scratch folder and see whether its checks notice; exit 1 if not
+    /// Run a loop's checks without its work, in a scratch folder; exit 1 if none of them fails
     #[command(after_help = "Examples:\n  crew prove\n  crew prove k3v9")]
     Prove {
         /// A loop's id or the beginning of one; the loop of this working tree if absent
@@ -129,17 +128,17 @@ pub enum Verb {
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
-    /// Pause a loop when its running iteration ends
+    /// Pause a loop after the running iteration
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
     Pause {
         /// A loop's id or the beginning of one; the loop of this working tree if absent
         #[arg(value_name = "LOOP")]
         name: Option<String>,
-        /// End the running agent now; its iteration is repeated
+        /// End the agent of a run at once; its iteration is repeated later
         #[arg(long)]
         now: bool,
     },
-    /// End a loop; needs no model, and nothing in flight can undo it
+    /// End a loop; needs no model, and nothing the agent does can undo it
     #[command(
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
@@ -157,7 +156,7 @@ pub enum Verb {
     /// Send the agent a message with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
     Tell {
-        /// The message; quote it if it holds characters that the shell changes
+        /// The message; quote what your shell would change
         #[arg(value_name = "TEXT", required = true)]
         words: Vec<String>,
         /// A loop's id or the beginning of one; the loop of this working tree if absent
@@ -180,25 +179,25 @@ pub enum Verb {
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
     },
-    /// Set the plugin up in Claude Code
+    /// Install the plugin in Claude Code
     #[command(after_help = "Examples:\n  crew install\n  crew install --scope local\n  \
                       crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
     Install(InstallArgs),
-    /// Undo what install did; the records of loops are kept
+    /// Undo an install; the records of loops are kept
     #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
     Uninstall {
-        /// `user` and `local`: everything of yours; `project`: what this repository's settings ask
-        /// for
+        /// `user` and `local`: the plugin on this machine; `project`: the entry in this
+        /// repository's settings
         #[arg(long, value_enum, default_value_t = InstallScope::User)]
         scope: InstallScope,
         /// The client's program, where it is not `claude` on PATH
         #[arg(long, value_name = "PATH")]
         client: Option<PathBuf>,
     },
-    /// Find what keeps loops from running, with a fix for each; exit 1 if something is broken
+    /// Find what keeps loops from running, each with its fix; exit 1 if something is broken
     #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]
     Doctor {
-        /// For programs; carries "schema"
+        /// Print JSON, for programs; the object has a "schema"
         #[arg(long)]
         json: bool,
         /// The client's program, where it is not `claude` on PATH
@@ -206,23 +205,25 @@ pub enum Verb {
         client: Option<PathBuf>,
     },
     /// Write this project's settings file, with the checks found here
-    #[command(
-        after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It never\n\
-                      writes over a file that is there."
-    )]
+    #[command(after_help = "Writes .claude/crew.toml and trusts its commands on this machine. It \
+                      never\n\
+                      overwrites an existing file.")]
     Init,
     /// Show every setting in force here, and where it came from
     #[command(after_help = "Examples:\n  crew config\n  crew config --json")]
     Config {
-        /// For programs; the object carries "schema"
+        /// Print JSON, for programs; the object has a "schema"
         #[arg(long)]
         json: bool,
     },
-    /// Let the commands of this project's settings file run on this machine
+    /// Allow this project's settings file to run its commands on this machine
     #[command(
-        after_help = "Lists what needs trust: the exact commands of .claude/crew.toml, limits above your\n\
-                      own, another promise than yours. Asks in a terminal, and trusts what it listed;\n\
-                      a changed text needs trust again. An agent cannot run this.\n\n\
+        after_help = "Lists what needs trust: the exact commands of .claude/crew.toml, limits \
+                      above your\n\
+                      own, a promise that differs from yours. \
+                      Then asks, and trusts what it listed;\n\
+                      a changed \
+                      text needs trust again. An agent cannot run this.\n\n\
                       Examples:\n  crew trust\n  crew trust --yes      where nobody can answer, as in CI\n  \
                       crew trust --forget"
     )]
@@ -230,7 +231,7 @@ pub enum Verb {
         /// Trust what is listed without asking
         #[arg(long)]
         yes: bool,
-        /// No longer trust anything in this working tree
+        /// Withdraw all trust in this working tree
         #[arg(long, conflicts_with = "yes")]
         forget: bool,
     },
@@ -239,7 +240,7 @@ pub enum Verb {
     Clean(CleanArgs),
     /// Watch a whole loop in a scratch repository, with a scripted agent
     Demo,
-    /// Print the completions of a shell
+    /// Print completions for a shell
     #[command(after_help = "Examples:\n  source <(crew completions bash)\n  \
                       crew completions fish > ~/.config/fish/completions/crew.fish")]
     Completions {
@@ -261,10 +262,10 @@ pub struct StatusArgs {
     /// A loop's id or the beginning of one; the loop of this working tree if absent
     #[arg(value_name = "LOOP", conflicts_with = "all")]
     pub name: Option<String>,
-    /// Every loop of this machine, the newest first
+    /// Every loop of this machine, newest first
     #[arg(long)]
     pub all: bool,
-    /// For programs; every object carries "schema"
+    /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
     pub json: bool,
     /// One short line for a prompt or a status bar; nothing where no loop is live
@@ -275,7 +276,7 @@ pub struct StatusArgs {
 /// `crew history`.
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
-    /// Loops of this machine, not only of this working tree
+    /// List those of the whole machine, not only of this working tree
     #[arg(long)]
     pub all: bool,
     /// Only loops that ended this way
@@ -284,10 +285,10 @@ pub struct HistoryArgs {
     /// Only loops whose last iteration is at most this old: 90m, 2d
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub since: Option<Duration>,
-    /// The most that are shown; 0 is all
+    /// At most N loops; 0 = all
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
-    /// For programs; every object carries "schema"
+    /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
     pub json: bool,
 }
@@ -312,19 +313,19 @@ pub struct ShowArgs {
     /// What the agent did in that iteration, or in the latest
     #[arg(long, conflicts_with_all = ["html", "json"])]
     pub log: bool,
-    /// With `--log`: what it printed, byte for byte
+    /// With `--log`: its output, byte for byte
     #[arg(long, requires = "log")]
     pub raw: bool,
-    /// With `--log`: follow it until the loop is over
+    /// With `--log`: keep following until the loop is over
     #[arg(short, long, requires = "log")]
     pub follow: bool,
-    /// Print a file as it was, uncommitted, when a run with `--commit` began
+    /// Print your uncommitted version of a file, as a run with `--commit` found it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "html", "json", "iteration"])]
     pub before: Option<PathBuf>,
     /// Write the story as one self-contained HTML page
     #[arg(long, value_name = "FILE", conflicts_with = "iteration")]
     pub html: Option<PathBuf>,
-    /// For programs; the object carries "schema"
+    /// Print JSON, for programs; the object has a "schema"
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
 }
@@ -332,13 +333,13 @@ pub struct ShowArgs {
 /// `crew clean`.
 #[derive(Debug, clap::Args)]
 pub struct CleanArgs {
-    /// Loops that are over, whatever their age
+    /// Loops that are over, of any age
     #[arg(value_name = "LOOP")]
     pub names: Vec<String>,
-    /// Only loops that ended longer ago than this: 90m, 30d (30d where no loop is named)
+    /// Only loops that ended longer ago than this: 90m, 30d (30d unless a loop is named)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub older_than: Option<Duration>,
-    /// Remove what is listed without asking
+    /// Remove without asking
     #[arg(long)]
     pub yes: bool,
 }
@@ -355,13 +356,13 @@ pub struct DriveArgs {
 /// `crew install`.
 #[derive(Debug, clap::Args)]
 pub struct InstallArgs {
-    /// Whom it is for
+    /// Who gets the plugin
     #[arg(long, value_enum, default_value_t = InstallScope::User)]
     pub scope: InstallScope,
-    /// Also show the loop in the client's status line, in your own settings
+    /// Also show the loop in the client's status line (changes your own settings)
     #[arg(long)]
     pub status_line: bool,
-    /// With `--scope project`: the address of crew's repository that is written into the settings
+    /// With `--scope project`: the address of crew's repository to write into the settings
     #[arg(long, value_name = "ADDRESS")]
     pub marketplace: Option<String>,
     /// The client's program, where it is not `claude` on PATH

@@ -44,7 +44,7 @@ fn a_word_of_another_tool_is_understood_or_answered_with_the_one_to_type() {
     ls is crew status --all
     $ crew help completions
     exit 0
-    Print the completions of a shell
+    Print completions for a shell
 
     Usage: crew completions <SHELL>
 

@@ -74,7 +74,7 @@ impl Scratch {
         let library = library.with_context(|| format!("{LIBRARY} is gone"))?;
         self.write(LIBRARY, &library.replace(turn.from, turn.to))?;
         if turn.commits {
-            self.git(&["commit", "--quiet", "--all", "--message", "Mend sum and largest"])?;
+            self.git(&["commit", "--quiet", "--all", "--message", "Fix sum and largest"])?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 pub const TERMINAL: &str = r#"crew keeps a coding agent working until the job is proved done.
 
   crew run "fix the tests" --verify "cargo test"     a fresh process each time
-  /crew:loop "fix the tests" --verify "cargo test"   the session you look at
+  /crew:loop "fix the tests" --verify "cargo test"   the session in front of you
 
 Start
   run        work on a task, or a procedure: build, plan, fix, audit, bootstrap
@@ -21,15 +21,15 @@ Steer
   cancel     end it
   tell       send the agent a message with its next prompt
   set        change a limit: crew set -n +5
-  back       put the tree back as it was after an iteration
-  prove      take the work away and see whether the checks notice
+  back       restore the tree as it was after an iteration
+  prove      run the checks without the work, to see whether they fail
   handoff    write a page for the next worker
 Set up
   install    put crew into Claude Code; uninstall undoes it
   doctor     what keeps loops from running, with a fix for each
   init       this project's settings, with the checks found here
   config     every setting, and where it came from
-  trust      let this project's settings run their commands
+  trust      allow this project's settings to run their commands
   clean      remove the records of loops that ended long ago
   demo       watch a loop in a scratch repository, no account needed
 
@@ -66,17 +66,17 @@ pub fn page(options: &str) -> String {
 const HEAD: &str = r#"crew keeps the agent working until the job is proved done.
 
   /crew:loop TASK [options]       start a loop in this session
-  /crew:status                    how it stands
+  /crew:status                    show its status
   /crew:pause                     pause after the current iteration
-  /crew:resume [LOOP] [limits]    continue in this session; -n +10 allows ten iterations more
+  /crew:resume [LOOP] [limits]    resume in this session; -n +10 allows ten more iterations
   /crew:cancel-loop [reason]      end it, with a handoff page
   /crew:handoff [type] TEXT       write a page for the next worker
   /crew:help                      this page
 
 While the agent works, pause, cancel-loop, status and handoff wait for the end of its iteration, the others for the end
 of its turn. At once: `crew pause`, `crew cancel`, `crew status`, as a message (Claude Code 2.1.330) or in any terminal:
-  crew status, crew pause, crew cancel, crew tell "a word for the agent", crew set -n +10
-When something does not work: crew doctor names what keeps loops from running, with the fix.
+  crew status, crew pause, crew cancel, crew tell "a message to the agent", crew set -n +10
+When something does not work, crew doctor says what keeps loops from running, each with its fix.
   crew init, crew config, crew trust: this project's settings
 
 TASK is one quoted text or plain words; options stand before or after it.

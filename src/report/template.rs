@@ -51,26 +51,26 @@ fn keys(text: &mut String, part: Part) {
 }
 
 const HEAD: &str = "\
-# What crew's loops in this project start with. Options typed with /crew:loop go before it; it goes before
-# your own ~/.config/crew/config.toml. `crew config` shows what is in force and where it came from.
-# A changed command, a limit above your own, or another promise than yours needs `crew trust` again.
+# What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
+# wins over your own ~/.config/crew/config.toml. `crew config` shows every value and its source.
+# A changed command, a limit above your own, or a promise that differs from yours needs `crew trust` again.
 
 [loop]
 ";
 
 const PROCESSES: &str = "\
-# protect = [\"tests/**\"]         # the agent must not change these, ignored files aside: else no claim is believed
+# protect = [\"tests/**\"]         # while the agent has changed one, no claim is believed; ignored files do not count
 
 # For `crew run`, which starts the agent anew for every iteration:
 ";
 
 const CHECKS: &str = "
 # Commands crew runs itself; the exit status alone passes or fails them.
-#   role = \"verify\"   must pass before the agent's word is believed
-#   role = \"gate\"     the same, and runs after every iteration
-#   role = \"until\"    ends the loop when it passes, no word needed
+#   role = \"verify\"   must pass before a claim is believed
+#   role = \"gate\"     the same, and also runs after every iteration
+#   role = \"until\"    ends the loop when it passes; no claim needed
 # Further keys: name, timeout = \"10m\", success_exit_code = 0
-# In short, under [loop]: verify = [\"cargo test\"], and the same for gate and until
+# Shorter, under [loop]: verify = [\"cargo test\"]; gate and until likewise
 ";
 
 const REST: &str = "
@@ -81,19 +81,19 @@ const REST: &str = "
 # args = [\"--effort\", \"high\"]
 # permissions = \"accept-edits\"    # or default, auto, bypass
 
-# An agent of your own: like one that crew knows, or with a command of its own.
+# Your own agent: `like` one that crew knows, or with its own command.
 # [agents.mine]
 # command = [\"my-agent\", \"--headless\"]
 # prompt = \"stdin\"               # or argument
 # output = \"text\"                # or claude, codex
 # model = \"--model\"              # the option that names its model
 
-# A procedure: `crew run nightly`. Pieces of the prompt are words, files beside this one, or crew's own
-# (builtin:NAME); terms of [loop] that stand here hold for it alone.
+# A procedure: `crew run nightly`. Parts of the prompt are text, files beside this one, or crew's own
+# (builtin:NAME); keys of [loop] set here apply to this procedure only.
 # [procedures.nightly]
-# description = \"Mend what broke today\"
+# description = \"Fix what broke today\"
 # observe = [\"prompts/look.md\", \"Read the newest log under logs/\"]
-# act = \"Mend one thing and run the tests\"
+# act = \"Fix one thing and run the tests\"
 # max_iterations = 5
 
 # Commands at the moments of a run; a failing iteration_start skips the iteration, a failing iteration_end
@@ -122,48 +122,48 @@ mod tests {
         let (text, rest) = text.split_at(text.len() - REST.len());
         assert_eq!(rest, REST);
         assert_snapshot!(text, @r#"
-        # What crew's loops in this project start with. Options typed with /crew:loop go before it; it goes before
-        # your own ~/.config/crew/config.toml. `crew config` shows what is in force and where it came from.
-        # A changed command, a limit above your own, or another promise than yours needs `crew trust` again.
+        # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
+        # wins over your own ~/.config/crew/config.toml. `crew config` shows every value and its source.
+        # A changed command, a limit above your own, or a promise that differs from yours needs `crew trust` again.
 
         [loop]
         # max_iterations = 10            # iterations after which a loop ends; 0 = no limit
-        # max_duration = "12h"           # time awake after which it ends; 0 = no limit
+        # max_duration = "12h"           # time after which it ends, not counting sleep; 0 = no limit
         # max_cost = 0                   # US dollars after which it ends, such as 5.00; 0 = no limit
         # max_tokens = 0                 # tokens after which it ends, such as "500k"; 0 = no limit
-        # failure_threshold = 3          # failed iterations in a row that abort it; 0 = no limit
-        # stall = 5                      # iterations in a row without progress that stall it; 0 = no limit
+        # failure_threshold = 3          # failed iterations in a row after which it is aborted; 0 = no limit
+        # stall = 5                      # iterations in a row without progress after which it is stalled; 0 = no limit
         # completion_promise = "COMPLETE"  # what the agent says when it is done
-        # require = "checked"            # only a check that failed before completes a loop
-        # exam = "tell"                  # only report changes of what the checks rest on
+        # require = "checked"            # a loop completes only if a check that had failed now passes
+        # exam = "tell"                  # only report it when what the checks rest on has changed
         # questions = "defer"            # the agent decides what it would ask; "ask": it waits for you
-        # notices = false                # no notice on your terminal, and its title stays
-        # prove = true                   # before a loop ends, take its work away and see whether a test fails
-        # prove_timeout = "15m"          # the longest that may take; 0 = no limit
-        # setup = "npm ci"               # prepares the folder where checks run on another state of the tree
-        # tests = ["checks/**"]          # paths that are tests, beside those known by their names
-        # protect = ["tests/**"]         # the agent must not change these, ignored files aside: else no claim is believed
+        # notices = false                # no notices on your terminal, and no change of its title
+        # prove = true                   # before a loop completes, run the checks without its work, to see whether a test fails
+        # prove_timeout = "15m"          # the time limit of `prove`; 0 = no limit
+        # setup = "npm ci"               # prepares the scratch folder where checks run on another state of the tree
+        # tests = ["checks/**"]          # paths that are tests, in addition to those known by their names
+        # protect = ["tests/**"]         # while the agent has changed one, no claim is believed; ignored files do not count
 
         # For `crew run`, which starts the agent anew for every iteration:
         # timeout = "1h"                 # the longest an iteration may take; 0 = no limit
-        # idle_timeout = "15m"           # the longest the agent may be silent without a tool at work; 0 = no limit
-        # max_turns = 0                  # the agent's turns in one iteration; 0 = no limit
-        # token_budget = "100k"          # tokens past which a prompt is warned of; 0 = no limit
-        # delay = "30s"                  # between two iterations
-        # commit = true                  # commit what an iteration changed
-        # push = true                    # push after an iteration
-        # rebase = "main"                # rebase onto this branch before an iteration, when it moved
+        # idle_timeout = "15m"           # the longest the agent may be silent while no tool call is open; 0 = no limit
+        # max_turns = 0                  # the most turns of the agent in one iteration; 0 = no limit
+        # token_budget = "100k"          # tokens above which a prompt causes a warning; 0 = no limit
+        # delay = "30s"                  # the wait between two iterations
+        # commit = true                  # commit after each iteration what it changed
+        # push = true                    # push after each iteration
+        # rebase = "main"                # before an iteration, rebase onto this branch if it has moved
         # awake = false                  # let this machine sleep while an agent works
 
         [wait]
         # max = "12h"                    # the longest wait for a rate limit or an outage; 0 = no limit
 
         # Commands crew runs itself; the exit status alone passes or fails them.
-        #   role = "verify"   must pass before the agent's word is believed
-        #   role = "gate"     the same, and runs after every iteration
-        #   role = "until"    ends the loop when it passes, no word needed
+        #   role = "verify"   must pass before a claim is believed
+        #   role = "gate"     the same, and also runs after every iteration
+        #   role = "until"    ends the loop when it passes; no claim needed
         # Further keys: name, timeout = "10m", success_exit_code = 0
-        # In short, under [loop]: verify = ["cargo test"], and the same for gate and until
+        # Shorter, under [loop]: verify = ["cargo test"]; gate and until likewise
 
         # Found in justfile.
         [[check]]

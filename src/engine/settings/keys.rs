@@ -187,7 +187,7 @@ const ROWS: [KeyRow; 36] = {
             .says(10, "15", "iterations after which a loop ends")
             .variable("CREW_MAX_ITERATIONS"),
         row(Key::MaxDuration, Bound, "max_duration", Seconds, More)
-            .says(12 * 3600, "\"12h\"", "time awake after which it ends")
+            .says(12 * 3600, "\"12h\"", "time after which it ends, not counting sleep")
             .variable("CREW_MAX_DURATION"),
         row(Key::MaxCost, Bound, "max_cost", Micros, More)
             .says(0, "5.00", "US dollars after which it ends, such as 5.00")
@@ -203,12 +203,12 @@ const ROWS: [KeyRow; 36] = {
         row(Key::Require, Term, "require", Proof, Nothing).says(
             0,
             "\"checked\"",
-            "only a check that failed before completes a loop",
+            "a loop completes only if a check that had failed now passes",
         ),
         row(Key::Exam, Term, "exam", Kind::Exam, Other).says(
             0,
             "\"tell\"",
-            "only report changes of what the checks rest on",
+            "only report it when what the checks rest on has changed",
         ),
         row(Key::Questions, Term, "questions", Kind::Questions, Other).says(
             0,
@@ -218,33 +218,33 @@ const ROWS: [KeyRow; 36] = {
         row(Key::Notices, Term, "notices", Switch, Nothing).says(
             1,
             "false",
-            "no notice on your terminal, and its title stays",
+            "no notices on your terminal, and no change of its title",
         ),
         row(Key::Prove, Term, "prove", Switch, Less).says(
             0,
             "true",
-            "before a loop ends, take its work away and see whether a test fails",
+            "before a loop completes, run the checks without its work, to see whether a test fails",
         ),
         row(Key::ProveTimeout, Term, "prove_timeout", Seconds, More).says(
             TRIAL_TIMEOUT_S,
             "\"15m\"",
-            "the longest that may take",
+            "the time limit of `prove`",
         ),
         row(Key::Setup, Term, "setup", Name, All).says(
             0,
             "\"npm ci\"",
-            "prepares the folder where checks run on another state of the tree",
+            "prepares the scratch folder where checks run on another state of the tree",
         ),
         row(Key::Tests, Term, "tests", Words, Nothing).says(
             0,
             "[\"checks/**\"]",
-            "paths that are tests, beside those known by their names",
+            "paths that are tests, in addition to those known by their names",
         ),
         row(Key::FailureThreshold, Bound, "failure_threshold", Iterations, More)
-            .says(3, "3", "failed iterations in a row that abort it")
+            .says(3, "3", "failed iterations in a row after which it is aborted")
             .variable("CREW_FAILURE_THRESHOLD"),
         row(Key::Stall, Bound, "stall", Iterations, More)
-            .says(5, "3", "iterations in a row without progress that stall it")
+            .says(5, "3", "iterations in a row without progress after which it is stalled")
             .variable("CREW_STALL"),
         row(Key::Verify, Term, "verify", Commands(Role::Verify), All),
         row(Key::Gate, Term, "gate", Commands(Role::Gate), All),
@@ -253,16 +253,16 @@ const ROWS: [KeyRow; 36] = {
             .says(3600, "\"10m\"", "the longest an iteration may take")
             .variable("CREW_TIMEOUT"),
         row(Key::IdleTimeout, Process, "idle_timeout", Seconds, More)
-            .says(900, "\"15m\"", "the longest the agent may be silent without a tool at work")
+            .says(900, "\"15m\"", "the longest the agent may be silent while no tool call is open")
             .variable("CREW_IDLE_TIMEOUT"),
         row(Key::Delay, Step, "delay", Seconds, Less)
-            .says(0, "\"30s\"", "between two iterations")
+            .says(0, "\"30s\"", "the wait between two iterations")
             .variable("CREW_DELAY"),
         row(Key::MaxTurns, Process, "max_turns", Turns, More)
-            .says(0, "50", "the agent's turns in one iteration")
+            .says(0, "50", "the most turns of the agent in one iteration")
             .variable("CREW_MAX_TURNS"),
         row(Key::TokenBudget, Process, "token_budget", Tokens, Nothing)
-            .says(100_000, "\"100k\"", "tokens past which a prompt is warned of")
+            .says(100_000, "\"100k\"", "tokens above which a prompt causes a warning")
             .variable("CREW_TOKEN_BUDGET"),
         row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
@@ -279,13 +279,13 @@ const ROWS: [KeyRow; 36] = {
             .in_loop("permissions")
             .variable("CREW_PERMISSIONS"),
         row(Key::Commit, Step, "commit", Switch, On)
-            .says(0, "true", "commit what an iteration changed")
+            .says(0, "true", "commit after each iteration what it changed")
             .variable("CREW_COMMIT"),
         row(Key::Push, Step, "push", Switch, On)
-            .says(0, "true", "push after an iteration")
+            .says(0, "true", "push after each iteration")
             .variable("CREW_PUSH"),
         row(Key::Rebase, Step, "rebase", Branch, On)
-            .says(0, "\"main\"", "rebase onto this branch before an iteration, when it moved")
+            .says(0, "\"main\"", "before an iteration, rebase onto this branch if it has moved")
             .variable("CREW_REBASE"),
         row(Key::Awake, Step, "awake", Switch, OnByVariable)
             .says(1, "true", "let this machine sleep while an agent works")

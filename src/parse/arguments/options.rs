@@ -29,16 +29,16 @@ pub struct LimitArgs<T: Amount> {
     /// At most D, not counting sleep: 90m, 12h (12h; 0 = no limit)
     #[arg(long = "max-duration", value_name = "D", value_parser = values::duration::<T>)]
     pub max_duration_s: Option<T>,
-    /// At most USD, at the agent's list prices: 5, 2.50 (0 = no limit)
+    /// At most this many dollars, by the client's prices: 5, 2.50 (0 = no limit)
     #[arg(long = "max-cost", value_name = "USD", value_parser = values::dollars::<T>)]
     pub max_cost_micros: Option<T>,
     /// At most N tokens of every kind: 500k, 2M (0 = no limit)
     #[arg(long, value_name = "N", value_parser = values::tokens::<T>)]
     pub max_tokens: Option<T>,
-    /// Failed iterations in a row that abort it (3; 0 = off)
+    /// Abort after N failed iterations in a row (3; 0 = off)
     #[arg(long, value_name = "N", value_parser = values::count::<T>)]
     pub failure_threshold: Option<T>,
-    /// Iterations without progress that stall it (5; 0 = off)
+    /// Stop as stalled after N iterations in a row without progress (5; 0 = off)
     #[arg(long, value_name = "N", value_parser = values::count::<T>)]
     pub stall: Option<T>,
 }
@@ -56,8 +56,8 @@ pub struct ProjectArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHEN_IT_ENDS)]
 pub struct LoopArgs {
-    /// The task, in more than one word; or a procedure: build, plan, fix, audit, bootstrap, or one
-    /// of your settings
+    /// What to do, in two words or more; or a procedure: build, plan, fix, audit, bootstrap, or one
+    /// from your settings
     #[arg(value_name = "TASK", help_heading = None, value_parser = values::text)]
     pub task: Option<String>,
     #[command(flatten)]
@@ -65,10 +65,10 @@ pub struct LoopArgs {
     /// Must pass before a claim is believed; may be repeated (auto = the test command found here)
     #[arg(long, value_name = "CMD")]
     pub verify: Vec<String>,
-    /// As --verify, and also passes when no test fails that passed at the start; may be repeated
+    /// Like --verify, but also passes when no test fails that passed at the start; may be repeated
     #[arg(long, value_name = "CMD")]
     pub no_worse: Vec<String>,
-    /// As --verify, and runs after every iteration
+    /// Like --verify, and also runs after every iteration
     #[arg(long, value_name = "CMD")]
     pub gate: Vec<String>,
     /// Ends the loop when it passes; no claim needed
@@ -80,27 +80,28 @@ pub struct LoopArgs {
     /// No claim ends the loop
     #[arg(long, conflicts_with = "completion_promise")]
     pub no_promise: bool,
-    /// The lowest proof that completes it: checked (a check had failed and now passes) or proven
+    /// The lowest proof that completes the loop: checked (a check had failed and now passes) or
+    /// proven
     #[arg(long, value_name = "PROOF", value_parser = values::proof)]
     pub require: Option<Proof>,
-    /// Before it ends, take the work away and see whether a test fails (`proven`)
+    /// Before it completes, run the checks without the work, to see whether a test fails
     #[arg(long)]
     pub prove: bool,
-    /// The longest that this may take (15m; 0 = no limit)
+    /// The time limit of --prove (15m; 0 = no limit)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub prove_timeout: Option<Duration>,
-    /// `tell`: changes to what the checks rest on are only reported (hold: the checks as they were
-    /// decide)
+    /// When what the checks rest on has changed: hold (the checks as they were decide), tell (only
+    /// report it)
     #[arg(long, value_name = "MODE", value_parser = exam(), hide_possible_values = true)]
     pub exam: Option<ExamMode>,
-    /// Who answers what the agent asks in a session: auto (you, if you typed in the last 10
-    /// minutes; else it decides itself), ask (you), defer (it decides)
+    /// Who answers the agent's questions in a session: auto (you, if you typed in the last 10
+    /// minutes; else the agent itself), ask (you), defer (the agent itself)
     #[arg(long, value_name = "MODE", value_parser = questions(), hide_possible_values = true)]
     pub questions: Option<QuestionMode>,
     /// Read the task from FILE
     #[arg(long, value_name = "FILE", conflicts_with = "task", help_heading = WHAT_IS_SENT)]
     pub prompt_file: Option<String>,
-    /// End the loop that runs here first
+    /// First end the loop that runs here
     #[arg(long, help_heading = AROUND_IT)]
     pub replace: bool,
     #[command(flatten)]
@@ -111,20 +112,20 @@ pub struct LoopArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHAT_IS_SENT)]
 pub struct RecipeArgs {
-    /// Put before the task; may be repeated, as may each phase of the prompt, which replaces the
-    /// procedure's
+    /// Put TEXT before the task; may be repeated, as may the phases below, each of which replaces
+    /// the procedure's
     #[arg(long, short, value_name = "TEXT")]
     pub context: Vec<String>,
-    /// What to look at first
+    /// Phase 1: what to look at
     #[arg(long, value_name = "TEXT")]
     pub observe: Vec<String>,
-    /// What to make of it
+    /// Phase 2: what to conclude from it
     #[arg(long, value_name = "TEXT")]
     pub orient: Vec<String>,
-    /// How to choose what to do
+    /// Phase 3: how to choose what to do
     #[arg(long, value_name = "TEXT")]
     pub decide: Vec<String>,
-    /// What to do
+    /// Phase 4: what to do
     #[arg(long, value_name = "TEXT")]
     pub act: Vec<String>,
 }
@@ -137,10 +138,10 @@ pub struct RunArgs {
     pub start: LoopArgs,
     #[command(flatten)]
     pub recipe: RecipeArgs,
-    /// Show the prompt, to whom it would go and how big it is; write nothing
+    /// Show the prompt, its recipient and its size; start and write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Name the procedures, or show what one of them sends
+    /// List the procedures, or show what one of them sends
     #[arg(long)]
     pub list: bool,
     #[command(flatten)]
@@ -167,22 +168,22 @@ pub struct RunOptions {
     /// The agent's model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Options for the agent's own command line
+    /// Options of the agent itself, after everything else
     #[arg(last = true, value_name = "WORDS", help_heading = None, value_parser = values::words)]
     pub words: Option<::std::vec::Vec<String>>,
-    /// What it may do without asking (accept-edits; claude may run the checks too)
+    /// What the agent may do without asking (accept-edits; claude may run the checks too)
     #[arg(long, value_name = "KIND", value_parser = permissions())]
     pub permissions: Option<Permissions>,
-    /// The agent's turns in one iteration (0 = no limit)
+    /// At most N turns of the agent in one iteration (0 = no limit)
     #[arg(long, value_name = "N", value_parser = values::whole)]
     pub max_turns: Option<u32>,
-    /// The longest iteration (60m; 0 = no limit)
+    /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,
-    /// The longest silence while no tool call is open (15m; 0 = no limit)
+    /// The longest silence while no tool call is open (15m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub idle_timeout: Option<Duration>,
-    /// The wait between two iterations (0)
+    /// Wait this long between two iterations (0)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub delay: Option<Duration>,
     /// Commit what an iteration changed; what you had not committed before stays out until the
@@ -200,7 +201,7 @@ pub struct RunOptions {
     /// Let this machine sleep while an agent works
     #[arg(long, help_heading = AROUND_IT)]
     pub no_awake: bool,
-    /// Continue in a separate crew process that outlives this terminal
+    /// Run in the background, independent of this terminal
     #[arg(long, help_heading = AROUND_IT)]
     pub detach: bool,
     #[command(flatten)]
@@ -211,13 +212,13 @@ pub struct RunOptions {
 #[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = AROUND_IT)]
 pub struct OutputArgs {
-    /// Events as JSON on standard output, text on standard error
+    /// Print events as JSON on standard output, the lines for people on standard error
     #[arg(long)]
     pub json: bool,
     /// Also show what the agent does
     #[arg(long, short)]
     pub verbose: bool,
-    /// Only what went wrong, and an end other than completed
+    /// Only what went wrong, and an outcome other than completed
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -237,17 +238,17 @@ pub struct SetArgs {
 pub struct ResumeArgs {
     #[command(flatten)]
     pub set: SetArgs,
-    /// Accept what the checks rest on as it is now
+    /// Accept the checks, and the files they rest on, as they are now
     #[arg(long, help_heading = WHEN_IT_ENDS)]
     pub accept_exam: bool,
-    /// A message for the agent: the answer to its BLOCKED
+    /// A message for the agent, such as the answer to its BLOCKED
     #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
     pub tell: Option<String>,
     #[command(flatten)]
     pub options: RunOptions,
     #[command(flatten)]
     pub project: ProjectArgs,
-    /// End the wait of a running loop; Enter in its terminal does the same
+    /// End the wait of a running loop, so that it tries at once; Enter at its terminal does too
     #[arg(long, help_heading = AROUND_IT)]
     pub now: bool,
 }

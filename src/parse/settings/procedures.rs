@@ -38,8 +38,7 @@ impl Reader<'_> {
                 procedure.recipe.0.entry(phase).or_default().extend(fragment);
             }
         } else if name == "description" {
-            procedure.description =
-                self.read(name, "\"Mend what is broken\"", value, Written::text);
+            procedure.description = self.read(name, "\"Fix what is broken\"", value, Written::text);
         } else if !self.term(&mut procedure.terms, "loop", item) {
             let known = [&PROCEDURE[..], &names_in("loop")].concat();
             self.unknown(&key.span(), name, &format!("[{place}]"), &known);
