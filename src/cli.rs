@@ -27,7 +27,7 @@ Examples:
   crew run build --dry-run";
 const AFTER_RESUME: &str = "\
 The task, checks, counters and evidence are the same. A session's loop can be resumed here too; \
-/crew:resume takes it back. A limit that is used up must be raised: +N adds to the loop's limit, \
+/crew:resume takes it back. An option that is not given stays as it was. A limit that is used up must be raised: +N adds to the loop's limit, \
 or, where it has none, to what is used so far.
 
 Examples:
@@ -35,7 +35,7 @@ Examples:
   crew resume k3v9 --max-cost +5 --detach
   crew resume k3v9 --tell \"the password is in .env\"";
 const AFTER_SET: &str = "\
-+N adds to the loop's limit, or, where it has none, to what is used so far.
+A limit that is not named stays. +N adds to the loop's limit, or, where it has none, to what is used so far.
 
 Examples:
   crew set --max-iterations 30
@@ -66,6 +66,16 @@ pub struct Cli {
 
 fn name_agents(agent: clap::Arg) -> clap::Arg {
     agent.help(format!("{}; or one from your settings", catalogue::known().join(", ")))
+}
+
+/// The help of an option of a loop that exists: without the option its value stays, so the value
+/// that a start would take is left out.
+fn without_default(arg: clap::Arg) -> clap::Arg {
+    let Some(help) = arg.get_help().map(ToString::to_string) else { return arg };
+    match help.split_once(" (").and_then(|(what, rest)| Some((what, rest.split_once("; 0 = ")?))) {
+        Some((what, (_, zero))) => arg.help(format!("{what} (0 = {zero}")),
+        None => arg,
+    }
 }
 
 /// The verbs.
@@ -151,7 +161,7 @@ pub enum Verb {
         reason: Option<String>,
     },
     /// Resume a paused or ended loop in fresh processes
-    #[command(mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
+    #[command(mut_args(without_default), mut_arg("agent", name_agents), after_help = AFTER_RESUME)]
     Resume(Box<ResumeArgs>),
     /// Send the agent a message with its next prompt
     #[command(after_help = "Examples:\n  crew tell \"use the existing parser\"")]
@@ -164,14 +174,14 @@ pub enum Verb {
         name: Option<String>,
     },
     /// Change the limits of a live loop
-    #[command(after_help = AFTER_SET)]
+    #[command(mut_args(without_default), after_help = AFTER_SET)]
     Set(SetArgs),
     /// Write a page for the next worker
     #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
     Handoff {
         /// What was done and what is next
-        #[arg(value_name = "DESCRIPTION")]
-        description: String,
+        #[arg(value_name = "DESCRIPTION", required = true)]
+        words: Vec<String>,
         /// The page's type, part of its name
         #[arg(long = "type", value_name = "TYPE", default_value = "task")]
         kind: String,

@@ -9,8 +9,9 @@ use super::{all, home, print, reading, refuse_an_agent, requested};
 use crate::cli::CleanArgs;
 use crate::drive::clean;
 use crate::engine::record::Loop;
-use crate::engine::text::count;
+use crate::engine::text::{Shown, count};
 use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
 use crate::report::list::{self, ListReading};
 use crate::report::words::{brief, size};
 use crate::world::store::Home;
@@ -25,7 +26,7 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
     let home = home()?;
     clean::finish(&home)?;
     let age = arguments.older_than.or(arguments.names.is_empty().then_some(AGE));
-    let loops = wanted(&home, &arguments.names, age)?;
+    let loops = wanted(&home, arguments, age)?;
     if loops.is_empty() {
         let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
         print::out(&format!("nothing to remove: no loop ended more than {age} ago"));
@@ -61,13 +62,21 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
 }
 
 /// The loops that were named, all of them over, or else all; those of the age that was asked for.
-fn wanted(home: &Home, names: &[String], age: Option<Duration>) -> Result<Vec<Loop>> {
+/// Where nobody is asked, nothing that only begins like a name goes.
+fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<Vec<Loop>> {
+    let names = &arguments.names;
     if names.is_empty() {
         return Ok(clean::ended_before(home, all(home)?, age.unwrap_or(AGE)));
     }
     let mut loops: Vec<Loop> = Vec::new();
     for name in names {
         let (_, record) = requested(Some(name))?;
+        if arguments.yes && record.id.as_str() != name {
+            bail!(UsageError::new(
+                format!("with --yes a loop is named by its whole id, not by `{}`", Shown(name)),
+                format!("crew clean {} --yes", record.id)
+            ));
+        }
         if record.is_live() {
             let (id, status) = (&record.id, record.status_word());
             bail!("loop {id} is {status}, so its record stays\nhint: crew cancel {id} ends it");

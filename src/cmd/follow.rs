@@ -205,9 +205,10 @@ impl Lines {
 }
 
 fn latest(home: &Home, record: &Loop) -> u32 {
-    let running = record.iteration();
+    // Of a loop that was ended in mid-iteration, that iteration counts no more and has a log.
+    let running = record.state.completed + 1;
     let has_log = |number: &u32| disk::exists(&logs::path(home, &record.id, *number));
-    (1..=running).rev().take(100).find(has_log).unwrap_or(running)
+    (1..=running).rev().take(100).find(has_log).unwrap_or(record.iteration())
 }
 
 fn may_come(record: &Loop, iteration: u32) -> bool {

@@ -7,9 +7,9 @@ use crate::drive::end::handoff;
 use crate::exit::Exit;
 
 /// Writes a page for the requested loop.
-pub fn handoff(description: &str, kind: &str, name: Option<&str>) -> Result<Exit> {
+pub fn handoff(words: &[String], kind: &str, name: Option<&str>) -> Result<Exit> {
     let (home, record) = requested(name)?;
-    let page = handoff::write(&home, &record, kind, description, actor())?;
+    let page = handoff::write(&home, &record, kind, &words.join(" "), actor())?;
     print::out(&control_replies::handed_off(&page));
     Ok(Exit::SUCCESS)
 }

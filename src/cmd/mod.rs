@@ -67,9 +67,7 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Resume(arguments) => resume::resume(arguments),
         Verb::Tell { words, name } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),
-        Verb::Handoff { description, kind, name } => {
-            handoff::handoff(description, kind, name.as_deref())
-        }
+        Verb::Handoff { words, kind, name } => handoff::handoff(words, kind, name.as_deref()),
         Verb::Install(arguments) => install::install(arguments),
         Verb::Uninstall { scope, client } => uninstall::uninstall(*scope, client.as_deref()),
         Verb::Doctor { json, client } => doctor::doctor(*json, client.as_deref()),

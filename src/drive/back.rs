@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::find::named_by;
 use crate::engine::record::{Loop, Status};
 use crate::parse::iterations::Iterations;
+use crate::world::clock;
 use crate::world::git::snapshots::{Restored, Snapshots};
 use crate::world::store::{self, Home, LOCK_WAIT};
 
@@ -68,7 +69,16 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
         }),
     };
     let commit = commit?;
-    snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))
+    let restored = snapshots.restore(&record.id, &commit).map_err(|why| anyhow!(why))?;
+    let to = match target {
+        BackTo::Iteration(iteration) => format!("the end of iteration {iteration}"),
+        BackTo::Kept(name) => name.clone(),
+    };
+    let note = format!("the user brought the tree back to {to}; undo: {}", restored.kept_as);
+    // The tree is back, and that is what counts.
+    let _ =
+        store::hold(home, &record.id, LOCK_WAIT).map(|held| held.note(record, clock::now(), note));
+    Ok(restored)
 }
 
 /// Fails for an iteration that has not ended.

@@ -10,7 +10,7 @@ use super::owner::{life, owner_is_gone, spent_ms};
 use super::{end, meter};
 use crate::clients::spelling::going_on;
 use crate::engine::boundary::limits::{LimitChanges, changed};
-use crate::engine::journal::Event;
+use crate::engine::journal::{Event, TOLD};
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, Status};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
@@ -197,7 +197,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
         bail!("{WORDS_MAX} messages wait already\nhint: they are delivered with the next prompt");
     }
     record.state.messages.push(words);
-    let record = held.record(record, |next| Event::changed("told by the user", next))?;
+    let record = held.record(record, |next| Event::changed(TOLD, next))?;
     Ok(record)
 }
 

@@ -49,6 +49,13 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     if record.contract.checks.is_empty() {
         bail!("loop {id} has no check that could fail without its work");
     }
+    let evidence = record.state.evidence.as_ref();
+    if let Some(check) = evidence.and_then(|evidence| evidence.failing().next()) {
+        bail!(
+            "`{}` fails with the work, so there is nothing to prove\nhint: crew show {id}",
+            check.run
+        );
+    }
     let snapshots = Snapshots::of(home, record);
     let last = snapshots.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit);
     let left = exam::left(home, record, last.as_deref());

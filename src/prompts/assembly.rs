@@ -14,8 +14,9 @@ use serde_json::Value;
 use super::parts::{Parts, PromptPiece};
 use super::values::{self, PromptInputs, values};
 use crate::engine::journal::account::Account;
+use crate::engine::page::TOLD_CHARS;
 use crate::engine::record::{Loop, Phase};
-use crate::engine::text::{clean, clip};
+use crate::engine::text::{clean, clip, one_line};
 use crate::engine::words::PromptReader;
 use crate::engine::words::news::{seen, verdict};
 use crate::engine::words::rules::{ahead, rules};
@@ -51,9 +52,7 @@ pub fn prompt(subject: &Loop, parts: &Parts, known: &PromptInputs<'_>) -> Result
     let said = said.filter(|_| known.handoff.is_none());
     let said = said.map_or_else(String::new, |said| format!("\"{}\"\n", clean(said)));
     section(&mut text, "WHAT THE LAST WORKER SAID (not checked)", &said);
-    let mut words = values::words(subject);
-    words.retain(|words| known.handoff.is_none_or(|page| !page.text.contains(words.as_str())));
-    section(&mut text, "THE USER SAYS", &words.join("\n"));
+    section(&mut text, "THE USER SAYS", &values::words(subject).join("\n"));
     let ahead = ahead(subject);
     let rules = rules(subject, PromptReader::Next);
     section(&mut text, "HOW TO FINISH", &format!("{ahead}{rules}"));
@@ -127,13 +126,24 @@ fn branch(subject: &Loop) -> String {
 fn standing(subject: &Loop, known: &PromptInputs<'_>) -> String {
     if let Some(page) = known.handoff {
         let path = page.path.display();
-        let body = values::bounded(&body_of(page.text));
+        let body = values::bounded(&body_of(&without_words(page.text, &values::words(subject))));
         // Somebody may have written a page without crew's facts, or before the checks ran.
         let is_whole = page.text.contains("\n## Checks\n") && subject.state.evidence.is_some();
         let seen = if is_whole { String::new() } else { last_seen(subject, known) };
         return format!("From {path}:\n\n{body}\n\n{seen}");
     }
     last_seen(subject, known)
+}
+
+/// A handoff without the user's words that the prompt gives itself, so that none looks settled.
+fn without_words(page: &str, words: &[String]) -> String {
+    let rows: Vec<String> = words
+        .iter()
+        .map(|words| format!("- \"{}\" (iteration ", one_line(words, TOLD_CHARS)))
+        .collect();
+    let is_given = |line: &&str| rows.iter().any(|row| line.starts_with(row));
+    let kept: Vec<&str> = page.lines().filter(|line| !is_given(line)).collect();
+    kept.join("\n").replace("## From the user\n\n\n", "")
 }
 
 /// What the last iteration came to, and those before it.

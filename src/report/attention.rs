@@ -120,7 +120,8 @@ impl Title {
 /// "cargo test 2 fail", "cargo test passes".
 fn check(result: &CheckResult) -> String {
     let run = clip(&result.run, 30);
-    let failed = result.test_run.as_ref().map_or(0, |tests| tests.failed + tests.errors);
+    let failed =
+        result.test_run.as_ref().map_or(0, |tests| tests.failed.saturating_add(tests.errors));
     match result.verdict {
         Verdict::Passed => format!("{run} passes"),
         Verdict::Failed if failed == 1 => format!("{run} 1 fails"),

@@ -167,7 +167,7 @@ fn failing(check: &CheckResult) -> String {
         return format!("{run} {}", check.what_happened());
     };
     let was = tests.failed_before.map(|was| format!(" (was {was})")).unwrap_or_default();
-    format!("{run} {} of {} fail{was}", tests.failed, tests.total())
+    format!("{run} {} of {} {}{was}", tests.failed, tests.total(), tests.verb())
 }
 
 /// The status of a loop, and the results of its last iteration.

@@ -18,7 +18,7 @@ const WIDEST: usize = 40;
 /// The fewest columns that are worth a task.
 const TASK: usize = 10;
 
-/// A column: its cells, and what it is worth where not all have room.
+/// A column: its cells, and what it is worth where not all have room; `u8::MAX` is always shown.
 struct Column {
     cells: Vec<String>,
     is_number: bool,
@@ -45,7 +45,7 @@ pub fn standing(loops: &[Loop], at: ListReading<'_>) -> String {
         vec![
             column(u8::MAX, &|subject| subject.id.to_string()),
             column(1, &|subject| started(subject, at)),
-            column(4, &|subject| state(subject, at)),
+            column(u8::MAX, &|subject| state(subject, at)),
             column(3, &|subject| line::numbered(subject, subject.iteration())),
             column(2, &|subject| place(subject, at.home)),
             column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
@@ -64,7 +64,7 @@ pub fn ended(loops: &[Loop], at: ListReading<'_>, is_everywhere: bool) -> String
     let mut columns = vec![
         column(u8::MAX, false, &|subject| subject.id.to_string()),
         column(2, false, &|subject| started(subject, at)),
-        column(5, false, &|subject| state(subject, at)),
+        column(u8::MAX, false, &|subject| state(subject, at)),
         column(4, true, &|subject| subject.state.completed.to_string()),
         column(3, true, &|subject| brief(subject.state.awake_ms)),
         column(1, true, &|subject| subject.state.usage.cost_text(false).unwrap_or_default()),
@@ -88,7 +88,7 @@ pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
         vec![
             column(u8::MAX, &|subject| subject.id.to_string()),
             column(4, &|subject| ago((at.reading.now - subject.last_at()).num_milliseconds())),
-            column(3, &|subject| state(subject, at)),
+            column(u8::MAX, &|subject| state(subject, at)),
             Column { cells: sizes, is_number: true, worth: 1 },
             column(2, &|subject| place(subject, at.home)),
             column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
@@ -147,10 +147,10 @@ fn table(mut columns: Vec<Column>, width: usize) -> String {
     let taken = |columns: &[Column]| -> usize {
         columns.iter().take(columns.len() - 1).map(|column| widest(column) + 2).sum()
     };
-    while columns.len() > 2 && taken(&columns) + TASK > width {
-        let last = columns.len() - 1;
-        let least = (1..last).min_by_key(|index| columns[*index].worth);
-        columns.remove(least.unwrap_or(1));
+    while taken(&columns) + TASK > width {
+        let droppable = (1..columns.len() - 1).filter(|index| columns[*index].worth < u8::MAX);
+        let Some(least) = droppable.min_by_key(|index| columns[*index].worth) else { break };
+        columns.remove(least);
     }
     let widths: Vec<usize> = columns.iter().map(widest).collect();
     let rows = columns.first().map_or(0, |column| column.cells.len());
@@ -165,7 +165,7 @@ fn table(mut columns: Vec<Column>, width: usize) -> String {
         }
         let room = width.saturating_sub(line.width());
         line += &fitting(&columns[columns.len() - 1].cells[row], room);
-        text += line.trim_end();
+        text += &fitting(line.trim_end(), width);
         text.push('\n');
     }
     text

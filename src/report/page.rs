@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::words::{ago, brief};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
-use crate::engine::text::{clean, plain};
+use crate::engine::text::{clean, count, plain};
 use crate::engine::usage::Money;
 
 /// Where the values of the rows begin.
@@ -50,7 +50,7 @@ pub fn text(page: &Page, reading: Reading) -> String {
     if !page.iterations.is_empty() {
         text.push('\n');
         if page.earlier > 0 {
-            let _ = writeln!(text, "  ({} iterations before these)", page.earlier);
+            let _ = writeln!(text, "  ({} before these)", count(page.earlier, "iteration"));
         }
         text += &table(&page.iterations, reading.width);
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{CLAIM, HANG, WORK, World};
 use crate::child::{Ran, Running};
 use crate::client::{Terminal, in_a_terminal};
-use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
@@ -78,7 +78,11 @@ fn a_loop_that_is_named_goes_alone_and_the_other_keeps_its_snapshots() {
     assert!(difference.contains("work.txt"), "{difference}");
     let young = world.crew(&["clean", &second, "--older-than", "1h", "--yes"]).success();
     assert_eq!(young, "nothing to remove: no loop ended more than 1h ago\n");
-    let cleaned = world.crew(&["clean", &second, &second[..6], "--yes"]).success();
+    let short = world.crew(&["clean", &second[..6], "--yes"]);
+    let told =
+        format!("crew: with --yes a loop is named by its whole id, not by `{}`\n", &second[..6]);
+    assert!(short.code() == 2 && short.stderr.starts_with(&told), "{short:#?}");
+    let cleaned = world.crew(&["clean", &second, &second, "--yes"]).success();
     assert!(cleaned.contains("\nremoved 1 loop, "), "{cleaned}");
     assert_eq!(traces(&world, &second), "");
     assert_eq!(world.crew(&["diff", &first]).success(), difference);
@@ -96,9 +100,7 @@ fn a_live_loop_stays_whatever_is_typed() {
         if status == "paused" {
             world.crew(&["pause", "--now"]).success();
         }
-        while status == "paused" && world.the_loop()["status"] != "paused" {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        poll_until("the status", || world.the_loop()["status"] == status);
         let named = world.crew(&["clean", &id, "--yes"]);
         assert_eq!(named.code(), 1, "{named:#?}");
         let expected = format!(

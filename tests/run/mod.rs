@@ -40,6 +40,7 @@ mod proven;
 mod reactions;
 mod repository;
 mod resumed;
+mod second_look;
 mod signals;
 mod snapshots;
 mod state;

@@ -56,6 +56,10 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let handed_off = outcome != Outcome::Completed;
     let now = clock::now().wall;
+    // Before anything that reads much: nothing of the loop may outlive it.
+    if !is_left_to_its_crew(&record) {
+        end_groups(home, &record);
+    }
     tree::close(home, &record);
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
@@ -63,9 +67,6 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     write_result(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
-    if !is_left_to_its_crew(&record) {
-        end_groups(home, &record);
-    }
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }

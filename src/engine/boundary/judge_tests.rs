@@ -37,8 +37,8 @@ fn a_check_that_failed_before_and_passes_now_is_the_proof() {
 fn a_proof_below_the_required_one_proves_nothing_and_no_agent_can_cure_that() {
     let mut subject = a_loop_with(&TEST);
     subject.contract.require = Some(Proof::Checked);
-    let short = "the proof would be `unbroken` and this loop requires `checked`: the checks pass; they were never \
-                 seen to fail; start it without --require, or with a check that fails now";
+    let short = "the proof would be `unbroken` and this loop requires `checked`: the checks pass; nothing shows \
+                 that the work made them pass; start it without --require, or with a check that fails now";
     let mut green = facts(Claim::Success);
     green.checks = vec![result("cargo test", Verdict::Passed)];
     let once = judge(&subject, &green);

@@ -138,6 +138,11 @@ fn same_failures(before: Option<&TestMemory>, run: &TestRun) -> u32 {
 }
 
 impl TestReport {
+    /// "fails" of one test, "fail" of any other number.
+    pub fn verb(&self) -> &'static str {
+        if self.failed == 1 { "fails" } else { "fail" }
+    }
+
     /// Reports a run beside those remembered.
     pub fn of(before: Option<&TestMemory>, run: &TestRun) -> Self {
         let mut report = Self {

@@ -4,6 +4,10 @@
 use super::NAMED_MAX;
 use crate::engine::text::named;
 
+/// The option by which a person accepts what the checks rest on as it is now; every reason that
+/// only a person can settle names it.
+pub const ACCEPT: &str = "--accept-exam";
+
 /// How the final tree does in the exam as the loop found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OldExam {

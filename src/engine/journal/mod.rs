@@ -74,7 +74,19 @@ pub enum Event {
     Noted { what: String },
 }
 
+/// What a change is called by which the user told the agent something.
+pub const TOLD: &str = "told by the user";
+
 impl Event {
+    /// The state that the loop has after this; `None` for a note.
+    pub fn state(&self) -> Option<&State> {
+        match self {
+            Self::Started { record } | Self::Recovered { record } => Some(&record.state),
+            Self::Boundary { state, .. } | Self::Changed { state, .. } => Some(state),
+            Self::Noted { .. } => None,
+        }
+    }
+
     /// A change of the state alone, as the record will have it.
     pub fn changed(what: impl Into<String>, next: &Loop) -> Self {
         Self::changed_from(next.protected.as_ref(), what, next)

@@ -8,10 +8,12 @@ use serde::Serialize;
 use super::story::Story;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::text::named;
+use crate::engine::text::{named, one_line};
 
 /// The most files that are named.
 const FILES_NAMED: usize = 5;
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
 /// The most files that are kept.
 const FILES_KEPT: usize = 100;
 
@@ -68,8 +70,9 @@ pub fn regressions(story: &Story) -> Vec<Regression> {
         let changed = iteration.evidence.changes.iter().flat_map(|changes| &changes.files);
         for known in checks.values_mut().filter(|known| known.red_since.is_none()) {
             for file in changed.clone().map(|file| &file.path) {
-                if known.files.len() < FILES_KEPT && !known.files.contains(file) {
-                    known.files.push(file.clone());
+                let file = one_line(file, PATH_CHARS);
+                if known.files.len() < FILES_KEPT && !known.files.contains(&file) {
+                    known.files.push(file);
                 }
             }
         }

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::{Choice, Event, JournalEntry, Settled};
+use super::{Choice, Event, JournalEntry, Settled, TOLD};
 use crate::engine::evidence::{Evidence, Verdict};
-use crate::engine::record::{Driver, Limits, Owner};
+use crate::engine::record::{Driver, Limits, Owner, Status};
 
 /// The most chapters kept; the newest are.
 pub const CHAPTERS_MAX: usize = 10_000;
@@ -22,6 +22,8 @@ pub struct Story {
     pub drivers: Settled<Who>,
     /// The checks that passed before the first iteration, by command.
     pub green_before: BTreeSet<String>,
+    /// When it ended; `None` while it lives, or where no line says so.
+    pub ended_at: Option<DateTime<Utc>>,
     /// Lines that could not be read.
     pub torn: u64,
     /// Whether the journal is longer than the part that was read: its beginning is missing then.
@@ -51,6 +53,8 @@ pub enum What {
     Boundary { decision: Choice, why: Option<String> },
     /// A change between boundaries; `by` is the new driver, if that changed.
     Changed { what: String, by: Option<Who>, limits: Option<Limits> },
+    /// The user told the agent something, in or before this iteration.
+    Told { words: String, iteration: u32 },
     /// For information.
     Noted { what: String },
 }
@@ -89,13 +93,18 @@ impl Story {
     pub fn picking(pick: Option<u32>) -> Self {
         let (chapters, drivers) = (Settled::newest(CHAPTERS_MAX), Settled::newest(usize::MAX));
         let (green_before, picked) = (BTreeSet::new(), Settled::newest(1));
-        Self { chapters, drivers, green_before, torn: 0, cut: false, pick, picked }
+        let ended_at = None;
+        Self { chapters, drivers, green_before, ended_at, torn: 0, cut: false, pick, picked }
     }
 
     /// Takes the next line.
     pub fn add(&mut self, entry: JournalEntry) {
         let reached = entry.reached();
         let JournalEntry { at, generation, event, .. } = entry;
+        if let Some(state) = event.state() {
+            let is_over = state.status == Status::Finished;
+            self.ended_at = is_over.then(|| self.ended_at.unwrap_or(at));
+        }
         self.chapters.reach(reached);
         self.drivers.reach(reached);
         self.picked.reach(reached);
@@ -133,7 +142,12 @@ impl Story {
                 if let Some(by) = &by {
                     self.drivers.push(reached, by.clone());
                 }
-                What::Changed { what, by, limits }
+                match state.messages.last() {
+                    Some(words) if what == TOLD => {
+                        What::Told { words: words.clone(), iteration: state.completed + 1 }
+                    }
+                    _ => What::Changed { what, by, limits },
+                }
             }
             Event::Recovered { .. } => {
                 What::Changed { what: "recorded after all".to_owned(), by: None, limits: None }

@@ -59,7 +59,8 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
         let tests = failing.tests.as_ref().filter(|tests| tests.failed > 0);
         return match tests {
             Some(tests) => {
-                Some(format!("{} of {} fail", tests.failed, count(tests.total(), "test")))
+                let of = count(tests.total(), "test");
+                Some(format!("{} of {of} {}", tests.failed, tests.verb()))
             }
             None if failing.verdict == Verdict::Unknown => None,
             None => Some(format!("{} fails", quoted(&failing.run))),
@@ -72,7 +73,8 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
 
 /// "`npm test` passes: 148 tests", "`a` and `b` pass", "all 4 checks pass".
 fn passing(evidence: &Evidence) -> String {
-    let passed: u32 = evidence.checks.iter().filter_map(|it| Some(it.tests.as_ref()?.passed)).sum();
+    let reports = evidence.checks.iter().filter_map(|it| it.tests.as_ref());
+    let passed: u64 = reports.map(|tests| u64::from(tests.passed)).sum();
     let tests = if passed > 0 { format!(": {}", count(passed, "test")) } else { String::new() };
     match &evidence.checks[..] {
         [check] => format!("{} passes{tests}", quoted(&check.run)),
@@ -96,8 +98,8 @@ pub fn asked_for_help(record: &Loop) -> Option<&str> {
 
 /// When it ended; `None` while it lives.
 pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
-    let last = inputs.story.chapters.iter().last().map(|chapter| chapter.at);
-    (!inputs.record.is_live()).then(|| last.unwrap_or_else(|| inputs.record.last_at()))
+    let told = inputs.story.ended_at;
+    (!inputs.record.is_live()).then(|| told.unwrap_or_else(|| inputs.record.last_at()))
 }
 
 /// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
@@ -161,8 +163,11 @@ fn why_it_ended(inputs: &PageInputs<'_>, ending: &Ending) -> String {
         Proof::Checked => evidence.checks.iter().find_map(|check| had_failed(inputs, check)),
         Proof::Unbroken => evidence.checks.first().map(|check| {
             let was_green = inputs.story.green_before.contains(&check.run);
-            let before =
-                if was_green { "as it did before the loop" } else { "it never failed here" };
+            let before = if was_green {
+                "as it did before the loop"
+            } else {
+                "and no earlier failure counts"
+            };
             format!(", {before}")
         }),
         Proof::Proven => Some("; without the work a test fails".to_owned()),

@@ -17,6 +17,8 @@ const EACH_MAX: usize = 12;
 const SEVERAL_MIN: usize = 3;
 /// The most lines of a page; the newest are kept.
 const LINES_MAX: usize = 30;
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
 /// The longest words of an agent in a line, in characters.
 const SAID_CHARS: usize = 200;
 
@@ -140,7 +142,7 @@ pub fn files(changes: &Changes) -> String {
     if total == 1
         && let [only] = &changes.files[..]
     {
-        return only.path.clone();
+        return one_line(&only.path, PATH_CHARS);
     }
     let head = changes.head.as_ref().filter(|head| head.commits > 0);
     let all_new = changes.created == total;
@@ -162,7 +164,7 @@ fn checks(evidence: &Evidence) -> String {
         ([], 0) => String::new(),
         ([], _) => {
             let ran = evidence.checks.iter().filter_map(|check| check.tests.as_ref());
-            match ran.map(|tests| tests.passed).sum::<u32>() {
+            match ran.map(|tests| u64::from(tests.passed)).sum::<u64>() {
                 0 => "passes".to_owned(),
                 1 => "1 test passes".to_owned(),
                 passed => format!("{passed} tests pass"),
@@ -175,8 +177,7 @@ fn checks(evidence: &Evidence) -> String {
 /// "2 of 215 fail", "lint fails".
 fn failed(check: &CheckResult) -> String {
     if let Some(tests) = check.tests.as_ref().filter(|tests| tests.failed > 0) {
-        let verb = if tests.failed == 1 { "fails" } else { "fail" };
-        return format!("{} of {} {verb}", tests.failed, tests.total());
+        return format!("{} of {} {}", tests.failed, tests.total(), tests.verb());
     }
     match check.verdict {
         Verdict::TimedOut => "timed out".to_owned(),

@@ -13,6 +13,7 @@ use serde::Serialize;
 pub use self::ending::{asked_for_help, state_of_the_checks};
 pub use self::iterations::{IterationLine, LastWords, PageLine, files};
 pub use self::next::Step;
+pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
 use super::evidence::changes::Changes;
 use super::evidence::test_report::TestMemories;

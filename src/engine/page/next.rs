@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::PageInputs;
 use super::ending::asked_for_help;
+use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::record::{Driver, Outcome, Status};
 use crate::engine::text::clip;
@@ -38,9 +39,19 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         Some(Outcome::Blocked) if asked_for_help(record).is_some() && is_run => {
             (Step::new(format!("{} --tell \"your answer\"", inputs.resume), ""), None)
         }
+        Some(Outcome::Blocked) if wants_acceptance(inputs) => {
+            let accept = format!("{} --accept-exam", inputs.resume);
+            (look(inputs), Some(Step::new(accept, "if you accept that change")))
+        }
         Some(Outcome::Blocked) => (look(inputs), Some(resume("once you have dealt with that"))),
         Some(_) => (look(inputs), Some(resume(""))),
     }
+}
+
+/// Whether only a person can let the loop go on with the checks as they are now.
+fn wants_acceptance(inputs: &PageInputs<'_>) -> bool {
+    let ending = inputs.record.state.ending.as_ref();
+    ending.is_some_and(|ending| ending.why.contains(ACCEPT))
 }
 
 fn is_at_rest(inputs: &PageInputs<'_>) -> bool {
@@ -57,8 +68,10 @@ pub fn stop(inputs: &PageInputs<'_>) -> Option<&'static str> {
 fn look(inputs: &PageInputs<'_>) -> Step {
     let id = &inputs.record.id;
     let is_there = inputs.has_snapshots && inputs.changes.is_some_and(|it| it.total() > 0);
-    if let Some(Regression { run, green_after, red_since, .. }) = regressions(inputs.story).first()
+    if let Some(Regression { run, green_after, red_since, files }) =
+        regressions(inputs.story).first()
         && is_there
+        && !files.is_empty()
     {
         let command = format!("crew diff {id} {green_after}..{red_since}");
         return Step::new(command, &format!("what turned `{}` red", clip(run, RUN_CHARS)));

@@ -6,8 +6,9 @@ use super::{Fact, PageInputs};
 use crate::engine::evidence::changes::{ChangeKind, Changes};
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::engine::evidence::{CheckResult, Evidence, Verdict};
-use crate::engine::record::Outcome;
+use crate::engine::evidence::{Evidence, Verdict};
+use crate::engine::journal::story::What;
+use crate::engine::record::{CheckMemory, Loop, Outcome};
 use crate::engine::text::{clip, named, one_line, tail_of};
 
 /// The most names in a row.
@@ -17,7 +18,9 @@ const TAIL_CHARS: usize = 600;
 /// The most commits by name.
 const COMMITS: usize = 5;
 /// The longest words of a person, in characters.
-const TOLD_CHARS: usize = 200;
+pub const TOLD_CHARS: usize = 200;
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
 
 /// The rows.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
@@ -88,10 +91,13 @@ fn failing(inputs: &PageInputs<'_>) -> Option<Fact> {
 
 /// The first check that did not pass before the first iteration.
 fn failing_as_found(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let memories = inputs.record.state.checks.iter();
-    let (run, memory) = memories.into_iter().find(|(_, it)| it.last != Verdict::Passed)?;
+    let (run, memory) = red_as_found(inputs.record)?;
     let text = format!("`{}` {} before iteration 1", clip(run, 100), memory.what_happened());
     Some(Fact { name: "fails", text, detail: lines(&memory.tail) })
+}
+
+fn red_as_found(record: &Loop) -> Option<(&String, &CheckMemory)> {
+    record.state.checks.iter().find(|(_, it)| it.last != Verdict::Passed)
 }
 
 /// The end of a text, line by line.
@@ -113,8 +119,11 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     if record.outcome() == Some(Outcome::Completed) && record.contract.checks.len() <= 2 {
         return Vec::new();
     }
-    let failing = evidence.and_then(|evidence| evidence.failing().next());
-    let is_told = |run: &str| failing.is_some_and(|check: &CheckResult| check.run == run);
+    let failing = match evidence {
+        Some(evidence) => evidence.failing().next().map(|check| &check.run),
+        None => red_as_found(record).map(|(run, _)| run),
+    };
+    let is_told = |run: &String| failing == Some(run);
     let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
     let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
     let fixed = |run: &str| {
@@ -136,9 +145,10 @@ fn changed(changes: &Changes) -> Option<Fact> {
     let text = changes.words()?;
     let of = |wanted: fn(&ChangeKind) -> bool| -> Vec<String> {
         let files = changes.files.iter().filter(|file| wanted(&file.kind));
-        files.map(|file| file.path.clone()).collect()
+        files.map(|file| one_line(&file.path, PATH_CHARS)).collect()
     };
-    let yours = changes.files.iter().filter(|file| file.yours).map(|file| file.path.clone());
+    let yours = changes.files.iter().filter(|file| file.yours);
+    let yours = yours.map(|file| one_line(&file.path, PATH_CHARS));
     let rows = [
         ("changed", of(|kind| *kind == ChangeKind::Modified)),
         ("new", of(|kind| *kind == ChangeKind::Created)),
@@ -146,8 +156,11 @@ fn changed(changes: &Changes) -> Option<Fact> {
         ("dirty before the loop, too", yours.collect()),
     ];
     let rows = rows.into_iter().filter(|(_, names)| !names.is_empty());
-    let detail = rows.map(|(what, names)| format!("{what}: {}", named(&names, NAMED))).collect();
-    Some(Fact { name: "files", text, detail })
+    // Only the first files of many are known by name.
+    let unnamed = changes.total().saturating_sub(changes.files.len() as u64);
+    let detail = rows.map(|(what, names)| format!("{what}: {}", named(&names, NAMED)));
+    let rest = (unnamed > 0).then(|| format!("and {unnamed} that are not named here"));
+    Some(Fact { name: "files", text, detail: detail.chain(rest).collect() })
 }
 
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
@@ -168,12 +181,14 @@ fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
 
 /// What a person told the agent on the way.
 fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let iterations = inputs.story.iterations();
-    let words = iterations.flat_map(|it| it.evidence.words.iter().map(move |words| (it, words)));
-    words
-        .map(|(it, words)| {
-            let words = one_line(words, TOLD_CHARS);
-            Fact::new("told", format!("\"{words}\" (iteration {})", it.number))
+    let chapters = inputs.story.chapters.iter();
+    chapters
+        .filter_map(|chapter| match &chapter.what {
+            What::Told { words, iteration } => {
+                let words = one_line(words, TOLD_CHARS);
+                Some(Fact::new("told", format!("\"{words}\" (iteration {iteration})")))
+            }
+            _ => None,
         })
         .collect()
 }

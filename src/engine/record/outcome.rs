@@ -50,7 +50,7 @@ pub enum Proof {
     Proven,
     /// A check that had failed in or before this loop now passes, and so do all others.
     Checked,
-    /// The checks pass and were never seen to fail.
+    /// The checks pass, and no earlier failure shows that the work made them pass.
     Unbroken,
     /// Nothing was checked; it rests on the agent's word.
     Claimed,
@@ -91,7 +91,7 @@ impl Proof {
         match self {
             Self::Proven => "a test fails without the work and passes with it",
             Self::Checked => "a check that had failed now passes",
-            Self::Unbroken => "the checks pass; they were never seen to fail",
+            Self::Unbroken => "the checks pass; nothing shows that the work made them pass",
             Self::Claimed => "nothing was checked: this is the agent's word",
         }
     }

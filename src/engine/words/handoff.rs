@@ -9,8 +9,10 @@ use chrono::{DateTime, Utc};
 use crate::engine::evidence::Evidence;
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine};
 use crate::engine::record::{Check, Loop, Outcome};
-use crate::engine::text::{self, clip, one_line};
+use crate::engine::text::{self, clip, count, one_line};
 
+/// The longest path, in characters.
+const PATH_CHARS: usize = 300;
 /// The longest title, in characters.
 const TITLE_CHARS: usize = 100;
 /// The most of an agent's last words, in characters.
@@ -66,7 +68,7 @@ fn standing(page: &Page) -> String {
     let mut line = page.verdict.clone();
     line.extend(page.remark.iter().flat_map(|remark| [", ", remark]));
     let why = facts(page, &["why", "waits", "red", "git"]);
-    let took = text::duration(page.awake_ms / 1000 * 1000);
+    let took = text::duration(page.awake_ms.max(1000) / 1000 * 1000);
     let cost = page.cost.as_ref().map_or_else(String::new, |cost| format!(", {cost}"));
     format!("Loop {}: {line}.\n{why}- {took} of work{cost}\n\n", page.id)
 }
@@ -121,7 +123,7 @@ fn next_steps(subject: &Loop, page: &Page) -> String {
 fn what_was_done(page: &Page) -> String {
     let mut text = String::new();
     if page.earlier > 0 {
-        let _ = writeln!(text, "({} iterations before these)", page.earlier);
+        let _ = writeln!(text, "({} before these)", count(page.earlier, "iteration"));
     }
     for line in &page.iterations {
         let (number, parts) = match line {
@@ -161,7 +163,8 @@ fn files_changed(page: &Page) -> String {
     let mut text = format!("{}.\n\n", changes.words().unwrap_or_default());
     for file in changes.files.iter().take(FILES_NAMED) {
         let yours = if file.yours { " (had changes before the loop)" } else { "" };
-        let _ = writeln!(text, "- {} {}{yours}", file.kind.word(), file.path);
+        let _ =
+            writeln!(text, "- {} {}{yours}", file.kind.word(), one_line(&file.path, PATH_CHARS));
     }
     let more = changes.total().saturating_sub(FILES_NAMED as u64);
     if more > 0 {

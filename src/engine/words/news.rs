@@ -149,7 +149,8 @@ fn head(check: &CheckResult) -> String {
     let mut text = format!("`{}` {}", clip(&check.run, COMMAND_CHARS_MAX), check.what_happened());
     let tests = check.tests.as_ref().filter(|tests| tests.failed > 0);
     if let Some(tests) = tests {
-        let _ = write!(text, ": {} of {} fail", tests.failed, count(tests.total(), "test"));
+        let of = count(tests.total(), "test");
+        let _ = write!(text, ": {} of {of} {}", tests.failed, tests.verb());
         if tests.same_failures > 1 {
             let _ = write!(text, ", the same in the last {} runs", tests.same_failures);
         }

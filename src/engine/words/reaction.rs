@@ -168,7 +168,7 @@ mod tests {
         CREW_STATUS=finished
         CREW_OUTCOME=completed
         CREW_PROOF=unbroken
-        CREW_WHY=the checks pass; they were never seen to fail
+        CREW_WHY=the checks pass; nothing shows that the work made them pass
         CREW_CHECKOUT=/repo
         CREW_BRANCH=main
         CREW_COST=1.84
@@ -260,7 +260,7 @@ mod tests {
           "status": "finished",
           "task": "Build the todo API",
           "tokens": 1200,
-          "why": "the checks pass; they were never seen to fail"
+          "why": "the checks pass; nothing shows that the work made them pass"
         }
         "#);
     }

@@ -113,12 +113,19 @@ fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageE
     let end = words.iter().position(|word| *word == END_OF_OPTIONS);
     let (typed, agents) = words.split_at(end.unwrap_or(words.len()));
     let (mut options, mut texts) = (Vec::new(), Vec::new());
+    let is_run = command.get_name() == RUN.get_name();
+    // Whether an option followed the task: what comes after it is a value that lost its quotes.
+    let mut is_told = false;
     let mut rest = typed.iter();
     while let Some(word) = rest.next() {
         if !tokens::is_option(word) || is_text(word) {
+            if is_run && is_told {
+                return Err(tokens::apart(word));
+            }
             texts.push((*word).to_owned());
             continue;
         }
+        is_told = !texts.is_empty();
         let option = known::option(command, word)?;
         let value = match option.value_at {
             Some(start) => Some(&word[start..]),
@@ -132,7 +139,7 @@ fn read(command: &'static Command, words: &[&str]) -> Result<Vec<String>, UsageE
         }
         options.push(option.with(value)?);
     }
-    if command.get_name() == RUN.get_name() {
+    if is_run {
         texts.iter().try_for_each(|text| tokens::is_whole(text, '"'))?;
         texts = marked(&texts.join(" ")).into_iter().collect();
     }

@@ -27,6 +27,7 @@ use toml::de::{DeTable, DeValue};
 pub use self::variables::variables;
 use super::fragment::IsThere;
 use super::spelling::{nearest, shown};
+use crate::engine::record::Role;
 use crate::engine::settings::{Layer, Sourced, ValueOrigin};
 
 /// The content of a file.
@@ -141,7 +142,13 @@ impl Reader<'_> {
             (Some(meant), None) => format!(": did you mean `{meant}`?"),
             (None, None) => ", ignored".to_owned(),
         };
-        let warning = format!("{}: unknown key `{key}`{place}{guess}", self.origin(at));
-        self.warnings.push(warning);
+        // A check that is passed over would let a loop end unchecked.
+        let is_check = home.is_some() && Role::ALL.iter().any(|role| role.label() == key);
+        let what = format!("unknown key `{key}`{place}{guess}");
+        if is_check {
+            self.fault(at, what);
+        } else {
+            self.warnings.push(format!("{}: {what}", self.origin(at)));
+        }
     }
 }

@@ -40,13 +40,13 @@ pub fn page(told: &Told<'_>) -> String {
         .collect();
     for role in Role::ALL {
         let checks = told.settings.layer.checks.iter().filter(|it| it.value.check.role == role);
-        let before = rows.len();
+        let (before, key) = (rows.len(), format!("loop.{}", role.label()));
         for sourced in checks {
             let run = Shown(&sourced.value.check.run).to_string();
-            rows.push([role.label().to_owned(), run, sourced.origin.to_string()]);
+            rows.push([key.clone(), run, sourced.origin.to_string()]);
         }
         if rows.len() == before {
-            rows.push([role.label().to_owned(), NONE.to_owned(), ValueOrigin::BuiltIn.to_string()]);
+            rows.push([key, NONE.to_owned(), ValueOrigin::BuiltIn.to_string()]);
         }
     }
     let mut lines = columns(&rows);

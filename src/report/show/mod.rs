@@ -19,7 +19,7 @@ use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
 use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
-use crate::engine::page::Page;
+use crate::engine::page::{IterationLine, LastWords, Page};
 use crate::engine::record::{Driver, Loop};
 use crate::engine::text::{clip, count, with_reason};
 
@@ -107,6 +107,7 @@ fn chapter_line(chapter: &Chapter) -> String {
             Some(by) => format!("{what}; driven by {} from here", who(by)),
             None => what.clone(),
         },
+        What::Told { words, .. } => format!("told by the user: \"{}\"", clip(words, 300)),
         What::Noted { what } => format!("note: {what}"),
     };
     clip(&text, 300)
@@ -180,6 +181,11 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     row(&mut text, "progress", evidence.progress.worded(progress));
     let usage = evidence.usage.as_ref();
     optional(&mut text, "cost", usage.and_then(|usage| usage.text(false)));
+    let line = IterationLine::of(iteration, None);
+    row(&mut text, "files", &line.files);
+    if let LastWords::Agent(words) = &line.said {
+        row(&mut text, "said", &format!("\"{words}\""));
+    }
     for words in &evidence.words {
         row(&mut text, "told", &clip(words, 300));
     }

@@ -103,6 +103,7 @@ fn one_iteration_is_shown_with_all_its_evidence() {
       time    1m0s
       claim   refused: `cargo test` failed (exit 1)
       progress made
+      files   something
       verify  `cargo test` failed (exit 1) in 1.2s
               output of cargo test
       then    the loop continued

@@ -69,12 +69,18 @@ impl Home {
         disk::write(file, format!("{}\n", self.root.display()).as_bytes(), Durability::Machine)
     }
 
-    /// Creates the folders that every loop needs, for this user only: logs contain secrets.
+    /// Creates the folders that every loop needs, for this user only: logs contain secrets. Where
+    /// the home lies inside a working tree, nothing in it is the agent's work: its own rules for
+    /// git say so, which crew follows too.
     pub fn make(&self) -> io::Result<()> {
         for folder in ["loops", "sessions", "checkouts", "wakes"] {
             disk::make_private_folder(&self.root.join(folder))?;
         }
-        Ok(())
+        let ignored = self.root.join(".gitignore");
+        if disk::exists(&ignored) {
+            return Ok(());
+        }
+        disk::write(&ignored, b"*\n", Durability::Process)
     }
 
     /// The path of the home.

@@ -1,0 +1,139 @@
+//! What a person meets who looks twice: at what was told, brought back or handed on after the fact,
+//! and at a command line that lost its quotes.
+
+use super::{CLAIM, HANG, WORK, World};
+use crate::sandbox::{DEADLINE, Sandbox};
+
+#[test]
+fn a_check_that_lost_its_quotes_is_refused_with_the_quotes_named() {
+    let world = World::new(&[CLAIM]);
+    for (words, apart) in [
+        (&["run", "Build", "it", "--verify", "cargo", "test"][..], "test"),
+        (&["run", "Build it", "--verify", "true", "extra"], "extra"),
+    ] {
+        let ran = world.crew(words);
+        let told = format!(
+            "crew: `{apart}` stands apart from the task\n\
+             hint: put the whole task in double quotes, and values of several words too\n"
+        );
+        assert_eq!((ran.code(), ran.stderr), (2, told), "{words:?}");
+    }
+    assert_eq!((world.calls(), world.loops().len()), (0, 0));
+}
+
+#[test]
+fn crews_own_home_in_the_working_tree_is_no_work_and_is_never_committed() {
+    for sandbox in [Sandbox::new(), Sandbox::without_git()] {
+        let home = sandbox.file(".crew-home").display().to_string();
+        let world = World::of(sandbox.env("CREW_HOME", &home), &["echo Thinking."]);
+        let options: &[&str] =
+            if world.sandbox.file(".git").exists() { &["--commit"] } else { &[] };
+        let run = [&["run", "Build it", "-n", "6", "--stall", "2", "-q"], options].concat();
+        assert_eq!(world.crew(&run).code(), 12, "nothing was done: it stalls");
+        let page = world.crew(&["status"]).success();
+        assert!(
+            page.contains("stalled after 2 iterations") && !page.contains(".crew-home"),
+            "{page}"
+        );
+        assert_eq!(world.crew(&["diff"]).success(), "");
+        if !options.is_empty() {
+            assert_eq!(world.sandbox.git(&["log", "--oneline"]).lines().count(), 1);
+        }
+    }
+}
+
+#[test]
+fn what_was_told_before_a_pause_comes_with_the_resume_and_stands_on_the_page() {
+    let world = World::new(&[HANG, WORK]);
+    let running = world.hanging(&["run", "Build it", "-n", "3"]);
+    world.crew(&["tell", "first"]).success();
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    world.crew(&["tell", "second"]).success();
+    world.steps(&[CLAIM]);
+    world.crew(&["resume", "-q"]).success();
+    let prompt = world.prompt(2);
+    assert!(prompt.contains("first") && prompt.contains("second"), "{prompt}");
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("told    \"first\" (iteration 1)"), "{page}");
+    assert!(page.contains("told    \"second\" (iteration 1)"), "{page}");
+    let story = world.crew(&["show"]).success();
+    assert!(story.contains("told by the user: \"second\""), "{story}");
+}
+
+#[test]
+fn what_was_told_in_the_last_iteration_before_a_pause_comes_with_the_next_prompt() {
+    let world = World::new(&["while ! test -e \"$notes/go\"; do sleep 0.1; done; echo a > a.txt"]);
+    let running = world.sandbox.start_crew(&["run", "Build it", "-n", "3", "-q"]);
+    crate::sandbox::poll_until("the agent works", || world.calls() == 1);
+    world.crew(&["tell", "first"]).success();
+    world.crew(&["pause"]).success();
+    std::fs::write(world.note("go"), "").unwrap();
+    running.wait(DEADLINE);
+    assert_eq!(world.the_loop()["status"], "paused");
+    world.crew(&["tell", "second"]).success();
+    world.steps(&[CLAIM]);
+    world.crew(&["resume", "-q"]).success();
+    let prompt = world.prompt(2);
+    let user = prompt.split_once("THE USER SAYS").unwrap_or_else(|| panic!("{prompt}")).1;
+    assert!(user.contains("first") && user.contains("second"), "{prompt}");
+}
+
+#[test]
+fn a_tree_that_was_brought_back_is_in_the_story() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Build it", "-n", "2", "-q"]);
+    let end = world.crew(&["status"]).success();
+    world.crew(&["back", "1"]).success();
+    world.crew(&["handoff", "the", "parser", "is", "next"]).success();
+    let story = world.crew(&["show"]).success();
+    let told = "note: the user brought the tree back to the end of iteration 1; undo: back-1";
+    assert!(story.contains(told), "{story}");
+    let row = |page: &str, name: &str| {
+        page.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned()
+    };
+    let now = world.crew(&["status"]).success();
+    assert_eq!(row(&end, "  time"), row(&now, "  time"), "the end stays where it was");
+    let iteration = world.crew(&["show", "--iteration", "1"]).success();
+    assert!(iteration.contains("files   work.txt\n"), "{iteration}");
+    assert!(iteration.contains("said    \"Wrote a line.\"\n"), "{iteration}");
+}
+
+#[test]
+fn a_check_that_fails_with_the_work_proves_nothing_and_says_so() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Build it", "-n", "1", "-q", "--gate", "false"]);
+    let ran = world.crew(&["prove"]);
+    assert_eq!(ran.code(), 1);
+    assert!(
+        ran.stderr
+            .starts_with("crew: `false` fails with the work, so there is nothing to prove\nhint: "),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_change_of_the_checks_that_only_a_person_can_accept_proposes_the_option_for_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "test -e done\n");
+    let cheats = format!("echo true > check.sh; {CLAIM}");
+    let world = World::of(sandbox, &[&cheats]);
+    let ran = world.crew(&["run", "Build it", "-n", "5", "-q", "--verify", "sh check.sh"]);
+    assert_eq!(ran.code(), 13, "{ran:#?}");
+    let id = world.id();
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains(&format!("then    crew resume {id} --accept-exam")), "{page}");
+    assert_eq!(world.crew(&["resume", "--accept-exam", "-q"]).code(), 0);
+}
+
+#[test]
+fn a_check_in_the_wrong_place_of_the_settings_is_refused_and_not_passed_over() {
+    let world = World::new(&[CLAIM]);
+    world.settings("verify = [\"false\"]\n");
+    let ran = world.crew(&["run", "Build it", "-n", "2"]);
+    assert_eq!((ran.code(), world.calls()), (1, 0), "{ran:#?}");
+    assert!(ran.stderr.contains("unknown key `verify`"), "{ran:#?}");
+    world.settings("");
+    let config = world.crew(&["config"]).success();
+    assert!(config.lines().any(|line| line.starts_with("loop.verify")), "{config}");
+}
