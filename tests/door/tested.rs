@@ -57,7 +57,7 @@ fn the_agent_is_told_which_tests_fail_and_that_nothing_it_tried_helped() {
     let id = door.begin(&format!("Build it {CHECK}"));
     let first = door.stop(CLAIM).assert_goes_on();
     assert!(
-        first.context().contains("failed (exit 1): 1 of 2 tests fail.\n    rounds\n"),
+        first.context().contains("failed (exit 1): 1 of 2 tests fails.\n    rounds\n"),
         "{first:#?}"
     );
     assert!(!first.context().contains("The same tests failed"), "{first:#?}");
