@@ -246,9 +246,9 @@ fn config_shows_every_value_and_where_it_came_from() {
     loop.push                false         built-in
     loop.rebase              none          built-in
     loop.awake               true          built-in
-    verify                   cargo test    /repo/.claude/crew.toml:3
-    gate                     none          built-in
-    until                    none          built-in
+    loop.verify              cargo test    /repo/.claude/crew.toml:3
+    loop.gate                none          built-in
+    loop.until               none          built-in
 
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
