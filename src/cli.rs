@@ -196,8 +196,8 @@ pub enum Verb {
     /// Undo an install; the records of loops are kept
     #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
     Uninstall {
-        /// `user` and `local`: the plugin on this machine; `project`: the entry in this
-        /// repository's settings
+        /// `user` and `local`: the plugin on this machine; `project`: the entry in the settings of
+        /// this repository
         #[arg(long, value_enum, default_value_t = InstallScope::User)]
         scope: InstallScope,
         /// The client's program, where it is not `claude` on PATH

@@ -278,7 +278,10 @@ fn without_a_client_the_files_are_there_and_the_commands_are_told() {
     );
     assert_eq!(files(&sandbox.home()), BTreeSet::new());
     let again = sandbox.crew(&["uninstall"]).success();
-    assert_eq!(again, "crew is not installed here; `claude` is not on PATH to ask\n");
+    assert_eq!(
+        again,
+        "crew is not installed here; `claude` is not on PATH, so nobody could be asked\n"
+    );
 }
 
 #[test]
@@ -341,7 +344,10 @@ fn a_path_of_this_machine_is_never_shared() {
     with_a_stand_in(&sandbox);
     let here = sandbox.root().display().to_string();
     let ran = sandbox.crew(&["install", "--scope", "project", "--marketplace", &here]);
-    assert!(ran.code() == 1 && ran.stderr.contains("is not an address others can use"), "{ran:#?}");
+    assert!(
+        ran.code() == 1 && ran.stderr.contains("not an address that others can use"),
+        "{ran:#?}"
+    );
     let ran = sandbox.crew(&["install", "--marketplace", "https://example.invalid/crew.git"]);
     assert!(ran.code() == 1 && ran.stderr.contains("--scope project"), "{ran:#?}");
     assert!(!sandbox.file(".claude").exists() && !sandbox.home().join("asked").exists());

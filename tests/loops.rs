@@ -278,8 +278,7 @@ fn a_home_set_through_the_projects_settings_moves_nothing(installed: &Installed)
     assert!(!elsewhere.exists());
     let journal = sandbox.crew_home().join("loops").join(ended["id"].as_str().unwrap());
     let journal = std::fs::read_to_string(journal.join("journal.jsonl")).unwrap();
-    let noted =
-        journal.lines().filter(|line| line.contains("in the environment; not obeyed")).count();
+    let noted = journal.lines().filter(|line| line.contains("in the environment; ignored")).count();
     // 2.1.197 reads again only files that were there when it started.
     assert_eq!(noted, usize::from(installed.version == "2.1.330"), "{journal}");
 }

@@ -141,7 +141,7 @@ fn another_status_line_is_left_and_nothing_is_installed(installed: &Installed) {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     for (text, told) in [
         (r#"{"statusLine": {"type": "command", "command": "mine.sh"}}"#, "status line: mine.sh"),
-        ("{,", "is not settings that crew can read"),
+        ("{,", "is not a settings file that crew can read"),
     ] {
         std::fs::write(&file, text).unwrap();
         let ran = client().crew(&["install", "--status-line"]);

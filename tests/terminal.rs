@@ -207,7 +207,7 @@ fn words_for_the_agent_need_no_quotes() {
     let told = sandbox.crew(&["tell", "use", "the", "parser", "--loop", &id]);
     insta::assert_snapshot!(shown(&told, &id), @"
     exit 0
-    loop ID: delivered with the next prompt
+    loop ID: the agent gets the message with its next prompt
     ");
     let stop = json!({
         "hook_event_name": "Stop", "prompt_id": "p", "last_assistant_message": "On it.",
@@ -223,10 +223,10 @@ fn an_order_that_comes_too_late_says_how_things_stand() {
     sandbox.crew(&["cancel", &id]).success();
     insta::assert_snapshot!(shown(&sandbox.crew(&["cancel", &id]), &id), @"
     exit 0
-    loop ID is over already: cancelled after 0 iterations
+    loop ID is already over: cancelled after 0 iterations
     ");
     insta::assert_snapshot!(shown(&sandbox.crew(&["pause", &id]), &id), @"
     exit 0
-    loop ID is over already: cancelled after 0 iterations
+    loop ID is already over: cancelled after 0 iterations
     ");
 }

@@ -27,11 +27,11 @@ pub enum Activity {
     Said(String),
     /// It began a call of a tool.
     Called(ToolCall),
-    /// A call is over. `is_next` says that nothing was told since the call.
+    /// A call is over. `is_next` says that nothing was reported since the call.
     Ended { call: ToolCall, result: String, is_next: bool },
-    /// Its program told something: an error, a retry, a refusal.
+    /// Its program reported something: an error, a retry, a refusal.
     Noted(String),
-    /// A line that is no event, as it was printed.
+    /// A line that is not an event, as it was printed.
     Printed(String),
 }
 
@@ -68,12 +68,12 @@ impl ToolCall {
 #[derive(Debug, Default)]
 pub(super) struct OpenCalls {
     calls: VecDeque<(String, ToolCall)>,
-    /// The last call, while nothing was told since.
+    /// The last call, while nothing was reported since.
     last: Option<String>,
 }
 
 impl OpenCalls {
-    /// Past a fixed number the oldest are forgotten: they are then not told to have ended.
+    /// Past a fixed number the oldest are forgotten: their end is then not reported.
     pub(super) fn begin(&mut self, id: &str, call: &ToolCall) {
         if id.len() <= ID_BYTES {
             self.calls.push_back((id.to_owned(), call.clone()));
@@ -81,7 +81,7 @@ impl OpenCalls {
         }
     }
 
-    /// Takes a call out, with what it came to, if that is worth a word.
+    /// Removes a call, and returns it with its result if that is worth showing.
     pub(super) fn end(
         &mut self,
         id: &str,
@@ -93,7 +93,7 @@ impl OpenCalls {
         came_to(&call).map(|result| Activity::Ended { call, result, is_next })
     }
 
-    /// Notes what is told now.
+    /// Notes what is reported now.
     pub(super) fn told(&mut self, steps: &[Activity]) {
         match steps.last() {
             Some(Activity::Called(_)) => self.last = self.calls.back().map(|(id, _)| id.clone()),
@@ -149,7 +149,7 @@ pub(super) fn changed(old: &str, new: &str) -> (usize, usize) {
     (new.len() - same, old.len() - same)
 }
 
-/// What a command came to: its tests, its exit status, or why it failed; "ok" otherwise.
+/// The result of a command: its tests, its exit status, or why it failed; "ok" otherwise.
 pub(super) fn came_to(output: &str, exit: Option<i64>, is_failure: bool) -> String {
     let mut tests = TestOutput::new();
     end_bytes(output, OUTPUT_BYTES).lines().for_each(|line| tests.line(line));

@@ -37,7 +37,7 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
         Some(meant) => format!("there is no agent {name_shown}: did you mean {meant}?"),
         None => format!(
             "there is no agent {name_shown}: choose one of {}, add [agents.{name_shown}] to your \
-             settings, or give its command by --agent-cmd",
+             settings, or give its command with --agent-cmd",
             names.join(", ")
         ),
     }
@@ -84,8 +84,8 @@ mod tests {
             (
                 "xyzzy",
                 "there is no agent xyzzy: choose one of claude, codex, copilot, cursor-agent, gemini, \
-                 kiro-cli, opencode, my-agent, add [agents.xyzzy] to your settings, or give its command \
-                 by --agent-cmd",
+                 kiro-cli, opencode, my-agent, add [agents.xyzzy] to your settings, or give its \
+                 command with --agent-cmd",
             ),
         ];
         for (name, expected) in table {

@@ -66,7 +66,7 @@ pub fn reader(agent: &Agent) -> Box<dyn OutputReader> {
     of_events.map_or_else(|| Box::<text::Text>::default() as _, |it| (it.reader)(&agent.name))
 }
 
-/// Whether its output is events, which a reader tells in words.
+/// Whether its output is events, which a reader puts into words.
 pub fn has_events(agent: &Agent) -> bool {
     with_events(&agent.dialect.0).is_some()
 }
@@ -190,7 +190,7 @@ fn permissions(agent: &Agent, asked: Permissions) -> Result<&[String], String> {
 fn argument(name: &str, prompt: &str) -> Result<String, String> {
     if prompt.len() > ARGUMENT_BYTES_MAX {
         return Err(format!(
-            "the prompt has {} bytes and agent {name} takes it as an argument, of at most \
+            "the prompt has {} bytes, and agent {name} takes it as an argument of at most \
              {ARGUMENT_BYTES_MAX}: shorten the task or its context",
             prompt.len()
         ));

@@ -83,10 +83,10 @@ impl Report {
 
 /// Reads one process's output as it comes. What it keeps is bounded whatever the output is.
 pub trait OutputReader: std::fmt::Debug {
-    /// Takes one line of standard output, without its line break; returns what it tells of.
+    /// Takes one line of standard output, without its line break; returns what it means.
     fn read(&mut self, line: &str) -> Vec<Activity>;
 
-    /// The same, as the text that shows a person what it tells of.
+    /// The same, as text for a person.
     fn line(&mut self, line: &str) -> Option<String> {
         activity::text(&self.read(line))
     }

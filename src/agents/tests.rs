@@ -167,7 +167,7 @@ fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
     let error = ask(&format!("{longest}x")).unwrap_err();
-    assert!(error.starts_with("the prompt has 131072 bytes and agent cursor-agent"), "{error}");
+    assert!(error.starts_with("the prompt has 131072 bytes, and agent cursor-agent"), "{error}");
     assert!(ask("a\0b").unwrap_err().contains("remove the NUL"));
 }
 

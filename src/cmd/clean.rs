@@ -1,5 +1,5 @@
 //! `crew clean`: removes the records of loops that are over, after it has listed them and a person
-//! has agreed. An agent cannot remove what tells about it.
+//! has agreed. An agent cannot remove records about itself.
 
 use std::time::Duration;
 

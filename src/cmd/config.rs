@@ -37,7 +37,7 @@ pub fn config(as_json: bool) -> Result<Exit> {
         print::err(&format!("crew: {warning}"));
     }
     if !known.untrusted.is_empty() {
-        print::err("crew: not trusted, so a loop does not start with these:");
+        print::err("crew: these are not trusted, so no loop starts here:");
         known.untrusted.iter().for_each(|need| print::err(&format!("  {}: {need}", need.origin)));
         print::err("hint: read them, then run `crew trust`");
     }

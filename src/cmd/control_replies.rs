@@ -16,7 +16,7 @@ pub fn cancelled(attempt: &EndAttempt) -> String {
         EndAttempt::Ended(ended) => page::text(&ended.page, reading_in_a_client()),
         EndAttempt::Over(record) => over(record),
         EndAttempt::LeftToTheBoundary => {
-            "cancelled: the order is left, and whoever drives the loop obeys in a moment".to_owned()
+            "cancelled: the process that runs the loop ends it in a moment".to_owned()
         }
     }
 }
@@ -29,11 +29,11 @@ pub fn paused(Paused { record, how }: &Paused) -> String {
         PauseResult::AfterIteration => format!("pauses when iteration {iteration} ends"),
         PauseResult::BreakingOff => format!("is being paused; iteration {iteration} is repeated"),
         PauseResult::Already => {
-            return format!("loop {id} is paused already, at iteration {iteration}");
+            return format!("loop {id} is already paused, at iteration {iteration}");
         }
         PauseResult::Over => return over(record),
     };
-    format!("loop {id}: {what} · to resume: {goes_on}")
+    format!("loop {id}: {what} · {goes_on} resumes it")
 }
 
 /// The reply when the client delivers a queued command that was already obeyed.
@@ -48,7 +48,7 @@ pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
 }
 
 fn over(record: &Loop) -> String {
-    format!("loop {} is over already: {}", record.id, line::status_line(record))
+    format!("loop {} is already over: {}", record.id, line::status_line(record))
 }
 
 /// Where a handoff is.

@@ -11,7 +11,7 @@ pub fn demo() -> Result<Exit> {
     Ok(match demo::play(print::out)? {
         Played::ToTheEnd => Exit::SUCCESS,
         Played::Interrupted => {
-            print::err("crew: interrupted; nothing of the demo is left");
+            print::err("crew: interrupted; the demo's files are removed");
             Exit::INTERRUPTED
         }
     })

@@ -1,4 +1,4 @@
-//! `crew show --log`: what the agent did, as its output tells it; with `--raw` what it printed. No
+//! `crew show --log`: what the agent did, as its output shows it; with `--raw` what it printed. No
 //! code in it controls the terminal. With `-f` it continues to print, across iterations, until the
 //! loop is over or its owner is gone.
 
@@ -115,7 +115,7 @@ struct Lines {
     rendering: Option<Rendering>,
 }
 
-/// Tells what the events of an agent mean.
+/// Puts the events of an agent into words.
 struct Rendering {
     reader: Box<dyn OutputReader>,
     lines: LineCutter,
@@ -132,7 +132,7 @@ impl Rendering {
         Some(Self { reader: agents::reader(agent), lines, held: None })
     }
 
-    /// What the next bytes tell of. A call waits for its result, unless nothing comes at present.
+    /// What the next bytes mean. A call waits for its result, unless nothing comes at present.
     fn told(&mut self, bytes: &[u8], is_end: bool, is_whole: bool) -> String {
         let mut steps: Vec<Activity> = self.held.take().into_iter().collect();
         let reader = &mut self.reader;
@@ -225,7 +225,7 @@ fn missing(record: &Loop, iteration: u32) -> String {
     let transcript = record.state.session.transcript.as_ref();
     let hint = transcript.map_or_else(
         || format!("crew show {id}"),
-        |file| format!("the client's own is {}", file.display()),
+        |file| format!("the client's own log is {}", file.display()),
     );
     format!("loop {id} runs in a session: crew keeps no log of it\nhint: {hint}")
 }

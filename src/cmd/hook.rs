@@ -42,8 +42,8 @@ fn let_through(error: &Error) -> ExitCode {
 
 fn home(hook: &Hook<'_>) -> Result<Home> {
     let data = hook.abilities().data.and_then(|name| hook.folder_of(name));
-    let home = Home::of_hook(data.as_deref()).context("cannot tell where loops are kept")?;
-    home.context("cannot tell where loops are kept: HOME is not set")
+    let home = Home::of_hook(data.as_deref()).context("cannot find out where loops are kept")?;
+    home.context("cannot find out where loops are kept: HOME is not set")
 }
 
 fn speak(home: &Home, hook: &Hook<'_>, is_companion: bool) -> Result<ExitCode> {

@@ -156,7 +156,7 @@ fn a_loop_is_handed_over_at_a_cap_that_no_tool_call_moves() {
         let page = ended["systemMessage"].as_str().unwrap();
         let record = qwen.record();
         assert_eq!((record.outcome(), record.state.completed), (Some(Outcome::Interrupted), 8));
-        assert!(page.contains("the client no longer lets a hook continue"), "{page}");
+        assert!(page.contains("the client no longer lets a hook continue the turn"), "{page}");
         assert!(page.contains(&format!("/resume {}", record.id)), "{page}");
     });
 }

@@ -22,7 +22,7 @@ pub fn init() -> Result<Exit> {
     let file = project_file(&checkout);
     if disk::exists(&file) {
         bail!(
-            "{} exists already\nhint: edit it, or remove it first; `crew config` shows what it says",
+            "{} already exists\nhint: edit it, or remove it first; `crew config` shows what it says",
             file.display()
         );
     }
@@ -40,13 +40,13 @@ pub fn init() -> Result<Exit> {
     let runs = words::commands(found.checks.iter().map(|check| check.run.as_str()));
     if inside_an_agent(&env::raw) {
         print::out(&format!(
-            "a claim must pass {runs}, once a person has run `crew trust` in a terminal of their own"
+            "a claim must pass {runs}, once a person has run `crew trust` in their own terminal"
         ));
         return Ok(Exit::SUCCESS);
     }
     let known = settings::look(&home, &checkout, true)?;
     trust::trust(&home, &checkout, &known.needs)
-        .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
+        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));
     Ok(Exit::SUCCESS)
 }

@@ -16,7 +16,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     let scope = arguments.scope;
     if arguments.status_line {
         if scope != InstallScope::User {
-            bail!("--status-line is for you, in every folder: leave --scope out");
+            bail!("--status-line changes your own settings, for every folder: leave --scope out");
         }
         status_line::add(true)?;
     }
@@ -26,7 +26,9 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     if arguments.marketplace.is_some() {
-        bail!("--marketplace is for --scope project: yours is read from this machine");
+        bail!(
+            "--marketplace needs --scope project: for you alone the plugin is read from this machine"
+        );
     }
     let laid = install::install(scope, client)?;
     let replaced = laid.replaced.as_deref();
@@ -40,7 +42,7 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
 /// The error inside an agent, for `verb`.
 pub fn refusal_to_an_agent(verb: &str) -> String {
     format!(
-        "only a person can {verb} crew\n\
-         hint: type crew {verb} in a terminal of your own"
+        "only a person can {verb} crew, and this shell is an agent's\n\
+         hint: run `crew {verb}` in your own terminal"
     )
 }

@@ -135,7 +135,7 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
         Found::One(record) => Ok((home, *record)),
         Found::None => bail!("there is no loop here\nhint: {}", help::START_ONE),
         Found::Many(loops) => bail!(UsageError::new(
-            "more than one loop could be meant",
+            "more than one loop matches",
             format!("name one of these\n{}", listed(&loops))
         )),
     }
@@ -152,11 +152,11 @@ fn ordered(
         Ok((home, record)) => ours(&home, &record.id)?,
         Err(error) => match error.downcast_ref() {
             Some(StoreError::Newer { id, made_by, is_over: true }) => {
-                format!("loop {id} is over already, recorded by crew {made_by}, a newer one")
+                format!("loop {id} is already over; crew {made_by}, a newer version, recorded it")
             }
             Some(StoreError::Newer { id, made_by, .. }) => {
                 theirs(&home()?, id)?;
-                format!("loop {id}: {what}; crew {made_by}, which runs it, obeys")
+                format!("loop {id}: {what}; crew {made_by}, which runs it, acts on it")
             }
             _ => return Err(error),
         },

@@ -12,6 +12,6 @@ pub fn pause(name: Option<&str>, now: bool) -> Result<Exit> {
     ordered(
         name,
         |home, id| Ok(control_replies::paused(&control::pause(home, id, actor(), now)?)),
-        ("told to pause", |home, id| store::order_pause(home, id, actor(), now)),
+        ("asked to pause", |home, id| store::order_pause(home, id, actor(), now)),
     )
 }

@@ -33,7 +33,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
     }
     if !arguments.dry_run && inside_an_agent(&env::raw) {
         bail!(
-            "an agent cannot start a loop of its own\n\
+            "an agent cannot start a loop\n\
              hint: a person can, in a terminal; /crew:loop is for sessions"
         );
     }
@@ -54,7 +54,7 @@ pub fn run(arguments: &RunArgs) -> Result<Exit> {
 /// The error when no task was typed.
 fn no_task(options: &RunOptions) -> UsageError {
     let why = match options.words {
-        Some(_) => ": words after `--` are the agent's own, and the task stands before them",
+        Some(_) => ": words after `--` go to the agent; the task stands before them",
         None => "",
     };
     UsageError::new(
@@ -80,7 +80,7 @@ pub fn drive_or_detach(
         let Detached { record, pid, output } = hand_over(home, &record, &flags)?;
         let id = &record.id;
         let told = format!(
-            "loop {id} continues in process {pid}, which writes to {}\n\
+            "loop {id} runs in the background, process {pid}; its output is in {}\n\
              watch: crew watch {id} · crew show {id} --log -f · stop: crew cancel {id}",
             output.display()
         );

@@ -70,7 +70,7 @@ fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
     };
     let Some(kept) = kept else {
         bail!(
-            "loop {} keeps no copy of {}: it was committed when the loop began, or was too large\n\
+            "loop {} keeps no copy of {}: it was committed when the loop began, or is too large\n\
              hint: git show HEAD:FILE for what is committed",
             record.id,
             file.display()

@@ -55,7 +55,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
             Ok(Exit::SUCCESS)
         }
         Found::Many(loops) => {
-            print::err("crew: more than one loop could be meant\nhint: name one of these");
+            print::err("crew: more than one loop matches\nhint: name one of these");
             show_list(&home, loops, arguments.json);
             Ok(Exit::USAGE)
         }
@@ -102,7 +102,7 @@ fn show(home: &Home, record: Loop, as_json: bool) {
         print::out(&format!("  dialog  {}", asked::dialog(dialog, clock::local())));
     }
     if pauses(home, &record) && !gone {
-        print::out(&format!("  ordered  a pause, when iteration {} ends", record.iteration()));
+        print::out(&format!("  pending  a pause, when iteration {} ends", record.iteration()));
     }
     if let Some(why) = elsewhere(&record).filter(|_| record.is_live()) {
         print::err(&format!("crew: {why}"));

@@ -14,6 +14,6 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     )?;
     let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words.join(" "))?;
-    print::out(&format!("loop {}: delivered with the next prompt", record.id));
+    print::out(&format!("loop {}: the agent gets the message with its next prompt", record.id));
     Ok(Exit::SUCCESS)
 }

@@ -17,7 +17,7 @@ use crate::world::terminal;
 pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     refuse_an_agent(
         "only a person can trust a project's commands, and this shell is an agent's\n\
-         hint: run `crew trust` in a terminal of your own",
+         hint: run `crew trust` in your own terminal",
     )?;
     let (home, checkout) = (home()?, checkout()?);
     if forget {
@@ -55,7 +55,7 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
         }
     }
     trust::trust(&home, &checkout, &known.untrusted)
-        .with_context(|| format!("cannot keep what is trusted in {}", home.root().display()))?;
+        .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
     print::out(&format!("trusted {count} on this machine, for loops in {}", checkout.display()));
     Ok(Exit::SUCCESS)
 }

@@ -36,7 +36,7 @@ impl Scratch {
     pub fn make() -> Result<Self> {
         // Before the folder exists, so that a signal cannot leave it behind.
         let ended = signals::end_requested()?;
-        let crew = text(&env::program().context("cannot tell which program this is")?)?;
+        let crew = text(&env::program().context("cannot find crew's own program")?)?;
         let parent = env::temporary_folder();
         let root = disk::make_scratch_folder(&parent, env::random())?;
         let mut scratch = Self { root, variables: Vec::new(), crew, ended };
@@ -90,7 +90,7 @@ impl Scratch {
         fields["cwd"] = json!(repository);
         let answer = self.run(&self.crew, &["hook"], fields.to_string().as_bytes())?;
         serde_json::from_str(&answer)
-            .with_context(|| format!("the {event} hook answered no JSON: {}", answer.trim()))
+            .with_context(|| format!("the {event} hook did not answer in JSON: {}", answer.trim()))
     }
 
     fn repository(&self) -> PathBuf {

@@ -56,7 +56,9 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
         }
     }
     let lock = store::boundary_lock(home, &record.id, LOCK_WAIT)?;
-    let _lock = lock.with_context(|| format!("loop {} is at a boundary now", record.id))?;
+    let _lock = lock.with_context(|| {
+        format!("loop {} is judging an iteration\nhint: try again in a moment", record.id)
+    })?;
     let snapshots = Snapshots::of(home, record);
     let end = |iteration| snapshots.at_the_end_of(&record.id, iteration).map(|(_, commit)| commit);
     let commit = match target {
@@ -65,7 +67,10 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
             end(*iteration).with_context(|| none(record))
         }
         BackTo::Kept(name) => snapshots.named(&record.id, name).with_context(|| {
-            format!("loop {} has no {name}: every return prints the name of its own", record.id)
+            format!(
+                "loop {} has no {name}\nhint: each crew back prints the name that undoes it",
+                record.id
+            )
         }),
     };
     let commit = commit?;
@@ -91,5 +96,5 @@ fn ended(record: &Loop, iteration: u32) -> Result<()> {
 }
 
 fn none(record: &Loop) -> String {
-    format!("there are no snapshots of that in loop {}", record.id)
+    format!("loop {} has no such snapshot", record.id)
 }

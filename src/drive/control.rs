@@ -32,7 +32,7 @@ pub struct Paused {
 /// What became of a pause.
 #[derive(Debug, Clone, Copy)]
 pub enum PauseResult {
-    /// At once: nothing was running, or the running iteration is broken off.
+    /// At once: nothing was running, or the running iteration is interrupted.
     Now,
     /// The running iteration ends first.
     AfterIteration,
@@ -44,7 +44,7 @@ pub enum PauseResult {
     Over,
 }
 
-/// Pauses a loop; `at_once` breaks off the iteration of a run. The order is written first. The
+/// Pauses a loop; `at_once` interrupts the iteration of a run. The request is written first. The
 /// record follows where nobody is at work, or where nothing of the iteration is kept.
 pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Paused> {
     let _lock = end::between_starts(home, id)?;
@@ -136,7 +136,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     let mut record = held.load()?;
     if !record.is_live() {
         bail!(
-            "loop {id} is {}\nhint: resume it with the new limits: {}",
+            "loop {id} is {}\nhint: {} resumes it, and takes new limits too",
             record.status_word(),
             going_on(&record)
         );
@@ -147,7 +147,7 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     let limits = changed(changes, &record, spent_ms);
     if by == Actor::Agent && !limits.are_within(&record.contract.limits) {
         bail!(
-            "an agent cannot raise a limit of loop {id}\nhint: a person can, in a terminal of their own"
+            "an agent cannot raise a limit of loop {id}\nhint: a person can, in their own terminal"
         );
     }
     if limits.max_iterations > 0 && limits.max_iterations < record.iteration() {
@@ -173,11 +173,11 @@ pub fn tellable(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
     if words.is_empty() {
-        bail!("there is nothing to tell\nhint: crew tell \"use the existing parser\"");
+        bail!("the message is empty\nhint: crew tell \"use the existing parser\"");
     }
     if words.chars().count() > WORDS_CHARS {
         bail!(
-            "that is longer than {WORDS_CHARS} characters\nhint: write it to a file and send the file's name"
+            "the message is longer than {WORDS_CHARS} characters\nhint: write it to a file and send the file's name"
         );
     }
     Ok(words)
@@ -190,11 +190,13 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let mut record = held.load()?;
     if !record.is_live() {
         let goes_on = going_on(&record);
-        bail!("loop {id} is {}\nhint: {goes_on}", record.status_word());
+        bail!("loop {id} is {}\nhint: {goes_on} resumes it", record.status_word());
     }
     leave_to_older(home, &record)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {
-        bail!("{WORDS_MAX} messages wait already\nhint: they are delivered with the next prompt");
+        bail!(
+            "{WORDS_MAX} messages are already waiting\nhint: the agent gets them with its next prompt"
+        );
     }
     record.state.messages.push(words);
     let record = held.record(record, |next| Event::changed(TOLD, next))?;

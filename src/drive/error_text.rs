@@ -23,7 +23,7 @@ fn way_out(error: &anyhow::Error) -> Option<&'static str> {
     refused.get_ref()?.is::<Refused>().then_some(())?;
     Some(match refused.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space on its disk",
-        ErrorKind::NotFound => "look whether the path is right",
-        _ => "make it yours to read and write, or move aside what stands in its place",
+        ErrorKind::NotFound => "correct the path",
+        _ => "make it readable and writable for you, or move away what is in its place",
     })
 }

@@ -29,8 +29,9 @@ pub fn at_the_start(place: &Place, checks: &[Check]) -> Result<Option<String>> {
     }
     absent.dedup();
     Ok((!absent.is_empty()).then(|| {
-        let (is, it) = if absent.len() == 1 { ("is", "it") } else { ("are", "them") };
-        format!("{} {is} not there yet: the agent may make {it}", absent.join(", "))
+        let (do_not_exist, it) =
+            if absent.len() == 1 { ("does not exist", "it") } else { ("do not exist", "them") };
+        format!("{} {do_not_exist} yet: the agent may create {it}", absent.join(", "))
     }))
 }
 

@@ -72,7 +72,7 @@ impl Files for OnDisk<'_> {
         }
         match disk::read_text(path, FRAGMENT_BYTES) {
             Ok(Some(text)) => Ok(text),
-            Ok(None) => Err(format!("{}: there is no such file", path.display())),
+            Ok(None) => Err(format!("{}: no such file", path.display())),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }
     }

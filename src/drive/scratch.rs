@@ -98,7 +98,7 @@ impl<'a> ScratchFolder<'a> {
         self.subject.contract.trial.setup.clone().unwrap_or_default()
     }
 
-    /// Runs a check in it; an error if it was broken off.
+    /// Runs a check in it; an error if it was interrupted.
     pub fn run(&self, check: &Check) -> Result<CheckResult, String> {
         let place = &self.subject.place;
         let below = place.folder.strip_prefix(&place.checkout).unwrap_or(Path::new(""));
@@ -108,9 +108,9 @@ impl<'a> ScratchFolder<'a> {
         }
         let checkout = place.checkout.display().to_string();
         if check.run.contains(&checkout) {
-            return Err(format!("`{}` names the checkout by its whole path", check.run));
+            return Err(format!("`{}` names the checkout by its absolute path", check.run));
         }
         let result = check::run(self.home, self.subject, check, &folder, &self.within, self.stop);
-        result.ok_or_else(|| "it was broken off".to_owned())
+        result.ok_or_else(|| "it was interrupted".to_owned())
     }
 }

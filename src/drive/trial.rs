@@ -84,7 +84,7 @@ fn tried(
     stop: Stop<'_>,
 ) -> std::result::Result<Trial, Trial> {
     let snapshots = Snapshots::of(home, subject);
-    let nothing = || Trial::Impossible("how the loop found the tree is not known".to_owned());
+    let nothing = || Trial::Impossible("the tree as the loop found it is not known".to_owned());
     let found = snapshots.as_found(&subject.id).ok_or_else(nothing)?;
     let Work { files, mixed } =
         work(&snapshots, subject, &found, now).map_err(Trial::Impossible)?;
@@ -118,9 +118,10 @@ fn within(timeout_s: u64, latest: Option<Deadline>) -> Within {
         (Some(own), left) if left.is_none_or(|left| own <= left) => {
             (own, format!("the trial took {}", period(timeout_s)))
         }
-        (_, left) => {
-            (left.unwrap_or(UNLIMITED), "this boundary took as long as one may".to_owned())
-        }
+        (_, left) => (
+            left.unwrap_or(UNLIMITED),
+            "the checks of this iteration used up their time".to_owned(),
+        ),
     };
     Within::at_most(time, &why)
 }

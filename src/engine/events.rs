@@ -17,7 +17,7 @@ pub enum RunEvent<'a> {
     Resumed(&'a Loop),
     /// For information; changes nothing.
     Noted(&'a str),
-    /// A prompt is longer than its budget, and is sent all the same.
+    /// A prompt is longer than its budget, and is sent anyway.
     OverBudget { tokens: u64, budget: u64 },
     /// The agent is started.
     IterationStarted(&'a Loop),

@@ -41,7 +41,7 @@ pub fn fragment(
     }
     match plain(&folder.join(text)) {
         Some(path) if is_surely_one || is_there(&path) => Ok(Fragment::File(path)),
-        None if is_surely_one => Err("a path that leads somewhere"),
+        None if is_surely_one => Err("a path within the file system"),
         Some(_) | None => words(),
     }
 }
@@ -90,7 +90,7 @@ mod tests {
             ("./run.sh and look", text("./run.sh and look")),
             ("./a\nlook.md", text("./a\nlook.md")),
             ("~/look.md", Err("a path without ~")),
-            ("../../../../look.md", Err("a path that leads somewhere")),
+            ("../../../../look.md", Err("a path within the file system")),
         ];
         let there = ["prompts/look", "fix", "Hurry.", "notes.org", "a name.txt", "/etc/motd"];
         let folder = Path::new("/repo/.claude");

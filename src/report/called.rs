@@ -23,8 +23,8 @@ mod tests {
 
     #[test]
     fn a_terminals_commands_are_called_by_their_path_and_nothing_else_is() {
-        let text = "crew: paused; to resume: crew resume k3v9\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
-        let expected = "crew: paused; to resume: ~/crew/target/release/crew resume k3v9\n\
+        let text = "crew: paused; crew resume k3v9 resumes it\nhint: `crew cancel k3v9`, /crew:resume, a crew of two";
+        let expected = "crew: paused; ~/crew/target/release/crew resume k3v9 resumes it\n\
             hint: `~/crew/target/release/crew cancel k3v9`, /crew:resume, a crew of two";
         assert_eq!(called(text, "~/crew/target/release/crew", false), expected);
     }

@@ -23,7 +23,7 @@ pub fn installed(folder: &Path, program: &Path, replaced: Option<&str>, scope: &
          \x20 plugin   {}\n\
          \x20 runs     {}\n\
          {trust}\
-         \x20 now      in running sessions: /reload-plugins, or restart them\n\
+         \x20 next     in running sessions: /reload-plugins, or restart them\n\
          \x20 try      {TRY_IT}\n\
          \x20 help     crew doctor\n",
         folder.display(),
@@ -44,15 +44,15 @@ pub fn without_a_line(settings: &Path) -> String {
 /// The page of an installation for everybody who works in a repository.
 pub fn shared(address: &str) -> String {
     format!(
-        ".claude/settings.json now asks everybody who works here for crew's plugin\n\
+        ".claude/settings.json now asks everybody who works here to install crew's plugin\n\
          \x20 from     {address}\n\
-         \x20 now      commit it; each of them needs the crew binary on PATH\n\
+         \x20 next     commit it; each of them needs the crew binary on PATH\n\
          \x20 try      {TRY_IT}\n"
     )
 }
 
 /// The line for a repository whose settings no longer ask for crew.
-pub const UNSHARED: &str = ".claude/settings.json asks for crew's plugin no longer; commit it";
+pub const UNSHARED: &str = ".claude/settings.json no longer asks for crew's plugin; commit it";
 
 /// The page of an uninstallation: whether the client had the plugin and its folder existed, which
 /// settings still ask for it, and where the records are.
@@ -64,7 +64,10 @@ pub fn uninstalled(
 ) -> String {
     let mut text = match found {
         (Some(false), false) => "crew is not installed here\n".to_owned(),
-        (None, false) => "crew is not installed here; `claude` is not on PATH to ask\n".to_owned(),
+        (None, false) => {
+            "crew is not installed here; `claude` is not on PATH, so nobody could be asked\n"
+                .to_owned()
+        }
         _ => "crew is uninstalled\n".to_owned(),
     };
     if found.1 {
@@ -76,7 +79,7 @@ pub fn uninstalled(
         let _ = writeln!(text, "           crew uninstall --scope project, there");
     }
     if found.0 == Some(true) || found.1 {
-        let _ = writeln!(text, "  now      in running sessions: /reload-plugins, or restart them");
+        let _ = writeln!(text, "  next     in running sessions: /reload-plugins, or restart them");
     }
     if let Some(records) = records {
         let _ = writeln!(text, "  kept     the records of all loops, in {}", records.display());
@@ -87,7 +90,7 @@ pub fn uninstalled(
 /// The line for a session whose plugin has another version than this binary.
 pub fn skew(plugin: &str, launched: bool) -> String {
     let fix = if launched {
-        "bring both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"
+        "update both to one version: cargo build --release in the checkout, or claude plugin update crew@crew"
     } else {
         "crew install, then /reload-plugins"
     };
@@ -108,7 +111,7 @@ mod tests {
         crew 0.1.0 is installed in place of 0.0.9 (scope user)
           plugin   /home/me/.local/share/crew/plugin
           runs     /home/me/.cargo/bin/crew
-          now      in running sessions: /reload-plugins, or restart them
+          next     in running sessions: /reload-plugins, or restart them
           try      /crew:loop "Make the tests pass" --max-iterations 5 --verify "your test command"
           help     crew doctor
         "#);
@@ -124,12 +127,12 @@ mod tests {
           removed  /home/me/.local/share/crew/plugin
           shared   /repo/.claude/settings.json still asks for it
                    crew uninstall --scope project, there
-          now      in running sessions: /reload-plugins, or restart them
+          next     in running sessions: /reload-plugins, or restart them
           kept     the records of all loops, in /home/me/.local/state/crew
         ");
         let nothing = |found| uninstalled(folder, (found, false), &[], None);
         assert_snapshot!(nothing(Some(false)), @"crew is not installed here");
-        assert_snapshot!(nothing(None), @"crew is not installed here; `claude` is not on PATH to ask");
+        assert_snapshot!(nothing(None), @"crew is not installed here; `claude` is not on PATH, so nobody could be asked");
         assert_snapshot!(uninstalled(folder, (Some(false), false), &[], Some(records)), @"
         crew is not installed here
           kept     the records of all loops, in /home/me/.local/state/crew

@@ -91,7 +91,7 @@ pub fn held(subject: &Loop) -> String {
     let status = status_line(subject);
     match subject.state.status {
         Status::Paused => {
-            format!("crew {}: {status} · to resume: {}", subject.id, of_loop(subject, "resume"))
+            format!("crew {}: {status} · {} resumes it", subject.id, of_loop(subject, "resume"))
         }
         _ => format!("crew {}: {status}, waits for background work", subject.id),
     }
@@ -111,14 +111,14 @@ pub fn reminded(subject: &Loop) -> String {
 pub fn broken_off(subject: &Loop) -> String {
     let (id, iteration, resume) = (&subject.id, subject.iteration(), of_loop(subject, "resume"));
     format!(
-        "crew: loop {id} is paused at iteration {iteration}, because you interrupted it · to resume: {resume}"
+        "crew: loop {id} is paused at iteration {iteration}, because you interrupted it · {resume} resumes it"
     )
 }
 
 /// The first line of a new session.
 pub fn interrupted(subject: &Loop) -> String {
     let status = status_line(subject);
-    format!("crew: loop {} was {status} · to resume: {}", subject.id, going_on(subject))
+    format!("crew: loop {} was {status} · {} resumes it", subject.id, going_on(subject))
 }
 
 /// "3/10", or "3" where there is no limit.
@@ -267,7 +267,7 @@ mod tests {
         assert_snapshot!(limits::named(&subject.contract.limits), @"up to 10 iterations, 12h, $5.00, 2M tokens");
         subject.state.usage.unpriced = tokens;
         subject.state.usage.unpriced_models = vec!["strange-1".to_owned()];
-        assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $57.04 (strange-1 has no known price: charged at the highest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
+        assert_snapshot!(boundary(&subject), @"crew 1/10 · files changed · $57.04 (no known price for strange-1: counted at the highest) of $5.00, 1.8M of 2M tokens · crew pause, crew cancel");
     }
 
     #[test]

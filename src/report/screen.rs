@@ -19,7 +19,7 @@ const RUN_CHARS: usize = 60;
 /// Which lines a run has had.
 #[derive(Debug, Default)]
 pub struct ScreenLines {
-    /// Whether an iteration has begun: the checks before it are told one by one.
+    /// Whether an iteration has begun: the checks before it are reported one by one.
     has_begun: bool,
 }
 

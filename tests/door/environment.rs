@@ -93,7 +93,7 @@ fn a_path_changed_in_mid_loop_is_put_back() {
     let id = door.begin("\"go on\" -n 5 --stall 0 --verify tests");
     let path = format!("{}:/usr/bin:/bin", elsewhere.display());
     assert_refused(door.stopping(&claim()).env("PATH", &path).send(), "failed (exit 1)");
-    let told = "PATH is not as it was when the loop began; checks get the value of then";
+    let told = "PATH is not as it was when the loop began; checks get the old value";
     assert_eq!(remarked(&door, &id, told), 1, "{}", door.remarks(&id));
 }
 

@@ -172,7 +172,7 @@ fn a_check_whose_program_is_not_on_the_path_starts_no_loop() {
     assert!(!door.sandbox.crew_home().join("loops").exists());
     let answer = door.command("\"go on\" --verify ./check.sh").with("prompt_id", "p-2").send();
     assert!(
-        answer.line().contains("./check.sh is not there yet: the agent may make it"),
+        answer.line().contains("./check.sh does not exist yet: the agent may create it"),
         "{answer:#?}"
     );
 }

@@ -64,7 +64,7 @@ fn without_its_snapshots_a_loop_is_watched_in_another_way() {
 #[test]
 fn where_nobody_can_tell_it_is_said_once_and_journalled() {
     const TOLD: &str =
-        "no stall rule here: git cannot tell, and there is more than crew looks through";
+        "no stall rule here: git gives no answer, and there are more files than crew reads";
     let many = |door: &Door| {
         let folder = door.sandbox.file("many");
         std::fs::create_dir(&folder).unwrap();

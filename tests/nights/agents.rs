@@ -107,7 +107,7 @@ fn an_agent_that_calls_crew_may_narrow_its_loop_and_never_widen_it(installed: &I
     let told = requests[1].newest();
     for expected in [
         "an agent cannot raise a limit of loop",
-        "hint: a person can, in a terminal of their own",
+        "hint: a person can, in their own terminal",
         "set: 1",
         "stall: 1",
         "an agent cannot send itself a message",

@@ -145,7 +145,7 @@ fn a_cleared_session_resumes_with_its_counters(installed: &Installed) {
     terminal.enter();
     let interrupted = await_outcome(&sandbox, "interrupted");
     assert_eq!(interrupted["completed_iterations"], 2);
-    terminal.wait_for_text("to resume: ");
+    terminal.wait_for_text(" resumes it");
     terminal.type_text("/crew:resume -n 4");
     terminal.enter();
     let ended = await_outcome(&sandbox, "exhausted");
@@ -168,5 +168,5 @@ fn a_pause_typed_in_mid_turn_is_obeyed_before_the_next_iteration(installed: &Ins
     terminal.wait_for_text("crew: pauses after iteration 2 (Ctrl-U clears the line)");
     let paused = await_loop(&sandbox, "the loop is paused", |it| it["status"] == "paused");
     assert_eq!(paused["iteration"], 2);
-    terminal.wait_for_text("to resume: /crew:resume");
+    terminal.wait_for_text("/crew:resume resumes it");
 }

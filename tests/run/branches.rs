@@ -33,10 +33,10 @@ fn another_branch_is_told_and_not_pushed_until_a_person_says_so() {
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert!(ran.stdout.contains(" on feat: crew: iteration 1"), "{ran:#?}");
     assert!(ran.stdout.contains(" on main: crew: iteration 2"), "{ran:#?}");
-    assert_snapshot!(world.told(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push continues with main)");
+    assert_snapshot!(world.told(&ran), @"crew: main is checked out, and the loop's branch is feat: commits go to main, and nothing is pushed from it (git switch feat, or crew resume --push continues on main)");
     assert_eq!(world.there("main"), "Begin");
     let pushes = "Push failed (branch): main is checked out, and the loop's is feat; git switch feat, or crew resume \
-                  --push continues with main";
+                  --push continues on main";
     assert_eq!(ran.stdout.matches(pushes).count(), 2, "{ran:#?}");
     let ran = world.crew(&["resume", "-n", "+1"]);
     assert!(
@@ -150,7 +150,7 @@ fn a_push_under_way_is_let_end_at_the_first_ctrl_c_and_ended_by_a_cancel() {
         } else {
             running.signal(Signal::INT);
             poll_until("a word", || {
-                running.stderr().contains("a push is under way and is let end")
+                running.stderr().contains("a push is under way: crew waits for it")
             });
             std::fs::write(&go, "").unwrap();
         }

@@ -205,7 +205,10 @@ fn an_aborted_run_says_what_its_agent_complained_of() {
 #[test]
 fn a_person_is_told_that_an_agent_closed_its_output_and_ran_on() {
     let ran = world("closes_stdout").crew(&["run", "Do it", "-n", "1"]);
-    assert!(ran.stderr.contains("the agent closed its standard output and ran on"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("the agent closed its standard output and kept running"),
+        "{ran:#?}"
+    );
 }
 
 /// What the journal says about the only iteration.

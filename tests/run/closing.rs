@@ -19,7 +19,7 @@ fn an_agent_that_stays_after_its_closing_event_is_ended_and_its_iterations_are_w
     let told = world.the_loop();
     assert_eq!((ran.code(), world.calls()), (10, 3), "{ran:?}");
     assert_eq!(told["consecutive_failures"], 0, "{told:#}");
-    let note = "the agent had said that it was over, then nothing for 30 s: ended, the iteration counts whole";
+    let note = "the agent reported its end, then was silent for 30 s: crew ended it, and the iteration counts in full";
     assert!(ran.stderr.contains(note), "{ran:?}");
 }
 
@@ -36,7 +36,7 @@ fn an_agent_that_comes_back_from_its_background_work_is_not_ended_and_its_last_w
     let world = impatient(&[&format!("{task}; {first}; sleep 5; {told}; {turn}; {last}")]);
     let ran = world.crew(&[&STEADY[..], &["-n", "1"]].concat());
     assert_eq!(ran.code(), 10, "{ran:?}");
-    assert!(!ran.stderr.contains("had said that it was over"), "{ran:?}");
+    assert!(!ran.stderr.contains("reported its end"), "{ran:?}");
     let evidence = &world.record()["state"]["evidence"];
     assert_eq!(
         (&evidence["claim"]["is"], &evidence["failure"]),

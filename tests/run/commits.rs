@@ -33,7 +33,7 @@ impl World {
         let usual = "crew: nothing is checked";
         let told: Vec<&str> = ran.stderr.lines().filter(|line| !line.starts_with(usual)).collect();
         let told = self.same(&told.join("\n"));
-        Regex::new("in [0-9a-f]{7,} whole").unwrap().replace_all(&told, "in ID whole").into_owned()
+        Regex::new("so [0-9a-f]{7,} holds").unwrap().replace_all(&told, "so ID holds").into_owned()
     }
 }
 
@@ -61,8 +61,8 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
     crew: not committed here, and left out of crew's commits until the agent changes it: staged, theirs, mine, secret (--commit=all takes it in)
-    crew: the agent changed what you had not committed, so it is in ID whole: mine (crew show --before FILE prints yours)
-    crew: the agent changed what you had not committed, so it is in ID whole: theirs (crew show --before FILE prints yours)
+    crew: the agent changed files you had not committed, so ID holds all of them, your changes too: mine (crew show --before FILE prints yours)
+    crew: the agent changed files you had not committed, so ID holds all of them, your changes too: theirs (crew show --before FILE prints yours)
     ");
     assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD~"]), "mine\nsub/new");
     assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD"]), "theirs");
@@ -90,8 +90,8 @@ fn what_the_agent_itself_committed_or_removed_is_told_once_and_is_its_own_work_f
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
     crew: not committed here, and left out of crew's commits until the agent changes it: README, secret, u (--commit=all takes it in)
-    crew: what you had not committed is in a commit that is not crew's: secret (crew show --before FILE prints yours)
-    crew: what you had not committed is gone, or is as it is committed: README, u (crew show --before FILE prints yours)
+    crew: what you had not committed was committed, but not by crew: secret (crew show --before FILE prints yours)
+    crew: what you had not committed is gone, or equals what is committed: README, u (crew show --before FILE prints yours)
     ");
     assert_eq!(world.committed(), ["secret", "work.txt"]);
     assert_eq!(world.crew(&["show", "--before", "u"]).success(), "key\n");
@@ -177,8 +177,8 @@ fn a_repository_of_the_agents_own_is_named_and_a_submodule_goes_on_working() {
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
     assert_snapshot!(world.told(&ran), @"
-    crew: empty/ is a repository of its own: what is in it is in no commit of this loop (git submodule add takes it in, or remove the .git in it)
-    crew: full/ is a repository of its own: what is in it is in no commit of this loop (git submodule add takes it in, or remove the .git in it)
+    crew: empty/ is a separate repository: no commit of this loop holds its files (git submodule add takes it in, or remove the .git in it)
+    crew: full/ is a separate repository: no commit of this loop holds its files (git submodule add takes it in, or remove the .git in it)
     ");
     assert_eq!(world.sandbox.git(&["show", "--format=", "--name-only", "HEAD~"]), "work.txt");
     assert_eq!(
@@ -192,7 +192,7 @@ fn a_commit_that_failed_is_on_the_pages_until_one_works() {
     let world = World::new(&["touch .git/index.lock; echo x >> work.txt"]);
     let ran = world.crew(&["run", "write lines", "-n", "2", "--commit"]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let undone = "  git     not committed, 2 tries failed: another git is at work here, or died; let the other git \
+    let undone = "  git     not committed, 2 tries failed: another git is running here, or one crashed; let the other git \
                   finish; if there is none, remove .git/index.lock\n";
     assert!(ran.stdout.contains(undone), "{}", ran.stdout);
     assert!(world.crew(&["status"]).success().contains(undone));
@@ -276,7 +276,7 @@ fn of_thirty_mixtures_nothing_of_the_users_is_committed_unless_the_agent_changed
                 assert_eq!(&index(name), &before[name], "{context}");
             }
             assert_eq!(listed("changes it: ", name), is_users, "{context}");
-            assert_eq!(listed("whole: ", name), is_users && file.edited, "{context}");
+            assert_eq!(listed("your changes too: ", name), is_users && file.edited, "{context}");
             if is_users && file.edited {
                 let last = if file.dirty { "written" } else { "staged" };
                 let kept = world.crew(&["show", "--before", &format!("./{name}")]).success();

@@ -33,7 +33,7 @@ fn a_check_whose_program_is_not_on_the_path_starts_nothing_and_a_file_may_come_t
         "sh tests/all.sh",
     ]);
     assert_eq!(ran.code(), 10, "{ran:#?}");
-    let told = "crew: ./check.sh, tests/all.sh are not there yet: the agent may make them\n";
+    let told = "crew: ./check.sh, tests/all.sh do not exist yet: the agent may create them\n";
     assert!(ran.stderr.contains(told), "{ran:#?}");
     let ran = world.crew(&["run", "Build it", "-n1", "--verify", "nosuchcmd || true"]);
     assert_eq!(ran.code(), 0, "what is not understood is not refused: {ran:#?}");
@@ -175,7 +175,7 @@ fn a_run_without_a_task_says_what_is_missing() {
     assert_eq!((ran.code(), ran.stdout.as_str()), (2, ""));
     assert_eq!(ran.stderr, format!("crew: run needs a task\n{hint}"));
     let ran = world.crew(&["run", "--", "fix it"]);
-    let why = "words after `--` are the agent's own, and the task stands before them";
+    let why = "words after `--` go to the agent; the task stands before them";
     assert_eq!((ran.code(), ran.stderr), (2, format!("crew: run needs a task: {why}\n{hint}")));
 }
 

@@ -217,7 +217,7 @@ fn a_rebase_in_conflict_ends_the_run_blocked_with_the_tree_as_it_was() {
     assert_eq!((ran.code(), world.calls()), (13, 0), "{ran:#?}");
     assert_snapshot!(world.lines(&ran), @r#"
     [10:00:00] Starting: "write lines" (max 10 iterations)
-    [10:00:00] ERROR: Blocked: rebase failed (conflict): this branch conflicts with main in README; git rebase main by hand, settle it, then crew resume (0 iterations completed, total: 1.0s)
+    [10:00:00] ERROR: Blocked: rebase failed (conflict): this branch conflicts with main in README; run git rebase main yourself, resolve the conflict, then crew resume (0 iterations completed, total: 1.0s)
     "#);
     assert_eq!(world.sandbox.git(&["rev-parse", "HEAD"]), before);
     assert_eq!(world.sandbox.git(&["status", "--porcelain", "--branch"]), "## feat\n?? draft");

@@ -66,7 +66,7 @@ fn a_daemon_of_a_killed_crew_is_ended_by_its_mark_and_one_without_is_named() {
     assert!(!works(marked), "it is left");
     assert!(is_left, "it was ended, and might have been anybody's");
     let named =
-        format!("not known to be of loop {}: {} (sleep 600)", world.id(), bare.as_raw_nonzero());
+        format!("perhaps left by loop {}: {} (sleep 600)", world.id(), bare.as_raw_nonzero());
     assert!(ran.stderr.contains(&named), "{ran:#?}");
 }
 
@@ -158,7 +158,7 @@ fn a_loop_of_a_newer_crew_is_told_to_pause() {
     record["state"]["status"] = "running".into();
     std::fs::write(world.file("loop.json"), record.to_string()).unwrap();
     let told = world.crew(&["pause", &id]).success();
-    assert_eq!(told, format!("loop {id}: told to pause; crew 9.9.9, which runs it, obeys\n"));
+    assert_eq!(told, format!("loop {id}: asked to pause; crew 9.9.9, which runs it, acts on it\n"));
     assert!(world.file("pause").exists());
 }
 
@@ -181,7 +181,7 @@ fn a_finished_loop_of_a_newer_crew_is_in_nobodys_way() {
     let cancelled = world.crew(&["cancel", &id]).success();
     assert_eq!(
         cancelled,
-        format!("loop {id} is over already, recorded by crew 9.9.9, a newer one\n")
+        format!("loop {id} is already over; crew 9.9.9, a newer version, recorded it\n")
     );
     assert_eq!(world.crew(&["pause", &id]).success(), cancelled);
     assert!(!world.file("cancel").exists() && !world.file("pause").exists());

@@ -68,7 +68,7 @@ fn a_check_that_outlasts_the_loops_time_by_more_than_a_tenth_is_cut_and_did_not_
         (&None::<u8>.into(), &"unknown".into())
     );
     let tail = evidence["checks"][0]["tail"].as_str().unwrap();
-    assert_eq!(tail, "was cut: it outlasted the loop's time limit of 3s");
+    assert_eq!(tail, "was cut: it exceeded the loop's time limit of 3s");
 }
 
 #[test]

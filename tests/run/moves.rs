@@ -220,7 +220,7 @@ fn a_loop_whose_session_is_over_goes_on_detached_and_completes(installed: &Insta
     );
 
     let told = crew.crew(&["resume", "-n", "+3", "--permissions", "bypass", "--detach"]).success();
-    assert!(told.contains("continues in process "), "{told}");
+    assert!(told.contains("runs in the background, process "), "{told}");
     await_state(&sandbox, "the loop is over", |it| it["outcome"] == "completed");
     let ended = the_loop(&sandbox);
     assert_eq!((&ended["completed_iterations"], &ended["proof"]), (&3.into(), &json!("checked")));
@@ -250,7 +250,7 @@ fn a_procedure_is_not_taken_into_a_session(installed: &Installed) {
 
     let session = client(installed, &sandbox, &api).prompt("/crew:resume -n +1").run();
     let told = session.result();
-    assert!(told.contains("runs a procedure, which only fresh processes can be told"), "{told}");
+    assert!(told.contains("runs a procedure, which a session cannot do"), "{told}");
     assert!(told.contains("hint: crew resume "), "{told}");
     assert!(api.main_requests().is_empty());
     assert_eq!(the_loop(&sandbox)["outcome"], "exhausted");

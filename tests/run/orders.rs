@@ -49,7 +49,7 @@ fn a_paused_loop_that_is_switched_off_is_cancelled_by_who_would_resume_or_replac
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
     assert_snapshot!(world.same(&refused.stderr), @r#"
     crew: loop ID is cancelled now: "active": false in state.json
-    hint: to resume it nevertheless: crew resume ID
+    hint: crew resume ID still resumes it
     "#);
     assert_eq!(world.the_loop()["outcome"], "cancelled");
     assert_eq!(world.crew(&["resume"]).code(), 0);
@@ -70,7 +70,7 @@ fn a_pause_that_waits_is_seen() {
     let seen = || {
         let line = world.crew(&["status", "--line"]).success().contains(" · pausing");
         let page = world.crew(&["status"]).success();
-        let page = page.contains("ordered  a pause, when iteration 1 ends");
+        let page = page.contains("pending  a pause, when iteration 1 ends");
         (world.the_loop()["pausing"] == true, line, page)
     };
     assert_eq!(seen(), (false, false, false));

@@ -72,7 +72,7 @@ fn a_second_run_in_a_working_tree_is_refused_with_the_owner_named() {
             second.stderr,
             format!(
                 "crew: loop {id} is running here at iteration 1, owned by crew run, process {pid}\n\
-                 hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree\n"
+                 hint: end it with `crew cancel {id}`, replace it with --replace, or use another git worktree\n"
             )
         );
     }
@@ -91,8 +91,8 @@ fn a_paused_run_still_has_its_working_tree() {
     let second = world.crew(&["run", "another one"]);
     assert_eq!(second.code(), 1);
     assert_snapshot!(world.same(&second.stderr), @"
-    crew: loop ID is paused here before iteration 1; to resume: crew resume ID
-    hint: end it with `crew cancel ID`, start over it with --replace, or use another git worktree
+    crew: loop ID is paused here before iteration 1; crew resume ID resumes it
+    hint: end it with `crew cancel ID`, replace it with --replace, or use another git worktree
     ");
     let shown = world.crew(&["status"]).success();
     assert!(!shown.contains("gone"), "{shown}");
@@ -134,8 +134,7 @@ fn nothing_begins_beside_a_crew_that_still_commits_after_its_loop_is_over() {
     for arguments in [&["resume", "-n", "+1"][..], &["run", "another one"]] {
         let refused = world.crew(arguments);
         assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
-        let told =
-            format!("crew run, process {pid}, is still at work in this working tree\nhint: ");
+        let told = format!("crew run, process {pid}, still works in this working tree\nhint: ");
         assert!(refused.stderr.contains(&told), "{refused:#?}");
     }
     std::fs::write(world.note("committed"), "").unwrap();
@@ -289,8 +288,8 @@ fn an_agent_may_look_and_narrow_but_neither_start_nor_resume_nor_raise() {
     let read = |name: &str| std::fs::read_to_string(world.note(name)).unwrap();
     assert_eq!(read("codes"), "1\n1\n1\n1\n0\n0\n");
     assert_eq!((ran.code(), world.calls()), (10, 1), "{ran:#?}");
-    assert!(read("run").contains("an agent cannot start a loop of its own"), "{}", read("run"));
-    assert!(read("detached").contains("an agent cannot start a loop of its own"));
+    assert!(read("run").contains("an agent cannot start a loop"), "{}", read("run"));
+    assert!(read("detached").contains("an agent cannot start a loop"));
     assert!(read("resume").contains("an agent cannot resume a loop"), "{}", read("resume"));
     assert!(read("set").contains("an agent cannot raise a limit"), "{}", read("set"));
     assert!(read("status").contains("running"), "{}", read("status"));
@@ -303,7 +302,7 @@ fn a_detached_run_is_seen_followed_and_cancelled_from_elsewhere() {
     let ran = world.crew(&["run", "build", "--detach"]);
     assert_eq!(ran.code(), 0, "{ran:#?}");
     let id = world.id();
-    let words = format!("loop {id} continues in process ");
+    let words = format!("loop {id} runs in the background, process ");
     assert!(ran.stdout.contains(&words), "{ran:#?}");
     poll_until("the second iteration waits", || world.note("hangs").exists());
     let record = world.the_loop();

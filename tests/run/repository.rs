@@ -59,7 +59,7 @@ const LOSSES: [(&str, &str); 5] = [
         "rm -rf .git; git init -q --separate-git-dir \"$notes/other\"",
         "git finds another repository here, ROOT/notes/other, not ROOT/repo/.git",
     ),
-    ("git update-ref -d HEAD", "the branch main has no commit any more"),
+    ("git update-ref -d HEAD", "the branch main no longer has a commit"),
 ];
 
 #[test]

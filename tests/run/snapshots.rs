@@ -82,7 +82,7 @@ fn a_tree_comes_back_exactly_and_the_way_back_is_told() {
     let without = world.crew(&["back"]);
     assert_eq!(without.stderr.trim(), "crew: back needs an iteration\nhint: crew back 3");
     let missing = world.crew(&["back", "back-9"]);
-    assert!(missing.stderr.contains(" has no back-9: every return prints"), "{missing:#?}");
+    assert!(missing.stderr.contains(" has no back-9\nhint: each crew back prints"), "{missing:#?}");
 }
 
 #[test]

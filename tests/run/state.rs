@@ -146,7 +146,7 @@ fn a_boundary_lock_that_somebody_keeps_costs_no_iteration_its_count() {
     drop(lock);
     assert_eq!((ran.code(), world.calls()), (10, 3), "{ran:#?}");
     said_once(&ran.stdout);
-    assert!(ran.stdout.contains("another process keeps the boundary"), "{ran:#?}");
+    assert!(ran.stdout.contains("another process is judging an iteration"), "{ran:#?}");
     assert_eq!(world.the_loop()["completed_iterations"], 3);
 }
 

@@ -20,7 +20,7 @@ fn the_start_says_what_a_check_is_worth_by_its_own_words() {
         (
             printed(&[], &[]).replace("0 filtered", "57 filtered"),
             "cat out",
-            "`cat out` ran 0 tests (57 filtered out): a claim on it is refused",
+            "`cat out` ran 0 tests (57 filtered out): a claim that rests on it is refused",
         ),
         (
             printed(&["adds"], &["rounds"]),
@@ -74,7 +74,7 @@ fn a_proof_that_no_check_can_give_is_told_at_the_start_and_blocks_the_second_cla
     let start = ["run", "Do it", "-n", "5", "--require", "proven", "--verify", "test -e done"];
     let ran = world.crew(&start);
     assert!(
-        ran.stderr.contains("no check named a test: work is proven only by one that does"),
+        ran.stderr.contains("no check names its tests: only one that does can prove the work"),
         "{ran:#?}"
     );
     let told = world.the_loop();

@@ -102,7 +102,7 @@ fn a_variable_narrows_a_limit_and_never_raises_one() {
         [&limits["max_cost_micros"], &limits["max_tokens"]],
         [&json!(2_500_000), &json!(500_000)]
     );
-    assert!(told.contains("CREW_MAX_ITERATIONS=0 is not obeyed"), "{told}");
+    assert!(told.contains("CREW_MAX_ITERATIONS=0 is ignored"), "{told}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_projects_command_starts_nothing_until_its_exact_text_is_trusted() {
     let refused = start(&sandbox, "Build it");
     let refused = refused.replace(&sandbox.root().display().to_string(), "");
     insta::assert_snapshot!(refused, @"
-    crew: the project's settings want what nobody on this machine has trusted:
+    crew: the project's settings need trust, and nobody on this machine has given it:
       /repo/.claude/crew.toml:2: [loop] max_iterations = 30
       /repo/.claude/crew.toml:4: verify (within 600s, passes with 0): test -e done
     CREW_TRUST does not count here: a project can set it for Claude Code
@@ -144,7 +144,7 @@ fn values_that_only_narrow_need_no_trust() {
 #[test]
 fn a_project_cannot_switch_the_promise_off_nor_put_another_in_the_users_place() {
     let sandbox = Sandbox::new();
-    let refusal = "the project's settings want what nobody on this machine has trusted";
+    let refusal = "the project's settings need trust, and nobody on this machine has given it";
     let assert_refused = |wanted: &str| {
         let told = start(&sandbox, "\"Build it\" --verify false -n 1");
         assert!(told.contains(refusal) && told.contains(wanted), "{told}");
@@ -253,8 +253,8 @@ fn config_shows_every_value_and_where_it_came_from() {
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
     crew: /repo/.claude/crew.toml:4: unknown key `stal` in [loop]: did you mean `stall`?
-    crew: in Claude Code, CREW_MAX_WAIT=0 is not obeyed: a variable may only lower the limit of 12h, because a project can set variables for Claude Code; set max under [wait] in your own settings file instead
-    crew: not trusted, so a loop does not start with these:
+    crew: in Claude Code, CREW_MAX_WAIT=0 is ignored: a variable may only lower the limit of 12h, because a project can set variables for Claude Code; set max under [wait] in your own settings file instead
+    crew: these are not trusted, so no loop starts here:
       /repo/.claude/crew.toml:2: [loop] max_iterations = 15
       /repo/.claude/crew.toml:3: verify (within 600s, passes with 0): cargo test
     hint: read them, then run `crew trust`
@@ -288,7 +288,7 @@ fn init_writes_what_it_found_trusts_it_and_never_writes_over_a_file() {
     assert!(told.contains("`pnpm test` pass"), "{told}");
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["init"])), @"
     exit 1
-    crew: /repo/.claude/crew.toml exists already
+    crew: /repo/.claude/crew.toml already exists
     hint: edit it, or remove it first; `crew config` shows what it says
     ");
 }
@@ -300,13 +300,13 @@ fn an_agent_can_write_the_file_and_cannot_trust_it() {
     insta::assert_snapshot!(shown(&agent, &agent.crew(&["init"])), @"
     exit 0
     wrote /repo/.claude/crew.toml
-    a claim must pass `cargo test`, once a person has run `crew trust` in a terminal of their own
+    a claim must pass `cargo test`, once a person has run `crew trust` in their own terminal
     ");
     for words in [&["trust"][..], &["trust", "--yes"], &["trust", "--forget"]] {
         insta::allow_duplicates! { insta::assert_snapshot!(shown(&agent, &agent.crew(words)), @"
         exit 1
         crew: only a person can trust a project's commands, and this shell is an agent's
-        hint: run `crew trust` in a terminal of your own
+        hint: run `crew trust` in your own terminal
         ") }
     }
     assert!(start(&agent, "Build it").contains("crew trust"));

@@ -44,8 +44,8 @@ fn config_shows_agents_procedures_and_reactions_and_who_may_not_set_what() {
 
     user file: /home/.config/crew/config.toml
     project file: /repo/.claude/crew.toml
-    crew: /repo/.claude/crew.toml:16: [keep] counts only in your own settings file, ignored
-    crew: not trusted, so a loop does not start with these:
+    crew: /repo/.claude/crew.toml:16: [keep] counts only in your own settings file; ignored here
+    crew: these are not trusted, so no loop starts here:
       /repo/.claude/crew.toml:2: [loop] timeout = "2h"
       /repo/.claude/crew.toml:3: [loop] push = true
       /repo/.claude/crew.toml:5: [agents.mine] like = "claude", args = ["--model", "opus"]
@@ -67,7 +67,7 @@ fn what_a_project_wants_of_a_run_starts_nothing_until_it_is_trusted() {
     let sandbox = Sandbox::new();
     project(&sandbox, "[loop]\ncommit = true\n[on]\nfinish = \"touch x\"\n");
     insta::assert_snapshot!(start(&sandbox, "Build it").replace(&sandbox.root().display().to_string(), ""), @"
-    crew: the project's settings want what nobody on this machine has trusted:
+    crew: the project's settings need trust, and nobody on this machine has given it:
       /repo/.claude/crew.toml:2: [loop] commit = true
       /repo/.claude/crew.toml:4: on finish (within 60s): touch x
     hint: read them, then run `crew trust` in a terminal here; or start with --no-project
@@ -151,7 +151,7 @@ fn a_projects_procedure_and_agent_run_only_when_trusted_by_a_person_or_in_a_pipe
     let careful = world(Sandbox::new());
     let refused = careful.crew(&["run", "nightly"]);
     assert_eq!(refused.code(), 1);
-    assert!(refused.stderr.contains("nobody on this machine has trusted"), "{refused:?}");
+    assert!(refused.stderr.contains("nobody on this machine has given it"), "{refused:?}");
     assert!(!careful.home().join("calls").exists());
     let pipeline = world(Sandbox::new().env("CREW_TRUST", "1"));
     let ran = pipeline.crew(&["run", "nightly"]);

@@ -18,7 +18,7 @@ fn where_nobody_can_be_asked_the_list_is_shown_and_nothing_is_trusted() {
     crew: nobody can be asked here, so nothing was trusted
     hint: read the list, then run `crew trust` in a terminal, or `crew trust --yes`
     ");
-    assert!(start(&sandbox, "Build it").contains("nobody on this machine has trusted"));
+    assert!(start(&sandbox, "Build it").contains("nobody on this machine has given it"));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn what_is_new_is_marked_and_forget_takes_all_of_it_back() {
       verify (within 600s, passes with 0): test -e done
       gate (within 600s, passes with 0): make lint
     ");
-    assert!(start(&sandbox, "Build it --replace").contains("nobody on this machine has trusted"));
+    assert!(start(&sandbox, "Build it --replace").contains("nobody on this machine has given it"));
     insta::assert_snapshot!(shown(&sandbox, &sandbox.crew(&["trust", "--forget"])), @"
     exit 0
     nothing was trusted in /repo

@@ -13,7 +13,7 @@ use crate::agents::lenient::{
 };
 use crate::agents::words::{shown, start};
 
-/// The longest name of a tool told, in characters.
+/// The longest name of a tool that is shown, in characters.
 const NAME_CHARS: usize = 60;
 /// The result's subtype when the client's own limit on turns ended it.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
@@ -100,7 +100,7 @@ impl MessageEvent {
 }
 
 impl ContentBlock {
-    /// The call that this block makes. Paths below `folder` are told from there on.
+    /// The call that this block makes. Paths below `folder` are shown relative to it.
     pub(super) fn call(&self, folder: &str) -> ToolCall {
         let name = self.name.text().unwrap_or("a tool");
         let verb = match name {
@@ -117,7 +117,7 @@ impl ContentBlock {
         ToolCall { lines: self.input.changed(), ..ToolCall::new(verb, below.unwrap_or(subject)) }
     }
 
-    /// What a call came to; `None` where it is not worth a word.
+    /// The result of a call; `None` where it is not worth showing.
     pub(super) fn result(&self, call: &ToolCall) -> Option<String> {
         let (output, is_failure) = (&*self.content.0, self.is_error.is_set());
         if call.verb == RUN {

@@ -32,8 +32,8 @@ pub fn manifest_version(text: &str) -> Option<String> {
 
 /// The plugins the client has installed; an error if the text is not such a list.
 pub fn plugins(text: &str) -> Result<Vec<PluginCheck>, String> {
-    let plugins: Vec<Map<String, Value>> =
-        serde_json::from_str(text).map_err(|error| format!("no list of plugins ({error})"))?;
+    let plugins: Vec<Map<String, Value>> = serde_json::from_str(text)
+        .map_err(|error| format!("its list of plugins cannot be read ({error})"))?;
     Ok(plugins.iter().filter_map(plugin).collect())
 }
 
@@ -62,8 +62,8 @@ pub enum MarketplaceSource {
 /// The source of the marketplace `crew`, if the client has one; an error if the text is not such a
 /// list.
 pub fn marketplace(text: &str) -> Result<Option<MarketplaceSource>, String> {
-    let all: Vec<Map<String, Value>> =
-        serde_json::from_str(text).map_err(|error| format!("no list of marketplaces ({error})"))?;
+    let all: Vec<Map<String, Value>> = serde_json::from_str(text)
+        .map_err(|error| format!("its list of marketplaces cannot be read ({error})"))?;
     let text = |fields: &Map<String, Value>, name: &str| {
         fields.get(name).and_then(Value::as_str).map(str::to_owned)
     };

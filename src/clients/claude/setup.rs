@@ -13,8 +13,8 @@ pub const PRODUCT: Product = Product {
     program: "claude",
     oldest: Version(2, 1, 163),
     newest_tried: Version(2, 1, 330),
-    older_lacks: "it does not hear `crew pause` typed while the agent works, and takes no changed \
-                  settings in mid-turn (seen on 2.1.197)",
+    older_lacks: "it ignores `crew pause` typed while the agent works, and does not reread \
+                  settings during a turn (seen on 2.1.197)",
     cap: CAP,
     usual_cap: 8,
     given: "crew-inline",

@@ -15,7 +15,7 @@ pub fn entry(command: &str) -> Value {
 /// Why an entry is not written.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoRoom {
-    /// The file is no JSON object.
+    /// The file is not a JSON object.
     Broken(String),
     /// It has another status line, as the client runs it.
     Taken(String),
@@ -31,7 +31,7 @@ pub fn with_line(text: &str, command: &str) -> Result<Option<String>, NoRoom> {
     let settings: Value =
         serde_json::from_str(text).map_err(|error| NoRoom::Broken(error.to_string()))?;
     let Some(settings) = settings.as_object() else {
-        return Err(NoRoom::Broken("no object".to_owned()));
+        return Err(NoRoom::Broken("not an object".to_owned()));
     };
     match settings.get(KEY) {
         Some(there) if *there == ours => return Ok(None),

@@ -10,7 +10,7 @@ use crate::world::{clock, env};
 #[derive(Debug, Default)]
 pub struct Attention {
     title: Title,
-    /// What the terminal was last told; `None` while it shows its own title.
+    /// The title the terminal was last given; `None` while it shows its own.
     shown: Option<String>,
     is_wanted: bool,
 }

@@ -94,7 +94,7 @@ pub fn open_counting(home: &Home, id: &LoopId) -> Result<Option<Open>> {
 
 fn patient_lock(home: &Home, id: &LoopId) -> Result<Lock> {
     store::boundary_lock(home, id, LOCK_WAIT)?
-        .with_context(|| format!("another process keeps the boundary of loop {id}"))
+        .with_context(|| format!("another process is judging an iteration of loop {id}"))
 }
 
 fn open_under(home: &Home, id: &LoopId, lock: Lock) -> Result<Option<Open>> {
@@ -227,7 +227,7 @@ impl Open {
             held.note(record, now, what)?;
         }
         if let Some(theirs) = &self.home.overridden {
-            let what = format!("CREW_HOME is {} in the environment; not obeyed", theirs.display());
+            let what = format!("CREW_HOME is {} in the environment; ignored", theirs.display());
             held.note_once(record, "overridden", &what)?;
         }
         for remark in recorded_environment::plan(record).remarks() {

@@ -67,7 +67,9 @@ fn the_client(here: &Path, named: Option<&Path>) -> (Option<PathBuf>, ClientChec
         Err(error) => ClientCheck::Silent(format!("{error:#}")),
         Ok(text) => match client_version(&text) {
             Some(version) => ClientCheck::Present { program: program.clone(), version },
-            None => ClientCheck::Silent(format!("`{} --version` says {text:?}", program.display())),
+            None => {
+                ClientCheck::Silent(format!("`{} --version` prints {text:?}", program.display()))
+            }
         },
     };
     let answers = matches!(client, ClientCheck::Present { .. });

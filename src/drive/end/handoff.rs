@@ -20,7 +20,9 @@ use crate::world::store::{self, Home, LOCK_WAIT, view};
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
     if !is_kind(kind) {
-        bail!("{kind:?} is not a type of handoff\nhint: one plain word, such as task or review");
+        bail!(
+            "{kind:?} is not a type of handoff\nhint: use one plain word, such as task or review"
+        );
     }
     if told.trim().is_empty() {
         bail!(
@@ -52,7 +54,7 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     put(record, &page::read(home, record), "", kind, clock::now().wall).ok()
 }
 
-/// Writes a page of that type; `told` is what whoever hands over says was done.
+/// Writes a page of that type; `told` is its author's text on what was done.
 pub(super) fn put(
     record: &Loop,
     page: &Page,

@@ -164,11 +164,11 @@ pub enum EndAttempt {
     Ended(Box<EndedLoop>),
     /// It was over already.
     Over(Box<Loop>),
-    /// A boundary is being recorded; it obeys the order that was left.
+    /// A boundary is being recorded; it obeys the request that was left.
     LeftToTheBoundary,
 }
 
-/// Cancels a loop: the order first, so that nothing in flight can continue, then the record. The
+/// Cancels a loop: the request first, so that nothing in flight can continue, then the record. The
 /// agent's turn continues to its stop. A hook at `PostToolBatch` could end it at its next tool call
 /// (tried on 2.1.197 and 2.1.330), but would start a process at every tool call of every session,
 /// with a loop or without.
@@ -204,7 +204,7 @@ pub fn not_left(record: &Loop, error: io::Error) -> Error {
         return error.into();
     }
     let pid = owner.process.pid;
-    anyhow!("{error}\nhint: free some space on its disk, or end its crew in order: kill -INT {pid}")
+    anyhow!("{error}\nhint: free some space on its disk, or end its crew cleanly: kill -INT {pid}")
 }
 
 /// Ends a paused loop that was switched off in its view, because no boundary will look at it.
@@ -235,7 +235,7 @@ pub fn unproved(record: &Loop) -> Option<String> {
     let found = descendants::unproved(&record.place.checkout, &record.state.owner.process);
     (!found.is_empty()).then(|| {
         format!(
-            "left running in this working tree, and not known to be of loop {}: {}; kill ID ends one",
+            "still running in this working tree, perhaps left by loop {}: {}; kill ID ends one",
             record.id,
             found.join(", ")
         )
@@ -291,8 +291,8 @@ pub fn let_end(record: &Loop) -> Result<()> {
     }
     let (id, pid) = (&record.id, owner.process.pid);
     Err(anyhow!(
-        "loop {id} is {}, and its crew run, process {pid}, is still at work in this working tree\n\
-         hint: try again once it is gone, or end it: kill -INT {pid}",
+        "loop {id} is {}, but its crew run, process {pid}, still works in this working tree\n\
+         hint: try again once it has ended, or end it: kill -INT {pid}",
         record.status_word()
     ))
 }

@@ -42,7 +42,9 @@ pub fn begin(home: &Home, record: &mut Loop) -> Vec<String> {
     let (present, mut notes) = match Present::look(&snapshots, record, &commit) {
         Ok(present) => (present, Vec::new()),
         Err(why) => {
-            let note = format!("what the checks rest on is held only where git tells it: {why}");
+            let note = format!(
+                "what the checks rest on is not fully held, because git cannot list it: {why}"
+            );
             let parts = parts(&snapshots, record, &commit).unwrap_or_default();
             (Present { commit, parts }, vec![note])
         }
@@ -51,7 +53,7 @@ pub fn begin(home: &Home, record: &mut Loop) -> Vec<String> {
     let names: Vec<String> = there.map(|(part, _)| part.name()).collect();
     if record.contract.exam == ExamMode::Hold && !names.is_empty() {
         let names = named(&names, NAMED_MAX);
-        notes.push(format!("held: {names} (where they change, the checks as they were decide)"));
+        notes.push(format!("held: {names} (if one changes, the checks as they were decide)"));
     }
     let _ = snapshots.name(&record.id, EXAM, &present.commit);
     record.state.exam = Some(present.commit);

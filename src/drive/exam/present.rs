@@ -124,7 +124,7 @@ impl Present {
                 return Ok(Self { commit, parts });
             }
         }
-        Err("ignored files lead to others without end".to_owned())
+        Err("ignored files link to others without end".to_owned())
     }
 
     /// Takes the places of files as they are in another state: the checks may fill them.

@@ -43,7 +43,7 @@ pub fn lay_down() -> Result<Laid> {
     let new = beside(&folder);
     let laid = write(&new, &program)
         .and_then(|()| tree::exchange(&new, &folder))
-        .with_context(|| format!("cannot lay the plugin down in {}", folder.display()));
+        .with_context(|| format!("cannot write the plugin into {}", folder.display()));
     // The half-made one, or the one that was there before.
     let removed = tree::remove(&new);
     laid?;
@@ -71,7 +71,7 @@ fn write(folder: &Path, program: &Path) -> std::io::Result<()> {
 /// puts a newer binary there; else the binary itself.
 fn program(folder: &Path) -> Result<PathBuf> {
     let this = env::program().and_then(|this| disk::real_path(&this));
-    let this = this.context("cannot tell where this crew is")?;
+    let this = this.context("cannot find out where this crew is installed")?;
     if this.starts_with(folder) {
         bail!(
             "this crew is the plugin's own copy, {}\nhint: run the crew that was installed first",
@@ -91,12 +91,12 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     }
     let hint = "hint: move it away, or set XDG_DATA_HOME to another folder";
     if !tree::is_folder(folder) {
-        bail!("{} is not a folder of crew's\n{hint}", folder.display());
+        bail!("{} is not one of crew's folders\n{hint}", folder.display());
     }
     let files = tree::files(folder, FILES_MAX);
     if let Some(strange) = files.iter().find(|path| !contents::is_ours(path)) {
         bail!(
-            "{} holds what crew did not put there: {}\n{hint}",
+            "{} holds files that crew did not put there: {}\n{hint}",
             folder.display(),
             strange.display()
         );
@@ -104,7 +104,7 @@ fn version_there(folder: &Path) -> Result<Option<String>> {
     let manifest = disk::read_text(&folder.join(MANIFEST), MANIFEST_BYTES)?;
     let version = manifest.as_deref().and_then(manifest_version);
     if version.is_none() && !files.is_empty() {
-        bail!("{} is not a crew plugin\n{hint}", folder.display());
+        bail!("{} is not crew's plugin\n{hint}", folder.display());
     }
     Ok(version)
 }

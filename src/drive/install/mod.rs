@@ -100,7 +100,9 @@ pub fn share(address: Option<&str>, named: Option<&Path>) -> Result<String> {
 fn public(address: &str) -> Result<String> {
     let is_url = ["https://", "ssh://", "git@"].iter().any(|it| address.starts_with(it));
     if !is_url {
-        bail!("{address:?} is not an address others can use\nhint: https://HOST/OWNER/crew.git");
+        bail!(
+            "{address:?} is not an address that others can use\nhint: give one such as https://HOST/OWNER/crew.git"
+        );
     }
     // Without `.git` at its end the client takes an address for a single file to fetch.
     let whole = address.trim_end_matches('/');

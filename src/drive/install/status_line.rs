@@ -34,7 +34,7 @@ fn settings() -> Result<(PathBuf, String)> {
     Ok((file, text.unwrap_or_default()))
 }
 
-/// Writes the entry, or with `try_only` only tells whether it could be. Returns the file.
+/// Writes the entry, or with `try_only` only checks whether it could. Returns the file.
 pub fn add(try_only: bool) -> Result<PathBuf> {
     let (file, text) = settings()?;
     let name = file.display();
@@ -42,12 +42,12 @@ pub fn add(try_only: bool) -> Result<PathBuf> {
         Ok(written) => written,
         Err(NoRoom::Broken(why)) => {
             bail!(
-                "{name} is not settings that crew can read: {why}\nhint: repair it, then try again"
+                "{name} is not a settings file that crew can read: {why}\nhint: fix it, then try again"
             )
         }
         Err(NoRoom::Taken(theirs)) => bail!(
             "{name} has another status line: {theirs}\n\
-             hint: let it run `crew status --line`, too, or write in its place: \"statusLine\": {}",
+             hint: let it run `crew status --line` too, or replace it by \"statusLine\": {}",
             entry("crew status --line")
         ),
     };

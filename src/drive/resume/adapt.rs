@@ -103,7 +103,7 @@ fn accept_exam(home: &Home, record: &mut Loop) -> Result<Vec<String>> {
     record.state.checks.values_mut().for_each(|memory| memory.ever_failed = false);
     let mut notes = exam::begin(home, record);
     notes.push(
-        "the checks are accepted as they are now; that they failed before counts no more"
+        "the checks are accepted as they are now; that they failed before no longer counts"
             .to_owned(),
     );
     Ok(notes)

@@ -109,7 +109,7 @@ fn look_around(home: &Home, found: &Loop) -> Result<()> {
     let id = &found.id;
     if end::obey_view(home, found)?.is_some() {
         bail!(
-            "loop {id} is cancelled now: {}\nhint: to resume it nevertheless: {}",
+            "loop {id} is cancelled now: {}\nhint: {} still resumes it",
             end::SWITCHED_OFF,
             going_on(found)
         );
@@ -189,7 +189,7 @@ fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     if is_paused_run && life(owner) == Life::Alive {
         bail!(
             "loop {id} is paused, and its crew run, process {}, ends in a moment\n\
-             hint: crew resume {id} once it is gone",
+             hint: crew resume {id} once it has ended",
             owner.process.pid
         );
     }

@@ -133,12 +133,14 @@ impl Runner<'_> {
             note(&format!("the log of this iteration is not whole: {error}"));
         }
         if ended.closed_early {
-            note("the agent closed its standard output and ran on: its last words may be missing");
+            note(
+                "the agent closed its standard output and kept running: its last message may be missing",
+            );
         }
         if ended.cause == ExitCause::Lingered {
             let silent = agent::CLOSED.as_secs();
             note(&format!(
-                "the agent had said that it was over, then nothing for {silent} s: ended, the iteration counts whole"
+                "the agent reported its end, then was silent for {silent} s: crew ended it, and the iteration counts in full"
             ));
         }
         if !ended.left_behind.is_empty() {

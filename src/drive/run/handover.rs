@@ -32,7 +32,7 @@ pub fn hand_over(home: &Home, record: &Loop, flags: &[&str]) -> Result<Detached>
     let arguments = [&["drive", record.id.as_str()], flags].concat();
     let variables = [("CREW_HOME", home.root().display().to_string())];
     let process = detach::start(&arguments, &record.place.folder, &variables, &output)
-        .context("cannot start a crew of its own for the loop")?;
+        .context("cannot start a crew in the background")?;
     let pid = process.pid;
     let held = store::hold(home, &record.id, store::LOCK_WAIT)?;
     let mut found = held.load()?;

@@ -44,7 +44,9 @@ impl Runner<'_> {
     fn count_late(&self, usage: Option<Usage>) {
         let Some(usage) = usage.filter(|usage| *usage != Usage::default()) else { return };
         if let Err(error) = end::count_late(self.home, &self.ledger.record.id, &usage) {
-            let why = format!("what the last iteration used could not be counted: {error:#}");
+            let why = format!(
+                "the cost and tokens of the last iteration could not be counted: {error:#}"
+            );
             self.tell(&RunEvent::Noted(&why));
         }
     }

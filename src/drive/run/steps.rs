@@ -94,8 +94,8 @@ impl Runner<'_> {
         for path in nested {
             if self.nested.insert(path.clone()) {
                 self.tell(&RunEvent::Noted(&format!(
-                    "{} is a repository of its own: what is in it is in no commit of this loop (git submodule \
-                     add takes it in, or remove the .git in it)",
+                    "{} is a separate repository: no commit of this loop holds its files (git \
+                     submodule add takes it in, or remove the .git in it)",
                     path.display()
                 )));
             }
@@ -112,8 +112,8 @@ impl Runner<'_> {
         self.tell(&RunEvent::Committed { commit: &commit, branch, subject });
         if let (Some(drafts), false) = (&mut drafts, taken.is_empty()) {
             self.tell(&RunEvent::Noted(&format!(
-                "the agent changed what you had not committed, so it is in {commit} whole: {} (crew show --before \
-                 FILE prints yours)",
+                "the agent changed files you had not committed, so {commit} holds all of them, \
+                 your changes too: {} (crew show --before FILE prints yours)",
                 drafts::listed(&taken)
             )));
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
@@ -129,8 +129,8 @@ impl Runner<'_> {
         let new = |path: &&PathBuf| !self.missed.contains(*path);
         let gone: Vec<PathBuf> = gone.iter().filter(new).cloned().collect();
         for (paths, what) in [
-            (committed, "what you had not committed is in a commit that is not crew's"),
-            (&gone, "what you had not committed is gone, or is as it is committed"),
+            (committed, "what you had not committed was committed, but not by crew"),
+            (&gone, "what you had not committed is gone, or equals what is committed"),
         ] {
             if paths.is_empty() {
                 continue;
@@ -163,10 +163,10 @@ impl Runner<'_> {
     fn drafts(&self) -> Result<Drafts, GitFault> {
         let cause = match Drafts::read(self.home, &self.ledger.record.id) {
             Ok(Some(drafts)) => return Ok(drafts),
-            Ok(None) => "the list of what was yours at the start is gone".to_owned(),
+            Ok(None) => "the list of what you had not committed at the start is gone".to_owned(),
             Err(error) => error.to_string(),
         };
-        let cure = "crew resume --commit=all takes everything in";
+        let cure = "crew resume --commit=all commits everything";
         Err(GitFault::new(GitStep::Commit, GitTrouble::Other, cause, cure))
     }
 
@@ -179,7 +179,7 @@ impl Runner<'_> {
             if self.tick() && !is_told.replace(true) {
                 let most = if step == "push" { "two" } else { "five" };
                 self.tell(&RunEvent::Noted(&format!(
-                    "a {step} is under way and is let end, {most} minutes at most; Ctrl-C again ends it at once"
+                    "a {step} is under way: crew waits for it, {most} minutes at most; Ctrl-C again ends it at once"
                 )));
             }
             self.signals.times() > 1 || cancels.any()

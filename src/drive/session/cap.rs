@@ -68,11 +68,11 @@ fn is_near(hook: &Hook<'_>, row: u32) -> bool {
 /// The end of a loop that the client does not let continue.
 pub fn ending_at_the_cap(hook: &Hook<'_>) -> Ending {
     let (outcome, why) = if hook.has_hard_cap() {
-        (Outcome::Interrupted, "the client no longer lets a hook continue")
+        (Outcome::Interrupted, "the client no longer lets a hook continue the turn")
     } else {
         (
             Outcome::Stalled,
-            "the agent used no tool for so long that the client no longer lets a hook continue",
+            "the agent used no tool for so long that the client no longer lets a hook continue the turn",
         )
     };
     let variable = hook.abilities().cap.as_ref().and_then(|cap| cap.variable);

@@ -35,7 +35,7 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = None;
     memory.metered = reading.metered;
-    let why = format!("the model's service failed ({kind}), and nobody may wait for it here");
+    let why = format!("the model's service failed ({kind}), and this session cannot wait for it");
     let veto = (!hook.may_wake()).then(|| Ending::new(Outcome::Interrupted, why));
     let closing = DriverNotes { memory, veto, ..DriverNotes::default() };
     let Some(recorded) = open.record(facts, closing)? else { return Ok(None) };

@@ -184,7 +184,7 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
         return Ok(EventResult::Help);
     };
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
-    let cwd = hook.folder.as_deref().context("the client names no folder")?;
+    let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     let started = start(home, hook, &arguments, cwd)?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
@@ -210,13 +210,13 @@ fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 
 fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let typed = arguments::resume(raw)?;
-    let folder = hook.folder.as_deref().context("the client names no folder")?;
+    let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
     let record = match (&typed.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
         (name, _) => match find::find(home, name.as_deref(), folder)? {
             Found::One(record) => *record,
             Found::None => bail!("there is no loop to resume\nhint: crew status --all lists them"),
-            Found::Many(_) => bail!("more than one loop could be meant\nhint: crew status --all"),
+            Found::Many(_) => bail!("more than one loop matches\nhint: crew status --all"),
         },
     };
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
@@ -230,8 +230,8 @@ fn has_a_task(record: &mut Loop) -> Result<()> {
     if record.contract.task.is_empty() {
         let id = &record.id;
         bail!(
-            "loop {id} runs a procedure, which only fresh processes can be told\n\
-             hint: crew resume {id}, in a terminal"
+            "loop {id} runs a procedure, which a session cannot do\n\
+             hint: crew resume {id} in a terminal"
         );
     }
     Ok(())
@@ -255,7 +255,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     if hook.event == HookEvent::Notified {
         // A wake has used up its ticket, so this is the end of a task, and the hold ends with it.
         if record.state.due.is_some() {
-            control::take_up(home, &id, "taken up by the end of a task")?;
+            control::take_up(home, &id, "continued by the end of a background task")?;
         }
         return Ok(EventResult::Silent);
     }
@@ -271,7 +271,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }
     if record.state.due.is_some() {
-        control::take_up(home, &id, "taken up by the user's own prompt")?;
+        control::take_up(home, &id, "continued by the user's own prompt")?;
     }
     Ok(EventResult::Silent)
 }

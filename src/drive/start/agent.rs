@@ -63,8 +63,9 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
         return known.ok_or_else(|| Error::msg(at(from, &unknown(name, &own))));
     };
     if above.contains(&name.as_str()) {
-        return known
-            .ok_or_else(|| Error::msg(at(origin, &format!("agents.{name} is like itself"))));
+        return known.ok_or_else(|| {
+            Error::msg(at(origin, &format!("`like` of agents.{name} leads back to it")))
+        });
     }
     let base = match &entry.like {
         Some(like) => by_name(settings, like, origin, &[above, &[name]].concat())?,
@@ -169,7 +170,7 @@ mod tests {
             ),
             (
                 "[loop]\nagent = \"a\"\n[agents.a]\nlike = \"b\"\n[agents.b]\nlike = \"a\"",
-                "config.toml:3: agents.a is like itself",
+                "config.toml:3: `like` of agents.a leads back to it",
             ),
             (
                 "[loop]\nagent = \"a\"\n[agents.a]\nlike = \"codx\"",

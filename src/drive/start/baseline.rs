@@ -45,7 +45,7 @@ pub fn baseline(
     }
     let names_none = results.iter().all(|result| result.test_run.is_none());
     if record.contract.is_tried() && names_none && !results.is_empty() {
-        tell(&RunEvent::Noted("no check named a test: work is proven only by one that does"));
+        tell(&RunEvent::Noted("no check names its tests: only one that does can prove the work"));
     }
     let tree = record.watches_the_tree().then(|| tree::look_again(home, &record)).flatten();
     let held = store::hold(home, &id, store::LOCK_WAIT)?;
@@ -80,7 +80,7 @@ pub fn baseline(
 fn doubt(result: &CheckResult) -> Option<String> {
     let run = result.test_run.as_ref().filter(|_| result.verdict == Verdict::Passed)?;
     let why = match hollow(run, false) {
-        Some(why) => format!("`{}` {why}: a claim on it is refused", result.run),
+        Some(why) => format!("`{}` {why}: a claim that rests on it is refused", result.run),
         None if run.has_failed() => {
             format!("`{}` passes although its tests fail: it proves `unbroken` at most", result.run)
         }

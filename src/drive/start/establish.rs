@@ -87,7 +87,7 @@ pub fn write_view(record: &Loop) -> Option<String> {
     let error = view::write(record).err()?;
     let folder = record.place.reading_folder();
     Some(format!(
-        "the checkout's files could not be written ({error}); task and handoffs are in {}",
+        "the checkout's files could not be written ({error}); the task and handoffs are in {}",
         folder.display()
     ))
 }
@@ -228,7 +228,7 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     let pid = owner.process.pid;
     let what = match (owner.driver, owner.session_id.as_deref()) {
         (Driver::Process, _) if record.state.status == Status::Paused => {
-            format!("paused here before iteration {iteration}; to resume: crew resume {id}")
+            format!("paused here before iteration {iteration}; crew resume {id} resumes it")
         }
         (driver, owning) => {
             let who = match driver {
@@ -243,6 +243,6 @@ fn occupied(record: &Loop, session_id: Option<&str>) -> String {
     };
     format!(
         "loop {id} is {what}\n\
-         hint: end it with `crew cancel {id}`, start over it with --replace, or use another git worktree"
+         hint: end it with `crew cancel {id}`, replace it with --replace, or use another git worktree"
     )
 }

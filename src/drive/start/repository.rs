@@ -36,14 +36,14 @@ pub fn some_settings(steps: &GitSteps, checkout: &Path) -> Result<()> {
     let is_asked = steps.commit || steps.push || steps.rebase.is_some();
     if is_asked && git::top(checkout).is_some() && git::steps::trusted(checkout).is_none() {
         bail!(
-            "git's settings cannot be listed here, and crew takes no step of git without them\n\
+            "git's settings cannot be listed here, and without them crew does not commit, push or rebase\n\
              hint: update git to 2.26 or newer, or leave out --commit, --push and --rebase"
         );
     }
     Ok(())
 }
 
-/// The error when the user's uncommitted files cannot be told from the agent's work.
+/// The error when the user's uncommitted files cannot be distinguished from the agent's work.
 pub fn unlisted(fault: &GitFault) -> Error {
     let GitFault { cause, cure, .. } = fault;
     anyhow!("what you have not committed cannot be listed: {cause}\nhint: {cure}")
@@ -90,7 +90,7 @@ pub fn drafts_of(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Vec<Strin
         "not committed here, and left out of crew's commits until the agent changes it: ",
         " (--commit=all takes it in)",
     );
-    let nested = one(&listed.nested, "a repository of its own, left out of crew's commits: ", "");
+    let nested = one(&listed.nested, "a separate repository, left out of crew's commits: ", "");
     let too_much = " (copies hold files up to 10 MiB, and 100 MiB in all)";
     let not_kept = one(&listed.not_kept, "no copy is kept of: ", too_much);
     Ok(left_out.into_iter().chain(nested).chain(not_kept).collect())
@@ -101,7 +101,7 @@ pub fn on_another_branch(own: Option<&str>, branch: Option<&str>) -> String {
     match (own, branch) {
         (Some(own), Some(branch)) => format!(
             "{branch} is checked out, and the loop's branch is {own}: commits go to {branch}, and nothing is pushed \
-             from it (git switch {own}, or crew resume --push continues with {branch})"
+             from it (git switch {own}, or crew resume --push continues on {branch})"
         ),
         (Some(own), None) => format!(
             "no branch is checked out, and the loop's is {own}: no branch holds the commits (git switch {own})"

@@ -78,7 +78,9 @@ pub fn prepare(home: &Home, mut arguments: RunArgs, folder: &Path) -> Result<Pre
 fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<String>)> {
     let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
     if arguments.dry_run {
-        bail!("--dry-run writes nothing, and --worktree would make one: leave one of them out");
+        bail!(
+            "--dry-run writes nothing, but --worktree would create a working tree: leave one of them out"
+        );
     }
     let top =
         git::top(folder).context("--worktree needs a git repository, and there is none here")?;
@@ -164,8 +166,8 @@ fn not_allowed(contract: &Contract) -> Option<String> {
     let commands = agents::not_allowed(run, &contract.checks);
     (!commands.is_empty()).then(|| {
         format!(
-            "{} may not run {} unless its own settings allow it: no rule can name exactly that; crew runs \
-             it all the same. A script would do",
+            "{} may not run {} unless its own settings allow it: crew's rules cannot name exactly \
+             that command. Put it into a script; crew itself runs it either way",
             run.agent.name,
             listed(&commands)
         )
@@ -183,7 +185,7 @@ fn listed(commands: &[&str]) -> String {
 fn untried(agent: &Agent) -> Option<String> {
     let name = &agent.name;
     (!is_tried(name)).then(|| {
-        format!("how crew works with {name} is made from its documentation and was not tried with the real tool")
+        format!("crew's support for {name} was built from its documentation and was not tried with the real tool")
     })
 }
 

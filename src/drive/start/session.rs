@@ -83,6 +83,9 @@ fn above_a_cap(hook: &Hook<'_>, record: &Loop) -> Option<String> {
     let max = i64::from(record.contract.limits.max_iterations);
     let resume = going_on(record);
     (max == 0 || max > cap + 1).then(|| {
-        format!("at most {} iterations here, by the client's cap: then {resume} continues", cap + 1)
+        format!(
+            "at most {} iterations here, by the client's cap; then {resume} continues it",
+            cap + 1
+        )
     })
 }

@@ -109,9 +109,7 @@ pub fn in_force(
         if environment != VariableTrust::IsTheUsers || !is_trusted {
             bail!(refusal(home, &known));
         }
-        notes.push(format!(
-            "{TRUST_VARIABLE}=1: what the project's settings want is trusted unread"
-        ));
+        notes.push(format!("{TRUST_VARIABLE}=1: the project's settings are trusted unread"));
     }
     notes.extend(known.warnings);
     if !known.layers.project.is_empty() {
@@ -143,8 +141,9 @@ fn look_at_files(checkout: &Path, recipe: &Recipe) -> Result<()> {
 }
 
 fn refusal(home: &Home, known: &LoadedSettings) -> String {
-    let mut lines =
-        vec!["the project's settings want what nobody on this machine has trusted:".to_owned()];
+    let mut lines = vec![
+        "the project's settings need trust, and nobody on this machine has given it:".to_owned(),
+    ];
     lines.extend(known.untrusted.iter().map(|need| format!("  {}: {need}", need.origin)));
     if env::text(TRUST_VARIABLE).is_some() {
         lines.push(format!(

@@ -205,11 +205,11 @@ fn unmeasured(judged: &Judged, facts: &Facts) -> Option<Decision> {
     (limited && judged.counted && facts.usage.is_none()).then(|| {
         let silent = match judged.after.driver() {
             Driver::Session => "the client keeps no transcript to count from",
-            Driver::Process => "the agent does not tell what it used",
+            Driver::Process => "the agent does not report what it used",
         };
         let why = format!(
             "its limit on cost or tokens cannot be kept: {silent}; \
-             --max-cost 0 --max-tokens 0 continues without"
+             --max-cost 0 --max-tokens 0 continues without it"
         );
         finish(Outcome::Blocked, None, why)
     })

@@ -190,7 +190,7 @@ pub struct Facts {
     pub protected: Option<Result<Marks, Unseen>>,
     /// What differs in the exam; `None` if not looked at.
     pub exam: Option<ExamFinding>,
-    /// What the trial of the work came to; `None` if there was none.
+    /// The result of the trial of the work; `None` if there was none.
     pub trial: Option<Trial>,
     /// Used since the last boundary; `None` where nothing reports it.
     pub usage: Option<Usage>,

@@ -193,7 +193,7 @@ fn doubt(facts: &Facts) -> Option<String> {
         return Some(format!("`{}` reports failing tests", check.run));
     }
     let check = passing.clone().find(is_silent)?;
-    Some(format!("`{}` says nothing of its tests, and ran some before", check.run))
+    Some(format!("`{}` reports no tests, though it ran some before", check.run))
 }
 
 /// Failed = agent exit ≠ 0 or a signal without a success claim, a closing event that reports an
@@ -321,7 +321,7 @@ fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
-        Some(ProcessEnd::BrokenOff(_)) => Some("a person broke it off".to_owned()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("a person interrupted it".to_owned()),
         _ => None,
     }
 }

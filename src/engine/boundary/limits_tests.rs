@@ -67,7 +67,7 @@ fn a_limit_on_cost_or_tokens_is_reached_by_what_was_counted_or_may_have_cost_as_
             900,
             33_334,
             Some((
-                "the cost limit of $5.00 is reached: $5.00 (strange-1 has no known price: charged at the highest)",
+                "the cost limit of $5.00 is reached: $5.00 (no known price for strange-1: counted at the highest)",
                 COST,
             )),
         ),

@@ -127,7 +127,7 @@ impl Unseen {
         match self {
             Self::Git => "nothing is protected here: that takes git",
             Self::TooMuch => {
-                "nothing is protected here: the globs of `protect` lead to more than crew looks at"
+                "nothing is protected here: the globs of `protect` cover more files than crew reads"
             }
         }
     }
@@ -136,10 +136,10 @@ impl Unseen {
     pub fn complaint(self) -> &'static str {
         match self {
             Self::Git => {
-                "git no longer tells what stands at the protected paths; put the repository back as the loop found it"
+                "git can no longer list the protected paths; restore the repository as the loop found it"
             }
             Self::TooMuch => {
-                "there is more at the protected paths than crew looks at; take away what was added there"
+                "the protected paths hold more files than crew reads; remove what was added there"
             }
         }
     }

@@ -98,8 +98,8 @@ impl fmt::Display for NearMiss {
                  the text and the closing tag, alone on the last line"
             }
             Self::NoPromise => {
-                "this loop takes no promise: its checks and limits decide when it ends, so go on \
-                 with the task"
+                "this loop takes no promise: its checks and limits decide when it ends, so \
+                 continue with the task"
             }
         })
     }

@@ -16,7 +16,7 @@ pub(super) fn settings(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     }
     if !own.untrusted.is_empty() {
         let what = format!(
-            "the project's settings want what nobody on this machine has trusted, so no loop starts here: {}",
+            "the project's settings need trust, and nobody on this machine has given it, so no loop starts here: {}",
             own.untrusted.join("; ")
         );
         let fix = "read it, then run `crew trust` in a terminal here; or start with --no-project";

@@ -84,9 +84,7 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         plugins.iter().filter(|plugin| is_crew(plugin)).partition(|plugin| plugin.id == PLUGIN);
     for other in others.iter().filter(|other| other.enabled) {
         let PluginCheck { id, scope, .. } = other;
-        let what = format!(
-            "another plugin has the name {NAME}: {id}; it is uncertain which of them answers"
-        );
+        let what = format!("another plugin is also named {NAME}: {id}; either of them may answer");
         let fix = format!("{} plugin disable {id} --scope {scope}", facts.product.program);
         add(all, "plugin-shadowed", Broken, what, fix);
     }
@@ -109,7 +107,7 @@ pub(super) fn plugin(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             "plugin-elsewhere",
             Broken,
             format!("{PLUGIN} is installed, but not for this folder"),
-            "crew install (all folders)".to_owned(),
+            "crew install (for all your folders)".to_owned(),
         ),
         (None, None) if was_given(facts) => (
             "plugin-given",
@@ -133,12 +131,12 @@ pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let again = || "crew install, then /reload-plugins in running sessions".to_owned();
     match &folder.version {
         None => {
-            let what = format!("{path} holds no plugin of crew's");
+            let what = format!("{path} does not hold crew's plugin");
             add(all, "folder-broken", Broken, what, again());
             return;
         }
         Some(_) if !folder.hooks => {
-            let what = format!("{path} holds no hooks that can be read, so nothing runs");
+            let what = format!("{path} holds no readable hooks, so no hook runs");
             add(all, "folder-broken", Broken, what, again());
         }
         Some(version) if *version != facts.version => {
@@ -151,7 +149,7 @@ pub(super) fn folder(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     let what = match &folder.runs {
         Program::Absent => format!("{program} does not exist, so no hook runs"),
         Program::NotExecutable => format!("{program} is not executable, so no hook runs"),
-        Program::Silent => format!("{program} is not a working crew binary"),
+        Program::Silent => format!("{program} is not a working crew"),
         Program::Version(version) if *version != facts.version => {
             let what =
                 format!("the hooks run crew {version} ({program}), this is {}", facts.version);
@@ -193,7 +191,7 @@ pub(super) fn cap(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         match value.trim().parse::<i64>() {
             Err(_) => {
                 let what = format!(
-                    "{name} is {value:?} in {place}, which is not a number: the client uses {usual_cap}"
+                    "{name} is {value:?} in {place}, not a number: the client uses {usual_cap}"
                 );
                 add(all, "cap-unreadable", Warning, what, unset);
             }
@@ -223,7 +221,7 @@ pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         add(all, "home-unusable", Broken, what, fix);
     }
     if let Some(mode) = home.mode.filter(|mode| mode & 0o077 != 0) {
-        let what = format!("others can look into {root} (mode {mode:04o}); logs hold secrets");
+        let what = format!("other users can read {root} (mode {mode:04o}); logs may hold secrets");
         let fix = format!("chmod 700 {}", shell_word(&root.to_string()));
         add(all, "home-open", Warning, what, fix);
     }
@@ -232,7 +230,7 @@ pub(super) fn home(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             let (file, theirs) = (file.display(), theirs.display());
             let word = shell_word(&theirs.to_string());
             let what = format!(
-                "hooks keep loops in {theirs} (said by {file}), this terminal looks in {root}"
+                "hooks keep loops in {theirs} (named in {file}), but this terminal looks in {root}"
             );
             let fix = format!("export CREW_HOME={word}, or remove {file} while no loop runs");
             add(all, "home-differs", Broken, what, fix);
@@ -256,7 +254,8 @@ pub(super) fn machine(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     }
     if let Some(first) = facts.leftovers.first() {
         let (count, first) = (facts.leftovers.len(), first.display());
-        let what = format!("{count} temporary files of interrupted writes are left, as {first}");
+        let what =
+            format!("{count} temporary files of interrupted writes are left, such as {first}");
         let fix = "they are harmless; remove them while no loop runs";
         add(all, "leftovers", Note, what, fix.to_owned());
     }
@@ -287,7 +286,7 @@ pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
     for (id, why) in &facts.unreadable {
         let what = format!("the record of loop {id} cannot be read: {why}");
         let fix = format!(
-            "its journal tells what happened; a new crew may read it: {}",
+            "its journal says what happened; a newer crew may read it: {}",
             facts.home.root.join("loops").join(id.as_str()).display()
         );
         add(all, "record-unreadable", Warning, what, fix);

@@ -1,4 +1,4 @@
-//! What a check's tests came to, beside its run before and beside the first one: what is failing,
+//! A check's test results, compared with its previous run and with the first one: what is failing,
 //! what was fixed, broken, left out or taken away. A report never decides whether a check passed.
 
 use std::collections::BTreeMap;
@@ -197,7 +197,7 @@ impl TestReport {
         })
     }
 
-    /// A word to an agent whose last runs all failed in the same tests.
+    /// A hint to an agent whose last runs all failed in the same tests.
     pub fn stuck(&self) -> Option<String> {
         (self.same_failures >= STUCK_RUNS).then(|| {
             format!(

@@ -32,7 +32,7 @@ pub struct TestRun {
     pub filtered: u32,
     /// Suites, files or fixtures that could not be compiled, loaded or set up.
     pub errors: u32,
-    /// Suites that passed without a word on how many tests they ran.
+    /// Suites that passed without saying how many tests they ran.
     pub uncounted: u32,
     /// The tests the runner named, by the name it gave them.
     pub tests: BTreeMap<String, TestStatus>,

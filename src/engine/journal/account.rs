@@ -34,7 +34,7 @@ impl Account {
             ClaimResult::Failure(why) => Some(with_reason("said FAILURE", why)),
             ClaimResult::Blocked(why) => Some(with_reason("said BLOCKED", why)),
             ClaimResult::NearMiss(_) => {
-                Some("its claim was not written as one, and not heard".to_owned())
+                Some("its claim was not in the right form, and did not count".to_owned())
             }
         });
         if evidence.cut {

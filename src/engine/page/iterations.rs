@@ -11,9 +11,9 @@ use crate::engine::record::Proof;
 use crate::engine::text::{count, one_line, with_reason};
 use crate::engine::usage::Money;
 
-/// How many iterations have a line each before equal ones are told together.
+/// How many iterations have a line each before equal ones are merged.
 const EACH_MAX: usize = 12;
-/// How many equal iterations in a row are told together.
+/// How many equal iterations in a row are merged.
 const SEVERAL_MIN: usize = 3;
 /// The most lines of a page; the newest are kept.
 const LINES_MAX: usize = 30;
@@ -27,7 +27,7 @@ const SAID_CHARS: usize = 200;
 #[serde(untagged)]
 pub enum PageLine {
     One(IterationLine),
-    /// Iterations that changed the same and came to the same.
+    /// Iterations with the same changes and the same result.
     Several {
         from: u32,
         to: u32,
@@ -90,7 +90,7 @@ impl PageLine {
     }
 }
 
-/// Tells runs of equal iterations together, except the last one of all.
+/// Merges runs of equal iterations, except the last one of all.
 fn folded(all: &[IterationLine]) -> Vec<PageLine> {
     let last = all.last().map(|line| line.number);
     let is_same = |one: &IterationLine, other: &IterationLine| {

@@ -1,4 +1,4 @@
-//! What a loop came to, as one value: the page that a person reads in the morning, the page of the
+//! The result of a loop, as one value: the page that a person reads in the morning, the page of the
 //! next worker and the story in HTML are made from it. It holds what crew itself saw; what an agent
 //! said is marked as said. It decides nothing and reads nothing.
 
@@ -33,7 +33,7 @@ pub struct PageInputs<'a> {
     pub has_snapshots: bool,
     /// The commits since the start, the newest first: "1a2b3c4 Add the list".
     pub commits: &'a [String],
-    /// What the tests of each check came to, by command.
+    /// The test results of each check, by command.
     pub tests: &'a TestMemories,
     /// The command that resumes it.
     pub resume: &'a str,

@@ -112,7 +112,7 @@ fn complained(evidence: &Evidence) -> Option<Fact> {
     (!detail.is_empty()).then_some(Fact { name: "agent", text, detail })
 }
 
-/// The last word of every check that is not told yet; the reason of a completed loop tells of all.
+/// The last result of every check that is not shown yet; a completed loop's reason covers all.
 fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let record = inputs.record;
     let evidence = record.state.evidence.as_ref();
@@ -179,7 +179,7 @@ fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
     })
 }
 
-/// What a person told the agent on the way.
+/// The messages that a person sent to the agent during the loop.
 fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let chapters = inputs.story.chapters.iter();
     chapters

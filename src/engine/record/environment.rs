@@ -149,7 +149,7 @@ impl Plan {
         let replaced: Vec<String> = self.replaced.iter().map(|(name, _)| name.clone()).collect();
         let kinds: [(&[String], _, _); 4] = [
             (&self.new, ["is new", "are new"], "in the environment; not passed to checks"),
-            (&replaced, CHANGED, "when the loop began; checks get the value of then"),
+            (&replaced, CHANGED, "when the loop began; checks get the old value"),
             (&self.changed, CHANGED, "when the loop began; no check is run"),
             (&self.missing, ["is missing", "are missing"], "in the environment"),
         ];

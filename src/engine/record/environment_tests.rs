@@ -90,7 +90,7 @@ fn people_are_told_names_and_never_values() {
     let plan = kept.compare(&variables(&now), &foreign(), bare);
     assert_snapshot!(plan.remarks().join("\n"), @r"
     MAKE\u{1b}FLAGS, Z are new in the environment; not passed to checks
-    PATH is not as it was when the loop began; checks get the value of then
+    PATH is not as it was when the loop began; checks get the old value
     A, B are not as they were when the loop began; no check is run
     GONE is missing in the environment
     ");

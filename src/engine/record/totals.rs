@@ -1,4 +1,4 @@
-//! What many loops came to together: how they ended, how long their iterations took, what they
+//! The results of many loops together: how they ended, how long their iterations took, what they
 //! cost.
 
 use std::collections::BTreeMap;

@@ -159,7 +159,7 @@ fn not_obeyed(layers: &Layers, laid: &Layer) -> Vec<String> {
 fn is_not_obeyed(client: &str, key: Key, variable: &str, value: &Value, below: &Value) -> String {
     let [value, below] = [value, below].map(|value| value.written(key.row().kind));
     format!(
-        "{variable}={} is not obeyed: a variable may only lower the limit of {}, because a project can \
+        "{variable}={} is ignored: a variable may only lower the limit of {}, because a project can \
          set variables for {client}; set {} under [{}] in your own settings file instead",
         value.trim_matches('"'),
         below.trim_matches('"'),
@@ -250,6 +250,6 @@ mod tests {
     #[test]
     fn a_variable_that_is_not_obeyed_is_told_with_the_way_to_do_it() {
         let layers = Layers { client: "Claude Code", environment: limit(50), ..Layers::default() };
-        insta::assert_snapshot!(merge(&layers, NARROWS, None).notes.join("\n"), @"CREW_MAX_ITERATIONS=50 is not obeyed: a variable may only lower the limit of 10, because a project can set variables for Claude Code; set max_iterations under [loop] in your own settings file instead");
+        insta::assert_snapshot!(merge(&layers, NARROWS, None).notes.join("\n"), @"CREW_MAX_ITERATIONS=50 is ignored: a variable may only lower the limit of 10, because a project can set variables for Claude Code; set max_iterations under [loop] in your own settings file instead");
     }
 }

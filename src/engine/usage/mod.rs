@@ -204,7 +204,7 @@ impl Usage {
         let models = self.unpriced_models.join(", ");
         Some(if limited {
             let cost = self.cost_at_most();
-            format!("{bound}{cost} ({models} has no known price: charged at the highest)")
+            format!("{bound}{cost} (no known price for {models}: counted at the highest)")
         } else {
             let tokens = tokens_text(self.unpriced.total());
             format!("{bound}{} and {tokens} tokens of {models}, of unknown price", self.cost)

@@ -57,7 +57,7 @@ fn a_model_without_a_price_is_named_and_held_against_a_limit_at_the_dearest() {
     assert_eq!(usage.cost_at_most(), Money::from_micros(31_000_000));
     let table = [
         (false, "$1.00 and 1M tokens of strange-1, of unknown price · 2M tokens"),
-        (true, "$31.00 (strange-1 has no known price: charged at the highest) · 2M tokens"),
+        (true, "$31.00 (no known price for strange-1: counted at the highest) · 2M tokens"),
     ];
     for (limited, expected) in table {
         assert_eq!(usage.text(limited).as_deref(), Some(expected));

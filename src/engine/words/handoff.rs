@@ -36,7 +36,7 @@ pub fn is_of(subject: &Loop, page: &str) -> bool {
     page.lines().any(|line| names.iter().any(|name| name == line))
 }
 
-/// The page for a loop that ended, or that somebody hands over. `told` is what they say was done.
+/// The page for a loop that ended, or that somebody hands over. `told` is their own text.
 pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
     // A branch may be named `@` or `true`, which mean something else in YAML.
     let branch = subject.place.branch.as_deref().map(|name| text::json(&name.into()));
@@ -49,7 +49,7 @@ pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Ut
         one_line(&page.task, TITLE_CHARS),
     );
     text.push_str(&standing(page));
-    section(&mut text, "What the one before you says (not checked)", told);
+    section(&mut text, "What the author of this page says (not checked)", told);
     section(&mut text, "Needs a person", &facts(page, &["needs"]));
     section(&mut text, "Next steps", &next_steps(subject, page));
     section(&mut text, "What was done", &what_was_done(page));

@@ -51,7 +51,7 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
     - the limit of 1 iteration is reached
     - 1m of work
 
-    ## What the one before you says (not checked)
+    ## What the author of this page says (not checked)
 
     the parser is done, its tests are next
 

@@ -24,7 +24,7 @@ const FILES_NAMED: usize = 6;
 /// How many checks that passed are named.
 const PASSED_NAMED: usize = 2;
 
-/// What the last iteration came to, in one sentence; `None` if there is nothing to act on.
+/// The result of the last iteration, in one sentence; `None` if there is nothing to act on.
 pub fn verdict(last: &Evidence, reader: PromptReader) -> Option<String> {
     let [your, you] = match reader {
         PromptReader::Maker => ["Your", "You"],

@@ -112,8 +112,8 @@ pub struct LoopArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = WHAT_IS_SENT)]
 pub struct RecipeArgs {
-    /// Put TEXT before the task; may be repeated, as may the phases below, each of which replaces
-    /// the procedure's
+    /// Put TEXT before the task; may be repeated, as may the phases below, which replace the
+    /// procedure's
     #[arg(long, short, value_name = "TEXT")]
     pub context: Vec<String>,
     /// Phase 1: what to look at

@@ -14,7 +14,7 @@ const OTHER: &str = "";
 
 /// How the definition of a variable over several lines begins.
 const DEFINES: [&str; 4] = ["define ", "export define ", "override define ", "private define "];
-/// Words that begin a line which is no rule.
+/// Words that begin a line which is not a rule.
 const RESERVED: [&str; 15] = [
     "include", "-include", "sinclude", "ifdef", "ifndef", "ifeq", "ifneq", "else", "endif",
     "export", "unexport", "undefine", "vpath", "load", "-load",
@@ -42,7 +42,7 @@ pub struct Makefile<'a> {
     rules: Vec<Rule<'a>>,
     /// Name, value and whole line.
     variables: Vec<(&'a str, &'a str, &'a str)>,
-    /// The goals that are no files.
+    /// The goals that are not files.
     phony: Vec<&'a str>,
 }
 

@@ -321,7 +321,7 @@ fn a_projects_file_stays_in_its_checkout_and_keeps_off_the_logs() {
     [keep]
     logs = "1MiB"
     days = 1
-      warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file, ignored
+      warning: /repo/.claude/crew.toml:2: [keep] counts only in your own settings file; ignored here
     "#);
     let read = |text| parsed(text, "/repo/.claude/crew.toml", Whose::Projects);
     assert!(read("[keep]\ndays = 1").unwrap().layer.is_empty());

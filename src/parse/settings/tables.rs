@@ -58,7 +58,7 @@ impl Reader<'_> {
     fn is_not_the_projects(&mut self, table: &DeTable<'_>) {
         if let Some((key, _)) = in_order(table).first() {
             let origin = self.origin(&key.span());
-            let what = "[keep] counts only in your own settings file, ignored";
+            let what = "[keep] counts only in your own settings file; ignored here";
             self.warnings.push(format!("{origin}: {what}"));
         }
     }

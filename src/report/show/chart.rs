@@ -15,7 +15,7 @@ const BARS_MAX: usize = 240;
 const WIDTH: u64 = 9600;
 const HEIGHT: u64 = 900;
 
-/// How an iteration ended, as far as a colour can tell it.
+/// How an iteration ended, as far as a colour can show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shade {
     Quiet,

@@ -10,7 +10,7 @@ use crate::world::store::home::hash;
 
 /// The warning where neither git nor a walk can compute a state.
 pub const NO_STALL_RULE: &str =
-    "no stall rule here: git cannot tell, and there is more than crew looks through";
+    "no stall rule here: git gives no answer, and there are more files than crew reads";
 
 /// The state of a working tree.
 #[derive(Debug)]

@@ -99,8 +99,8 @@ pub fn list(home: &Home, id: &LoopId, steps: &Steps<'_>) -> Result<Listed, GitFa
 }
 
 fn unwritten(error: &io::Error) -> GitFault {
-    let cause = format!("what is the user's cannot be listed: {error}");
-    GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "see to it, then crew resume")
+    let cause = format!("the user's uncommitted files cannot be listed: {error}");
+    GitFault::new(GitStep::Commit, GitTrouble::Other, cause, "fix that, then crew resume")
 }
 
 /// The copy of a file from before the loop began; `None` where none is kept.

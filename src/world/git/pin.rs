@@ -39,7 +39,7 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
         Ok(ended) => (ended.cause, ended.text()),
         Err(error) => {
             let cause = format!("git cannot be started: {error}");
-            return Err(GitFault::new(step, Other, cause, "look whether git is on PATH"));
+            return Err(GitFault::new(step, Other, cause, "make sure that git is on PATH"));
         }
     };
     let ExitCause::Exit(code) = end else {
@@ -65,7 +65,7 @@ pub fn stand(place: &Place, step: GitStep) -> Result<Stand, GitFault> {
         return Ok(Stand { branch, ..Stand::default() });
     }
     let branch = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("the branch {branch}"));
-    Err(lost(format!("{branch} has no commit any more")))
+    Err(lost(format!("{branch} no longer has a commit")))
 }
 
 /// The hint when a repository cannot be found.

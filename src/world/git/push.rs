@@ -90,7 +90,7 @@ fn another(branch: &str, own: Option<&str>) -> GitFault {
         None => ("the loop began on none".to_owned(), String::new()),
     };
     let cause = format!("{branch} is checked out, and {own}");
-    fault(GitTrouble::Branch, cause, format!("{back}crew resume --push continues with {branch}"))
+    fault(GitTrouble::Branch, cause, format!("{back}crew resume --push continues on {branch}"))
 }
 
 /// Allows a push to replace only commits that crew itself pushed and has rebased since.

@@ -97,7 +97,7 @@ fn fault(steps: &Steps<'_>, said: &Said, onto: &str) -> GitFault {
     let conflict = |cause: String, cure: &str| {
         GitFault::new(GitStep::Rebase, GitTrouble::Conflict, cause, cure)
     };
-    let by_hand = format!("git rebase {onto} by hand, settle it, then crew resume");
+    let by_hand = format!("run git rebase {onto} yourself, resolve the conflict, then crew resume");
     if said.text.contains(UNFIT) {
         let files = if files.is_empty() { "files".to_owned() } else { named(&files) };
         let cause = format!("what is not committed in {files} conflicts with {onto}");
@@ -129,8 +129,8 @@ fn undo(steps: &Steps<'_>, head: &str, is_finished: bool) -> Result<(), GitFault
     if Git::here(steps.checkout()).commit("HEAD").as_deref() == Some(head) {
         return Ok(());
     }
-    let cause = "it did not work and could not be undone";
-    let cure = format!("git status tells how it stands; the branch was at {head}");
+    let cause = "it failed and could not be undone";
+    let cure = format!("git status shows its state; the branch was at {head}");
     Err(GitFault::new(GitStep::Rebase, GitTrouble::Unfinished, cause, cure))
 }
 

@@ -237,8 +237,8 @@ fn start(
 
 /// An unresolved conflict that was already there.
 pub(super) fn unmerged(step: GitStep, path: &str) -> GitFault {
-    let cause = format!("{path} has an unsettled conflict");
-    GitFault::new(step, GitTrouble::Unfinished, cause, "settle it, then git add the file")
+    let cause = format!("{path} has an unresolved conflict");
+    GitFault::new(step, GitTrouble::Unfinished, cause, "resolve it, then git add the file")
 }
 
 impl Said {
@@ -255,7 +255,7 @@ impl Said {
             (GitTrouble::NoIdentity, "git does not know who commits".to_owned(), cure)
         } else if has("index.lock': File exists") {
             let cure = "let the other git finish; if there is none, remove .git/index.lock";
-            (GitTrouble::Unfinished, "another git is at work here, or died".to_owned(), cure)
+            (GitTrouble::Unfinished, "another git is running here, or one crashed".to_owned(), cure)
         } else {
             let cure = "run the same with git by hand to see all of it";
             (GitTrouble::Other, complaint(&self.text), cure)

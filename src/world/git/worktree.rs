@@ -15,8 +15,8 @@ use crate::world::files::disk;
 pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
     let checked = git(checkout, &["check-ref-format", "--branch", name]);
     if checked.is_none_or(|branch| branch.trim_end_matches('\n') != name) {
-        let cure = "take letters, digits, -, _ and /: --worktree feat/auth";
-        return Err(fault(format!("{name:?} is not a name for a branch"), cure));
+        let cure = "use letters, digits, -, _ and /: --worktree feat/auth";
+        return Err(fault(format!("{name:?} is not a valid branch name"), cure));
     }
     let trees = git(checkout, &["worktree", "list", "--porcelain"]).unwrap_or_default();
     let trees = worktrees(&trees);
@@ -34,7 +34,7 @@ pub fn worktree(checkout: &Path, name: &str) -> Result<Worktree, GitFault> {
     let elsewhere = trees.iter().find(|tree| tree.branch.as_deref() == Some(name));
     if let Some(tree) = elsewhere.filter(|tree| !is_same(&tree.path, &path)) {
         let cause = format!("the branch {name} is checked out in {}", tree.path.display());
-        return Err(fault(cause, "run crew there, or take another name"));
+        return Err(fault(cause, "run crew there, or use another name"));
     }
     make(checkout, &path, name, known.is_some())?;
     let path = disk::real_path(&path).unwrap_or(path);
@@ -62,7 +62,7 @@ fn again(known: &Tree, path: PathBuf, name: &str) -> Result<Worktree, GitFault> 
         Some(other) => format!("{there} is on the branch {other}, not {name}"),
         None => format!("{there} is on no branch, not on {name}"),
     };
-    Err(fault(cause, &format!("git -C {there} switch {name}, or take another name")))
+    Err(fault(cause, &format!("git -C {there} switch {name}, or use another name")))
 }
 
 /// `registered`: git knows a working tree there whose folder is gone.
@@ -70,8 +70,8 @@ fn make(checkout: &Path, path: &Path, name: &str, registered: bool) -> Result<()
     let there = path.display().to_string();
     let branch = format!("refs/heads/{name}");
     if !disk::names(path, 1).is_empty() {
-        let cause = format!("{there} is there, and no working tree of this repository");
-        return Err(fault(cause, "move it away, or take another name"));
+        let cause = format!("{there} exists, and is not a working tree of this repository");
+        return Err(fault(cause, "move it away, or use another name"));
     }
     let mut arguments = vec!["worktree", "add", "--quiet"];
     if registered {

@@ -52,7 +52,7 @@ impl Home {
         };
         let root = PathBuf::from(line.trim_end_matches('\n'));
         if !root.is_absolute() {
-            let complaint = format!("{} names no absolute path", file.display());
+            let complaint = format!("{} is not an absolute path", file.display());
             return Err(io::Error::new(io::ErrorKind::InvalidData, complaint));
         }
         let overridden = terminal.map(|home| home.root).filter(|theirs| *theirs != root);

@@ -139,7 +139,7 @@ impl Soak {
         let answer = self.event("SessionStart").with("source", "compact").send();
         let context = answer.context();
         assert!(context.starts_with(&self.model().marker()), "{answer:#?}");
-        assert!(context.contains("go on"), "{answer:#?}");
+        assert!(context.contains("Continue now."), "{answer:#?}");
     }
 
     fn clock_ahead(&mut self) {
@@ -209,7 +209,7 @@ impl Soak {
         let turn = self.turn();
         let answer = self.stopping(turn).send().assert_lets_go();
         self.model().obey(Standing::Paused);
-        assert!(answer.line().contains("to resume: /crew:resume"), "{answer:#?}");
+        assert!(answer.line().contains("/crew:resume resumes it"), "{answer:#?}");
         self.assert_as_modelled();
         self.stopping(turn).send().assert_silent();
         self.resume();

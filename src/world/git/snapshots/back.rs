@@ -53,7 +53,7 @@ impl Snapshots {
         let present = self.taken()?;
         let is_free = |name: &String| self.named(id, name).is_none();
         let kept_as = (1..RETURNS_MAX).map(|number| format!("back-{number}")).find(is_free);
-        let kept_as = kept_as.ok_or("there are too many returns")?;
+        let kept_as = kept_as.ok_or("it already has too many snapshots of earlier returns")?;
         self.name(id, &kept_as, &present.commit)?;
         let raw = ["diff-tree", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"];
         let raw = [&raw[..], &[&present.commit, target]].concat();

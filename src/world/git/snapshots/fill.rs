@@ -42,7 +42,7 @@ impl Snapshots {
         disk::make_private_folder(parent).map_err(|error| error.to_string())?;
         let _lock = self.hold()?;
         let is_in_git = disk::exists(&self.checkout.join(".git"));
-        let files = || walk::files(&self.checkout).ok_or("there is more than crew looks through");
+        let files = || walk::files(&self.checkout).ok_or("there are more files than crew reads");
         let watched = if is_in_git { None } else { Some(files()?.len()) };
         if self.are_kept() && self.set_up(subject).is_ok() && self.taken().is_ok() {
             return Ok(Filled { watched, ..Filled::default() });

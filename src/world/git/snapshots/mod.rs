@@ -122,7 +122,7 @@ impl Snapshots {
     fn hold(&self) -> Result<Lock, String> {
         let lock = disk::lock(&self.folder.with_extension("lock"), LOCK_WAIT);
         let lock = lock.map_err(|error| error.to_string())?;
-        let lock = lock.ok_or("another crew takes a snapshot here")?;
+        let lock = lock.ok_or("another crew is taking a snapshot here")?;
         let _ = disk::remove(&self.folder.join("index.lock"));
         Ok(lock)
     }

@@ -17,10 +17,10 @@ const ALTERNATES_BYTES: u64 = 64 << 10;
 /// How often the objects are listed again because some were packed meanwhile.
 const ATTEMPTS: u8 = 3;
 
-/// What takes longer than this, in milliseconds, or is larger, in bytes, is worth a word.
+/// What takes longer than this, in milliseconds, or is larger, in bytes, is reported.
 const WORTH_A_WORD: (u64, u64) = (1000, 100_000_000);
 
-/// What filling came to.
+/// The result of filling.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filled {
     /// Whether it was made now; otherwise there was one that works.

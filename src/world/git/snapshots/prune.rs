@@ -49,7 +49,7 @@ fn is_needed(home: &Home, folder: &Path) -> bool {
     disk::names(&folder.join("refs/crew"), ENTRIES_MAX).iter().any(|name| is_live(home, name))
 }
 
-/// Whether a loop of that name may still go on; one that cannot be read may.
+/// Whether a loop of that name may still continue; one that cannot be read may.
 fn is_live(home: &Home, name: &str) -> bool {
     let Ok(id) = name.parse() else { return false };
     match store::load(home, &id) {

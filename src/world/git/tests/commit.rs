@@ -83,7 +83,7 @@ fn nothing_is_committed_in_the_middle_of_a_merge_or_a_rebase() {
         ("merge other", "a merge is under way"),
         ("rebase other", "a rebase is under way"),
         ("cherry-pick other", "a cherry-pick is under way"),
-        ("stash pop", "file has an unsettled conflict"),
+        ("stash pop", "file has an unresolved conflict"),
     ] {
         let yard = Yard::new();
         if verb == "stash pop" {
@@ -167,7 +167,7 @@ fn a_lock_that_another_git_left_is_named() {
     yard.write("repo/file", "two\n");
     yard.write("repo/.git/index.lock", "");
     assert_snapshot!(yard.commit("message").unwrap_err(), @"
-    commit failed: another git is at work here, or died
+    commit failed: another git is running here, or one crashed
     hint: let the other git finish; if there is none, remove .git/index.lock
     ");
 }

@@ -82,7 +82,7 @@ fn a_conflict_leaves_everything_as_it_was_and_names_the_files() {
     let before = yard.shape();
     let fault = yard.rebase("main").unwrap_err();
     assert_eq!(fault.trouble, GitTrouble::Conflict);
-    assert_snapshot!(fault.line(), @"rebase failed (conflict): this branch conflicts with main in file; git rebase main by hand, settle it, then crew resume");
+    assert_snapshot!(fault.line(), @"rebase failed (conflict): this branch conflicts with main in file; run git rebase main yourself, resolve the conflict, then crew resume");
     assert_eq!(yard.shape(), before);
 }
 
@@ -99,7 +99,7 @@ fn uncommitted_changes_that_no_longer_fit_are_a_conflict_too_and_are_kept() {
     let before = yard.shape();
     assert_snapshot!(yard.rebase("main").unwrap_err(), @"
     rebase failed: what is not committed in file conflicts with main
-    hint: commit it, then git rebase main by hand, settle it, then crew resume
+    hint: commit it, then run git rebase main yourself, resolve the conflict, then crew resume
     ");
     assert_eq!(yard.shape(), before);
     assert_eq!(yard.read("repo/file"), "not committed\n");

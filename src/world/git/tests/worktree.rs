@@ -47,12 +47,12 @@ fn a_name_that_is_no_branch_is_refused() {
     let yard = Yard::new();
     for name in ["", "..", "a..b", "../x", "/x", "-f", "@{-1}", ".git", "a b", "x.lock", "HEAD"] {
         let told = refused(&yard, name);
-        assert!(told.contains("is not a name for a branch"), "{name:?}: {told}");
+        assert!(told.contains("is not a valid branch name"), "{name:?}: {told}");
     }
     assert!(!yard.path("repo.worktrees").exists());
     assert_snapshot!(refused(&yard, "../x"), @r#"
-    worktree failed: "../x" is not a name for a branch
-    hint: take letters, digits, -, _ and /: --worktree feat/auth
+    worktree failed: "../x" is not a valid branch name
+    hint: use letters, digits, -, _ and /: --worktree feat/auth
     "#);
 }
 
@@ -61,18 +61,18 @@ fn a_branch_or_a_folder_that_is_in_use_is_named() {
     let yard = Yard::new();
     assert_snapshot!(refused(&yard, "main"), @"
     worktree failed: the branch main is checked out in …/repo
-    hint: run crew there, or take another name
+    hint: run crew there, or use another name
     ");
     worktree(&yard.path("repo"), "fix").unwrap();
     yard.git("repo.worktrees/fix", &["switch", "-qc", "else"]);
     assert_snapshot!(refused(&yard, "fix"), @"
     worktree failed: …/repo.worktrees/fix is on the branch else, not fix
-    hint: git -C …/repo.worktrees/fix switch fix, or take another name
+    hint: git -C …/repo.worktrees/fix switch fix, or use another name
     ");
     yard.write("repo.worktrees/full/file", "x");
     assert_snapshot!(refused(&yard, "full"), @"
-    worktree failed: …/repo.worktrees/full is there, and no working tree of this repository
-    hint: move it away, or take another name
+    worktree failed: …/repo.worktrees/full exists, and is not a working tree of this repository
+    hint: move it away, or use another name
     ");
 }
 

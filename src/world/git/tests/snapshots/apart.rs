@@ -212,7 +212,7 @@ fn a_waiting_snapshot_gives_up_and_a_lock_that_a_killed_git_left_is_removed() {
     let lock = kept.yard.sh("home", "echo trees/*.lock");
     let lock = kept.yard.path("home").join(lock.trim());
     let _held = disk::lock(&lock, Duration::ZERO).unwrap().unwrap();
-    assert_eq!(kept.snapshots.take().unwrap_err(), "another crew takes a snapshot here");
+    assert_eq!(kept.snapshots.take().unwrap_err(), "another crew is taking a snapshot here");
 }
 
 #[test]
