@@ -123,7 +123,7 @@ pub enum Verb {
         #[arg(value_names = ["LOOP", "N"], num_args = 0..=2)]
         words: Vec<String>,
     },
-    /// Run a loop's checks without its work, in a scratch folder; exit 1 if none of them fails
+    /// Run a loop's checks without its work, in a scratch folder; exit 1 unless a test then fails
     #[command(after_help = "Examples:\n  crew prove\n  crew prove k3v9")]
     Prove {
         /// A loop's id or the beginning of one; the loop of this working tree if absent
