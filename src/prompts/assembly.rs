@@ -122,7 +122,7 @@ fn branch(subject: &Loop) -> String {
     }
 }
 
-/// The handoff of the previous owner, or else the results of the last iteration and earlier ones.
+/// The page of the former owner, or else what the last iteration came to, and those before it.
 fn standing(subject: &Loop, known: &PromptInputs<'_>) -> String {
     if let Some(page) = known.handoff {
         let path = page.path.display();
@@ -135,7 +135,18 @@ fn standing(subject: &Loop, known: &PromptInputs<'_>) -> String {
     last_seen(subject, known)
 }
 
-/// The results of the last iteration and of those before it.
+/// A handoff without the user's words that the prompt gives itself, so that none looks settled.
+fn without_words(page: &str, words: &[String]) -> String {
+    let rows: Vec<String> = words
+        .iter()
+        .map(|words| format!("- \"{}\" (iteration ", one_line(words, TOLD_CHARS)))
+        .collect();
+    let is_given = |line: &&str| rows.iter().any(|row| line.starts_with(row));
+    let kept: Vec<&str> = page.lines().filter(|line| !is_given(line)).collect();
+    kept.join("\n").replace("## From the user\n\n\n", "")
+}
+
+/// What the last iteration came to, and those before it.
 fn last_seen(subject: &Loop, known: &PromptInputs<'_>) -> String {
     let Some(last) = &subject.state.evidence else { return before_the_first(subject) };
     let verdict = verdict(last, PromptReader::Next).map(|it| format!(" {it}")).unwrap_or_default();
