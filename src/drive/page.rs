@@ -3,6 +3,7 @@
 
 use std::io;
 
+use super::end::result;
 use super::owner::{owner_is_gone, spent_ms};
 use crate::clients::spelling::going_on;
 use crate::engine::evidence::changes::Changes;
@@ -24,13 +25,14 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
     let kept = in_snapshots(home, record);
     let has_snapshots = kept.is_some();
     let changes = kept.or_else(|| git::changes_since(record));
+    let commits = result::commits(home, record).unwrap_or_else(|| git::commits_since(record));
     let page = Page::of(&PageInputs {
         record,
         story,
         owner_is_gone: owner_is_gone(home, record),
         changes: changes.as_ref(),
         has_snapshots,
-        commits: &git::commits_since(record),
+        commits: &commits,
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
     });

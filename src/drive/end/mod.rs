@@ -4,13 +4,12 @@
 //! process that looks at the loop does it.
 
 pub mod handoff;
+pub mod result;
 
 use std::io;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
-use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
 
 use super::owner::{is, life, owner_is_gone, spent_ms};
 use super::{meter, page, tree};
@@ -19,15 +18,12 @@ use crate::engine::page::Page;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::engine::words::view::ViewState;
-use crate::world::files::disk::{self, Durability};
+use crate::world::files::disk;
 use crate::world::files::room;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::read_pointer;
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes};
 use crate::world::{clock, git, host};
-
-/// The largest result that is read.
-const RESULT_BYTES: u64 = 1 << 20;
 
 /// The reason of a loop that a person switched off in its view.
 pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
@@ -50,7 +46,7 @@ pub struct EndedLoop {
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
-    if matches!(lock, Ok(None)) || is_wound_up(home, &record) {
+    if matches!(lock, Ok(None)) || result::is_written(home, &record) {
         return EndedLoop { page: page::read(home, &record), record };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
@@ -64,30 +60,13 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|file| file.display().to_string());
-    write_result(home, &record, &page.commits, now);
+    result::write(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }
     EndedLoop { record, page }
-}
-
-fn write_result(home: &Home, record: &Loop, commits: &[String], now: DateTime<Utc>) {
-    let result = json!({
-        "schema": 1,
-        "id": record.id,
-        "generation": record.state.generation,
-        "outcome": record.outcome(),
-        "ending": record.state.ending,
-        "iterations": record.state.completed,
-        "awake_ms": record.state.awake_ms,
-        "usage": record.state.usage,
-        "ended_at": now,
-        "commits": commits,
-    });
-    let file = home.loop_file(&record.id, "result.json");
-    let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
 }
 
 /// Whether another crew exists that ends what it started in good order: TERM, 5 s, KILL. Nothing on
@@ -115,30 +94,21 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
+    let commits = result::commits(home, &record);
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
     if !record.is_live() {
-        write_result(home, &record, &git::commits_since(&record), clock::now().wall);
+        let commits = commits.unwrap_or_else(|| git::commits_since(&record));
+        result::write(home, &record, &commits, clock::now().wall);
     }
     Ok(())
 }
 
 /// Does the work of an ending whose process was killed before it could.
 pub fn complete(home: &Home, record: &Loop) {
-    if !record.is_live() && !is_wound_up(home, record) {
+    if !record.is_live() && !result::is_written(home, record) {
         wind_up(home, record.clone());
     }
-}
-
-/// Whether this ending has its result, which is written after the handoff, or a later one with late
-/// usage. A resumed loop still has the result of its earlier end.
-fn is_wound_up(home: &Home, record: &Loop) -> bool {
-    let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES);
-    let Ok(Some(result)) = result else { return false };
-    let Ok(result) = serde_json::from_slice::<Value>(&result) else { return false };
-    // An older crew's result names no generation.
-    let generation = result.get("generation").map(Value::as_u64);
-    generation.is_none_or(|of| of >= Some(record.state.generation))
 }
 
 /// Removes a session's pointer and wakes if they belong to this loop: the session may own another

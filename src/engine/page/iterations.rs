@@ -94,7 +94,12 @@ impl PageLine {
 fn folded(all: &[IterationLine]) -> Vec<PageLine> {
     let last = all.last().map(|line| line.number);
     let is_same = |one: &IterationLine, other: &IterationLine| {
-        one.files == other.files && one.checks == other.checks && Some(other.number) != last
+        let is_told = |line: &IterationLine| matches!(line.said, LastWords::Crew(_));
+        one.files == other.files
+            && one.checks == other.checks
+            && !is_told(one)
+            && !is_told(other)
+            && Some(other.number) != last
     };
     let mut lines = Vec::new();
     for run in all.chunk_by(is_same) {

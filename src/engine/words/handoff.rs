@@ -11,6 +11,8 @@ use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine};
 use crate::engine::record::{Check, Loop, Outcome};
 use crate::engine::text::{self, clip, count, one_line};
 
+/// The most commits that are listed.
+const COMMITS_NAMED: usize = 30;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
 /// The longest title, in characters.
@@ -137,7 +139,11 @@ fn what_was_done(page: &Page) -> String {
     }
     if !page.commits.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
-        let commits = indented(&page.commits);
+        let listed = page.commits.len().min(COMMITS_NAMED);
+        let mut commits = indented(&page.commits[..listed]);
+        if listed < page.commits.len() {
+            let _ = writeln!(commits, "    and {} more", page.commits.len() - listed);
+        }
         let _ = write!(text, "{gap}Commits since the start:\n\n{commits}");
     }
     text

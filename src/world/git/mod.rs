@@ -29,8 +29,8 @@ use crate::engine::record::Loop;
 use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
 use crate::parse::tree_changes::tree_changes;
 
-/// The most commits a page lists.
-const COMMITS_MAX: &str = "-30";
+/// The most commits that are counted.
+const COMMITS_MAX: &str = "-1000";
 
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {

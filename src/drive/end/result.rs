@@ -1,0 +1,50 @@
+//! The result of a loop, written once when it ends: what programs read, and what its page says of
+//! commits, which git cannot tell apart later.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+
+use crate::engine::record::Loop;
+use crate::world::files::disk::{self, Durability};
+use crate::world::store::Home;
+
+/// The largest result that is read.
+const RESULT_BYTES: u64 = 1 << 20;
+
+/// Writes the result. It is best effort: the record is final already.
+pub fn write(home: &Home, record: &Loop, commits: &[String], now: DateTime<Utc>) {
+    let result = json!({
+        "schema": 1,
+        "id": record.id,
+        "generation": record.state.generation,
+        "outcome": record.outcome(),
+        "ending": record.state.ending,
+        "iterations": record.state.completed,
+        "awake_ms": record.state.awake_ms,
+        "usage": record.state.usage,
+        "ended_at": now,
+        "commits": commits,
+    });
+    let file = home.loop_file(&record.id, "result.json");
+    let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
+}
+
+/// Whether this ending has its result, which is written after the handoff, or a later one with late
+/// usage. A resumed loop still has the result of its earlier end.
+pub fn is_written(home: &Home, record: &Loop) -> bool {
+    read(home, record).is_some()
+}
+
+/// The commits of a loop that is over, as they were at its end; `None` if that is not known.
+pub fn commits(home: &Home, record: &Loop) -> Option<Vec<String>> {
+    let result = (!record.is_live()).then(|| read(home, record))??;
+    serde_json::from_value(result.get("commits")?.clone()).ok()
+}
+
+fn read(home: &Home, record: &Loop) -> Option<Value> {
+    let result = disk::read(&home.loop_file(&record.id, "result.json"), RESULT_BYTES).ok()??;
+    let result: Value = serde_json::from_slice(&result).ok()?;
+    // An older crew's result names no generation.
+    let generation = result.get("generation").map(Value::as_u64);
+    generation.is_none_or(|of| of >= Some(record.state.generation)).then_some(result)
+}
