@@ -58,6 +58,14 @@ pub struct Abilities {
 /// A message, and when it was written.
 pub type Dated = (Message, Option<DateTime<Utc>>);
 
+/// A call of a tool that has no result yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingCall {
+    pub id: String,
+    /// The tool, by the client's name.
+    pub tool: String,
+}
+
 /// How a client's transcript is read: line by line, or from its end, the `tail`.
 #[derive(Debug)]
 pub struct Transcript {
@@ -67,8 +75,11 @@ pub struct Transcript {
     /// `cut` says that `tail` begins in the middle of this iteration. `None` if only earlier text
     /// can decide.
     pub used_a_tool: fn(tail: &str, marker: &str, cut: bool) -> Option<bool>,
-    /// The tool call that has no result yet, by the tool's name; the newest of several.
-    pub pending_call: fn(tail: &str) -> Option<String>,
+    /// The calls that have no result yet, the first one first: it is the one that waits, because
+    /// calls of one message run in order.
+    pub pending_calls: fn(tail: &str) -> Vec<PendingCall>,
+    /// Whether `text` holds the result of the call with that id.
+    pub has_result: fn(text: &str, call: &str) -> bool,
     /// Whether the user interrupted the agent.
     pub interrupted: fn(tail: &str) -> bool,
     /// The model's message that a line reports.

@@ -57,8 +57,9 @@ pub enum HookEvent {
     Asked(Vec<AskedQuestion>),
     /// The user has answered what the agent asked.
     Answered,
-    /// The client has waited a while for the user at a dialog, such as one for a permission.
-    AtDialog,
+    /// The client has waited a while for the user at a dialog, such as one for a permission; the
+    /// tool, if the client names it.
+    AtDialog { tool: Option<String> },
     /// A command typed to crew, and the raw text after it. If it is not `sure`, it is a command
     /// only in a session that had a loop.
     Command { name: String, raw: String, sure: bool },

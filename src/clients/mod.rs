@@ -27,7 +27,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use self::abilities::{Abilities, Cap, Dated, Plugin, Queued, Transcript};
+pub use self::abilities::{Abilities, Cap, Dated, PendingCall, Plugin, Queued, Transcript};
 pub use self::event::{AskedQuestion, EventHead, Hook, HookEvent, Stopped, Task};
 pub use self::fields::Fields;
 pub use self::line_for::LineFor;

@@ -42,14 +42,14 @@ fn page_of(home: &Home, record: &Loop) -> String {
 pub fn notice(answer: &EventResult) -> Option<String> {
     let (record, text) = match answer {
         EventResult::Stopped(StopResult::Finished(ended), _) => {
-            (&ended.record, attention::ended(&ended.record))
+            (&ended.record, attention::ended(&ended.record, clock::local()))
         }
         EventResult::Deferred(record) => (&**record, attention::deferred(record)),
         EventResult::AtDialog(record) => (&**record, attention::at_dialog(record, clock::local())),
         EventResult::Stands(record) if record.is_live() => {
-            (&**record, Some(attention::waits(record)))
+            (&**record, Some(attention::waits(record, clock::local())))
         }
-        EventResult::Stands(record) => (&**record, attention::ended(record)),
+        EventResult::Stands(record) => (&**record, attention::ended(record, clock::local())),
         _ => return None,
     };
     text.filter(|_| !record.contract.silent)
@@ -84,7 +84,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Reminded(record) => {
             let prompt = prompt::again(&record, None, &accounts(home, &record));
-            go_on(home, hook, &record, prompt, line::reminded(&record))
+            go_on(home, hook, &record, prompt, line::reminded(&record, clock::local()))
         }
         EventResult::Refused(why) => Reply::Instead(format!("crew: {why}")),
         EventResult::Help => Reply::Instead(help::page(&arguments::options_page())),
@@ -104,7 +104,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         }
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
-        EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record)),
+        EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record, clock::local())),
     }
 }
 
@@ -120,7 +120,7 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
         StopResult::Woken(boundary) => {
             Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
         }
-        StopResult::Held(boundary) => Reply::Say(noted(line::held(&boundary.after), boundary.note)),
+        StopResult::Held(boundary) => Reply::Say(noted(line::held(&boundary.after, clock::local()), boundary.note)),
         StopResult::Finished(ended) => Reply::Say(page::text(&ended.page, reading_in_a_client())),
     }
 }
@@ -148,11 +148,11 @@ fn noted(mut line: String, note: Option<String>) -> String {
 /// The client shows one dim line for an order typed while the agent works.
 fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
     match order {
-        _ if was_over => format!("loop {} is over: {}", record.id, line::status_line(record)),
+        _ if was_over => format!("loop {} is over: {}", record.id, line::status_line(record, clock::local())),
         Typed::Pause if record.state.status == Status::Running => {
             format!("pauses after iteration {}", record.iteration())
         }
-        Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::status_line(record),
+        Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::status_line(record, clock::local()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
 use crate::engine::record::{Loop, Obeyed};
 use crate::report::{line, page};
+use crate::world::clock;
 
 /// The result of a cancel.
 pub fn cancelled(attempt: &EndAttempt) -> String {
@@ -25,7 +26,7 @@ pub fn cancelled(attempt: &EndAttempt) -> String {
 pub fn paused(Paused { record, how }: &Paused) -> String {
     let (id, iteration, goes_on) = (&record.id, record.iteration(), going_on(record));
     let what = match how {
-        PauseResult::Now => line::status_line(record),
+        PauseResult::Now => line::status_line(record, clock::local()),
         PauseResult::AfterIteration => format!("pauses when iteration {iteration} ends"),
         PauseResult::BreakingOff => format!("is being paused; iteration {iteration} is repeated"),
         PauseResult::Already => {
@@ -48,7 +49,7 @@ pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
 }
 
 fn over(record: &Loop) -> String {
-    format!("loop {} is already over: {}", record.id, line::status_line(record))
+    format!("loop {} is already over: {}", record.id, line::status_line(record, clock::local()))
 }
 
 /// Where a handoff is.

@@ -12,10 +12,9 @@ use crate::drive::find::{Found, find, named_by, of_other_trees, of_working_tree}
 use crate::drive::owner::{elsewhere, owner_is_gone};
 use crate::drive::page::read;
 use crate::drive::session::dialog::waiting_dialog;
-use crate::engine::boundary::facts::ControlRequest;
-use crate::engine::record::{Loop, Status as State};
+use crate::engine::record::Loop;
 use crate::exit::Exit;
-use crate::report::{asked, help, json as report, line, page};
+use crate::report::{help, json as report, line, page};
 use crate::world::store::Home;
 use crate::world::{clock, env, input, store};
 
@@ -84,41 +83,29 @@ fn show_line(home: &Home, name: Option<&str>) {
     };
     if let Some(record) = found.filter(Loop::is_live) {
         let gone = owner_is_gone(home, &record);
-        let pausing = if pauses(home, &record) { " · pausing" } else { "" };
-        let dialog = waiting_dialog(&record).map_or("", |_| " · at a dialog");
+        let pausing = if !gone && store::is_pausing(home, &record) { " · pausing" } else { "" };
+        let dialog = waiting_dialog(&record).filter(|_| !gone).map_or("", |_| " · at a dialog");
         print::out(&format!("{}{pausing}{dialog}", line::short(&record, gone, clock::local())));
     }
 }
 
 fn show(home: &Home, record: Loop, as_json: bool) {
     complete(home, &record);
-    let gone = owner_is_gone(home, &record);
     if as_json {
+        let gone = owner_is_gone(home, &record);
         print::json(&with_orders(home, &[(record, gone)]));
         return;
     }
     print::out(&page::text(&read(home, &record), reading()));
-    if let Some(dialog) = waiting_dialog(&record).filter(|_| !gone) {
-        print::out(&format!("  dialog  {}", asked::dialog(dialog, clock::local())));
-    }
-    if pauses(home, &record) && !gone {
-        print::out(&format!("  pending  a pause, when iteration {} ends", record.iteration()));
-    }
     if let Some(why) = elsewhere(&record).filter(|_| record.is_live()) {
         print::err(&format!("crew: {why}"));
     }
 }
 
-/// Whether a pause is pending for a loop that has not stopped yet.
-pub fn pauses(home: &Home, record: &Loop) -> bool {
-    let rests = matches!(record.state.status, State::Paused | State::Finished);
-    !rests && store::order(home, &record.id) == Some(ControlRequest::Pause)
-}
-
 fn with_orders(home: &Home, told: &[(Loop, bool)]) -> Value {
     let mut value = report::status(told);
     for (index, (record, _)) in told.iter().enumerate() {
-        value["loops"][index]["pausing"] = pauses(home, record).into();
+        value["loops"][index]["pausing"] = store::is_pausing(home, record).into();
         value["loops"][index]["dialog"] = json!(waiting_dialog(record));
     }
     value

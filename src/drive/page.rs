@@ -5,14 +5,15 @@ use std::io;
 
 use super::end::result;
 use super::owner::{owner_is_gone, spent_ms};
+use super::session::dialog::waiting_dialog;
 use crate::clients::spelling::going_on;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::Story;
 use crate::engine::page::{IterationLine, Page, PageInputs, PageLine};
 use crate::engine::record::{Loop, Outcome, Status};
-use crate::world::git;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::store::{Home, journal, test_memory, view};
+use crate::world::store::{self, Home, journal, test_memory, view};
+use crate::world::{clock, git};
 
 /// The page of a loop as it stands.
 pub fn read(home: &Home, record: &Loop) -> Page {
@@ -30,11 +31,14 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
         record,
         story,
         owner_is_gone: owner_is_gone(home, record),
+        dialog: waiting_dialog(record),
+        is_pausing: store::is_pausing(home, record),
         changes: changes.as_ref(),
         has_snapshots,
         commits: &commits,
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
+        now: clock::local(),
     });
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);
     let handoff = has_handoff.then(|| view::newest_handoff(record)).flatten();

@@ -100,12 +100,16 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
     }
 }
 
-/// Names the state in which a loop ended. An end from outside breaks an iteration off, whose work
-/// no boundary has seen.
+/// Names the state in which a loop ended in mid-iteration.
 pub fn close(home: &Home, subject: &Loop) {
     if let Some((snapshots, snapshot)) = take(home, subject) {
         let _ = snapshots.close(&subject.id, &snapshot.commit);
     }
+}
+
+/// Forgets that state: the loop continues from its last boundary.
+pub fn reopen(home: &Home, subject: &Loop) {
+    Snapshots::of(home, subject).reopen(&subject.id);
 }
 
 fn take(home: &Home, subject: &Loop) -> Option<(Snapshots, Snapshot)> {

@@ -117,6 +117,8 @@ pub fn a_page(record: &Loop, story: &Story) -> Page {
         record,
         story,
         owner_is_gone: false,
+        dialog: None,
+        is_pausing: false,
         changes: None,
         has_snapshots: false,
         commits: &[],

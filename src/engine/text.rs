@@ -11,6 +11,7 @@ use std::fmt::{self, Write as _};
 use std::str::Chars;
 use std::time::Duration;
 
+use chrono::{DateTime, FixedOffset, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -31,6 +32,14 @@ pub fn duration(ms: u64) -> String {
         seconds @ 3600.. => period(seconds / 60 * 60),
         seconds => period(seconds),
     }
+}
+
+/// "03:10", or with the date if that is not within 20 hours: a time as the user's clock shows it,
+/// seen at `now`.
+pub fn clock_time(time: DateTime<Utc>, now: DateTime<FixedOffset>) -> String {
+    let is_near = (now.to_utc() - time).num_hours().abs() < 20;
+    let form = if is_near { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    time.with_timezone(now.offset()).format(form).to_string()
 }
 
 /// "1 iteration", "3 iterations".

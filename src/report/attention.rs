@@ -3,9 +3,9 @@
 
 use chrono::{DateTime, FixedOffset};
 
-use super::asked;
 use super::line::{numbered, status_line};
 use crate::engine::events::RunEvent;
+use crate::engine::page;
 use crate::engine::evidence::{CheckResult, Verdict};
 use crate::engine::record::{Loop, Outcome};
 use crate::engine::text::{clean, clip, one_line};
@@ -37,9 +37,9 @@ pub fn notice(text: &str, variable: TextLookup<'_>) -> Option<String> {
 }
 
 /// The notice of a loop that has ended; `None` if the user ended it.
-pub fn ended(subject: &Loop) -> Option<String> {
+pub fn ended(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     let why = subject.state.ending.as_ref().map_or("", |ending| &ending.why);
-    let status = format!("loop {}: {}", subject.id, status_line(subject));
+    let status = format!("loop {}: {}", subject.id, status_line(subject, at));
     match subject.outcome()? {
         Outcome::Cancelled => None,
         Outcome::Completed => Some(status),
@@ -49,8 +49,8 @@ pub fn ended(subject: &Loop) -> Option<String> {
 }
 
 /// The notice of a loop that waits for the model's service.
-pub fn waits(subject: &Loop) -> String {
-    format!("loop {}: {}", subject.id, status_line(subject))
+pub fn waits(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    format!("loop {}: {}", subject.id, status_line(subject, at))
 }
 
 /// The notice of a question that the agent has to decide itself.
@@ -63,16 +63,16 @@ pub fn deferred(subject: &Loop) -> Option<String> {
 /// The notice of a dialog that waits.
 pub fn at_dialog(subject: &Loop, at: DateTime<FixedOffset>) -> Option<String> {
     let dialog = subject.state.session.dialog.as_ref()?;
-    Some(format!("loop {} {}", subject.id, asked::dialog(dialog, at)))
+    Some(format!("loop {} {}", subject.id, page::at_dialog(dialog, at)))
 }
 
 /// The notice that an event of a run is worth.
 pub fn of_event(event: &RunEvent<'_>, now: DateTime<FixedOffset>) -> Option<String> {
     match *event {
-        RunEvent::Finished { record, .. } => ended(record),
+        RunEvent::Finished { record, .. } => ended(record, now),
         RunEvent::Waiting(record) if record.state.transient_errors <= 1 => {
             let seconds = record.state.due?.signed_duration_since(now).num_seconds();
-            (seconds >= WAIT_NOTED_S - 1).then(|| waits(record))
+            (seconds >= WAIT_NOTED_S - 1).then(|| waits(record, now))
         }
         _ => None,
     }

@@ -9,9 +9,9 @@ use super::words::commands;
 use crate::clients::spelling::{going_on, of_loop};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence};
-use crate::engine::page::files;
+use crate::engine::page::{files, verdict};
 use crate::engine::record::{Check, Loop, Status};
-use crate::engine::text::{clip, count, with_reason};
+use crate::engine::text::{clip, clock_time, count, with_reason};
 
 /// The terms under which a loop starts.
 pub fn start(subject: &Loop) -> String {
@@ -87,8 +87,8 @@ fn hint(subject: &Loop) -> Option<&'static str> {
 }
 
 /// The line after a stop at which the loop does not continue at once.
-pub fn held(subject: &Loop) -> String {
-    let status = status_line(subject);
+pub fn held(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    let status = status_line(subject, at);
     match subject.state.status {
         Status::Paused => {
             format!("crew {}: {status} · {} resumes it", subject.id, of_loop(subject, "resume"))
@@ -103,8 +103,8 @@ pub fn resumed(subject: &Loop) -> String {
 }
 
 /// The line after a compaction.
-pub fn reminded(subject: &Loop) -> String {
-    format!("crew {}: the agent was reminded of its task; {}", subject.id, status_line(subject))
+pub fn reminded(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    format!("crew {}: the agent was reminded of its task; {}", subject.id, status_line(subject, at))
 }
 
 /// The line after the user interrupted the agent.
@@ -116,8 +116,8 @@ pub fn broken_off(subject: &Loop) -> String {
 }
 
 /// The first line of a new session.
-pub fn interrupted(subject: &Loop) -> String {
-    let status = status_line(subject);
+pub fn interrupted(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    let status = status_line(subject, at);
     format!("crew: loop {} was {status} · {} resumes it", subject.id, going_on(subject))
 }
 
@@ -171,8 +171,8 @@ fn failing(check: &CheckResult) -> String {
 }
 
 /// The status of a loop, and the results of its last iteration.
-pub fn changed(subject: &Loop) -> String {
-    let mut parts = vec![format!("loop {}: {}", subject.id, status_line(subject))];
+pub fn changed(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    let mut parts = vec![format!("loop {}: {}", subject.id, status_line(subject, at))];
     if let Some(evidence) = &subject.state.evidence {
         let said = said(evidence).join(" · ");
         parts.push(format!("iteration {}: {said}", evidence.iteration));
@@ -188,38 +188,19 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
     parts.extend(match (subject.state.status, subject.state.due) {
         _ if owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
-        (Status::Waiting, Some(due)) => {
-            Some(format!("waits until {}", due.with_timezone(at.offset()).format("%H:%M")))
-        }
+        (Status::Waiting, Some(due)) => Some(format!("waits until {}", clock_time(due, at))),
         _ => Some(subject.status_word().to_owned()),
     });
     parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
     parts.join(" · ")
 }
 
-/// "running, iteration 4 of 15": the status of a loop, for a list or a page.
-pub fn status_line(subject: &Loop) -> String {
-    let max = subject.contract.limits.max_iterations;
-    let of = if max > 0 { format!(" of {max}") } else { String::new() };
-    let live = match subject.state.status {
-        Status::Finished => {
-            let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
-            let proof = proof.map(|proof| format!(", proof: {}", proof.label()));
-            let done = count(subject.state.completed, "iteration");
-            let proof = proof.unwrap_or_default();
-            return format!("{} after {done}{proof}", subject.status_word());
-        }
-        Status::Waiting => {
-            let due = subject.state.due.map(|due| due.format("%Y-%m-%d %H:%M UTC").to_string());
-            let until = due.map_or_else(String::new, |due| format!(" until {due}"));
-            let why = subject.state.wait_reason.as_deref().map(|it| format!(" ({})", clip(it, 60)));
-            let until = until + why.as_deref().unwrap_or_default();
-            let again = if subject.state.transient_errors > 0 { " again" } else { "" };
-            return format!("waiting{until}, then iteration {}{of}{again}", subject.iteration());
-        }
-        status => status.label(),
-    };
-    format!("{live}, iteration {}{of}", subject.iteration())
+/// "running, iteration 4 of 15", "completed after 3 iterations, proof: checked": how a loop stands
+/// or ended.
+pub fn status_line(subject: &Loop, at: DateTime<FixedOffset>) -> String {
+    let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
+    let proof = proof.map(|proof| format!(", proof: {}", proof.label()));
+    verdict(subject, at) + &proof.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::page::{Reading, fitting};
 use super::words::{ago, brief, size};
 use super::{line, run};
 use crate::engine::record::Loop;
-use crate::engine::text::{clean, one_line};
+use crate::engine::text::{clean, clock_time, one_line};
 
 /// The longest task, in characters; a terminal cuts it further.
 const TASK_CHARS: usize = 100;
@@ -102,9 +102,7 @@ fn state(subject: &Loop, at: ListReading<'_>) -> String {
     let word = subject.status_word();
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
     match (subject.state.due.filter(|_| subject.is_live()), proof) {
-        (Some(due), _) => {
-            format!("waits until {}", due.with_timezone(&at.reading.offset).format("%H:%M"))
-        }
+        (Some(due), _) => format!("waits until {}", clock_time(due, at.reading.clock())),
         (None, Some(proof)) => format!("{word}, {}", proof.label()),
         (None, None) => word.to_owned(),
     }

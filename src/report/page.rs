@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::words::{ago, brief};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
-use crate::engine::text::{clean, count, plain};
+use crate::engine::text::{clean, clock_time, count, plain};
 use crate::engine::usage::Money;
 
 /// Where the values of the rows begin.
@@ -34,6 +34,13 @@ pub struct Reading {
     pub now: DateTime<Utc>,
     /// The reader's time zone.
     pub offset: FixedOffset,
+}
+
+impl Reading {
+    /// The time on the reader's clock.
+    pub fn clock(&self) -> DateTime<FixedOffset> {
+        self.now.with_timezone(&self.offset)
+    }
 }
 
 /// The page.
@@ -69,11 +76,7 @@ pub fn text(page: &Page, reading: Reading) -> String {
 
 /// "38m, from 22:31 to 23:09 · $3.42 of $8.00".
 pub fn time(page: &Page, reading: Reading) -> String {
-    let clock = |at: DateTime<Utc>| {
-        let at = at.with_timezone(&reading.offset);
-        let is_near = (reading.now - at.to_utc()).num_hours() < 20;
-        at.format(if is_near { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
-    };
+    let clock = |at| clock_time(at, reading.clock());
     let took = brief(page.awake_ms);
     let mut text = match page.ended_at {
         None => format!("{took}, since {}", clock(page.started_at)),

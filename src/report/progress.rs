@@ -10,7 +10,7 @@ use crate::engine::boundary::judge::exited;
 use crate::engine::events::RunEvent;
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::record::{Ending, Loop, Outcome, Proof};
-use crate::engine::text::{self, clip, count, with_reason};
+use crate::engine::text::{self, clip, clock_time, count, with_reason};
 use crate::engine::usage::tokens_text;
 
 /// The most characters of a person's or the agent's words in a line.
@@ -230,18 +230,11 @@ fn failures(after: &Loop) -> String {
 fn waiting(record: &Loop, at: DateTime<FixedOffset>) -> String {
     let is_crash = record.state.transient_errors == 0;
     let (time, again) =
-        if is_crash { (second as fn(_, _) -> _, "") } else { (minute as _, " again") };
+        if is_crash { (second as fn(_, _) -> _, "") } else { (clock_time as _, " again") };
     let until = record.state.due.map_or_else(String::new, |it| format!(" until {}", time(it, at)));
     let why = record.state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, 60)));
     let iteration = record.iteration();
     format!("Waiting{until}{}, then iteration {iteration}{again}", why.unwrap_or_default())
-}
-
-/// "03:10", with the date if it is another day.
-fn minute(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {
-    let then = then.with_timezone(at.offset());
-    let form = if then.date_naive() == at.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
-    then.format(form).to_string()
 }
 
 fn second(then: DateTime<Utc>, at: DateTime<FixedOffset>) -> String {

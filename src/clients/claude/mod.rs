@@ -46,7 +46,8 @@ static ABILITIES: Abilities = Abilities {
     transcript: Some(Transcript {
         final_text: transcript::final_text,
         used_a_tool: transcript::used_a_tool,
-        pending_call: transcript::pending_call,
+        pending_calls: transcript::pending_calls,
+        has_result: transcript::has_result,
         interrupted: transcript::interrupted,
         message: usage::message,
         may_hold_a_message: usage::may_hold_one,

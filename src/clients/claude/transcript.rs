@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 
+use crate::clients::PendingCall;
+
 /// Whether the agent used a tool in the turn that ends now. The turn begins with the last line that
 /// holds `marker`, the beginning of crew's first line of the prompt up to its number, or with the
 /// user's last prompt. If neither is in `tail`, every line counts if `cut` says that the tail
@@ -84,9 +86,9 @@ pub fn interrupted(tail: &str) -> bool {
     })
 }
 
-/// The name of the tool that was called last and has no result yet.
-pub fn pending_call(tail: &str) -> Option<String> {
-    let mut pending: Vec<(String, String)> = Vec::new();
+/// The calls of tools that have no result yet, in their order.
+pub fn pending_calls(tail: &str) -> Vec<PendingCall> {
+    let mut pending: Vec<PendingCall> = Vec::new();
     // Inside a text the quotes would be escaped.
     let is_of_a_tool = |line: &&str| line.contains("\"tool_use") || line.contains("\"tool_result");
     for line in tail.lines().filter(is_of_a_tool) {
@@ -94,13 +96,21 @@ pub fn pending_call(tail: &str) -> Option<String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for block in line["message"]["content"].as_array().into_iter().flatten() {
             match block["type"].as_str() {
-                Some("tool_use") => pending.push((text(&block["id"]), text(&block["name"]))),
-                Some("tool_result") => pending.retain(|(id, _)| block["tool_use_id"] != **id),
+                Some("tool_use") if block["name"].is_string() => {
+                    let (id, tool) = (text(&block["id"]), text(&block["name"]));
+                    pending.push(PendingCall { id, tool });
+                }
+                Some("tool_result") => pending.retain(|it| block["tool_use_id"] != *it.id),
                 _ => {}
             }
         }
     }
-    pending.pop().map(|(_, name)| name).filter(|name| !name.is_empty())
+    pending
+}
+
+/// Whether the text holds the result of the call with that id.
+pub fn has_result(text: &str, call: &str) -> bool {
+    text.contains(&format!("\"tool_use_id\":\"{call}\""))
 }
 
 /// How the client's mark of an interruption begins; "]" or " for tool use]" follows.
@@ -239,14 +249,19 @@ mod tests {
         };
         let text = TEXT.to_owned();
         let table = [
-            (vec![call("1", "Read"), result("1"), call("2", "Bash"), text.clone()], Some("Bash")),
-            (vec![call("1", "Read"), call("2", "Bash"), result("2")], Some("Read")),
-            (vec![call("1", "Read"), result("1"), text], None),
-            (vec![call("1", ""), "{\"tool_use".to_owned()], None),
+            (vec![call("1", "Read"), result("1"), call("2", "Bash"), text.clone()], vec!["Bash"]),
+            (vec![call("1", "Read"), call("2", "Bash"), result("2")], vec!["Read"]),
+            (vec![call("1", "Edit"), call("2", "Bash")], vec!["Edit", "Bash"]),
+            (vec![call("1", "Read"), result("1"), text], vec![]),
+            (vec!["{\"tool_use".to_owned()], vec![]),
         ];
         for (lines, expected) in table {
-            assert_eq!(pending_call(&lines.join("\n")).as_deref(), expected, "{lines:?}");
+            let pending = pending_calls(&lines.join("\n"));
+            let tools: Vec<&str> = pending.iter().map(|it| it.tool.as_str()).collect();
+            assert_eq!(tools, expected, "{lines:?}");
         }
+        assert!(has_result(&result("toolu_1"), "toolu_1"));
+        assert!(!has_result(&result("toolu_11"), "toolu_1") && !has_result(TEXT, ""));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use crate::cmd::status::pauses;
 use crate::drive::owner::{owner_is_gone, spent_ms};
 use crate::drive::session::dialog::waiting_dialog;
 use crate::engine::record::{Loop, LoopId};
@@ -79,7 +78,7 @@ impl<'a> Machine<'a> {
                 record,
                 owner_is_gone: gone,
                 dialog: waiting_dialog(record).filter(|_| !gone),
-                is_pausing: record.is_live() && pauses(self.home, record),
+                is_pausing: record.is_live() && store::is_pausing(self.home, record),
                 running_ms: spent_ms(record),
                 is_replaced: newest.get(&record.place.checkout) > Some(&record.started_at),
                 now,

@@ -58,7 +58,7 @@ fn follow(name: Option<&str>) -> Result<Exit> {
 
 /// Prints the status if it has changed; `false` when the reader is gone.
 fn say(record: &Loop, said: &mut String) -> bool {
-    let standing = line::changed(record);
+    let standing = line::changed(record, clock::local());
     if *said == standing {
         return true;
     }

@@ -53,10 +53,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let handed_off = outcome != Outcome::Completed;
     let now = clock::now().wall;
     // Before anything that reads much: nothing of the loop may outlive it.
-    if !is_left_to_its_crew(&record) {
-        end_groups(home, &record);
-    }
-    tree::close(home, &record);
+    end_work(home, &record);
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|file| file.display().to_string());
@@ -67,6 +64,13 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
         release(home, session_id, &record.id);
     }
     EndedLoop { record, page }
+}
+
+/// Ends what the loop started, except where its own crew does it.
+fn end_work(home: &Home, record: &Loop) {
+    if !is_left_to_its_crew(record) {
+        end_groups(home, record);
+    }
 }
 
 /// Whether another crew exists that ends what it started in good order: TERM, 5 s, KILL. Nothing on
@@ -242,9 +246,16 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         return Ok(EndAttempt::Over(Box::new(record)));
     }
     let what = ending.why.clone();
+    let was_at_work = record.state.status == Status::Running && !owner_is_gone(home, &record);
     ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
+    end_work(home, &record);
+    // No boundary has seen the work of the iteration that this breaks off. While nobody works, what
+    // changes in the tree is the user's.
+    if was_at_work {
+        tree::close(home, &record);
+    }
     Ok(EndAttempt::Ended(Box::new(wind_up(home, record))))
 }
 

@@ -79,6 +79,7 @@ pub fn resume(
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
     room::keep(home, id);
+    tree::reopen(home, &record);
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;

@@ -140,7 +140,7 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
         HookEvent::Asked(asked) => questions::ask(home, hook, asked),
-        HookEvent::AtDialog => questions::dialog(home, hook),
+        HookEvent::AtDialog { tool } => questions::dialog(home, hook, tool.as_deref()),
         HookEvent::Answered | HookEvent::NotOurs => Ok(EventResult::Silent),
     }
 }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::EventResult;
 use super::dialog::is_at_work;
 use super::stop::is_ours;
-use crate::clients::{AskedQuestion, Hook};
+use crate::clients::{AskedQuestion, Hook, PendingCall};
 use crate::engine::journal::Event;
 use crate::engine::record::{Dialog, Loop, LoopId, Question, question};
 use crate::engine::text::{clip, count};
@@ -81,15 +81,18 @@ pub fn ask(home: &Home, hook: &Hook<'_>, asked: &[AskedQuestion]) -> Result<Even
     Ok(EventResult::Deferred(Box::new(recorded.unwrap_or(record))))
 }
 
-/// Records that the client waits at a dialog. Without a transcript nothing would tell when it was
-/// answered: it is not recorded then.
-pub fn dialog(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
+/// Records that the client waits at a dialog, for `tool` if the client says so. Without a
+/// transcript nothing would tell when it was answered: it is not recorded then.
+pub fn dialog(home: &Home, hook: &Hook<'_>, tool: Option<&str>) -> Result<EventResult> {
     let Some(record) = working(home, hook)? else { return Ok(EventResult::Silent) };
-    let Some((transcript, tool)) = pending(hook) else { return Ok(EventResult::Silent) };
+    let Some((transcript, call)) = pending(hook, tool) else { return Ok(EventResult::Silent) };
+    let (call, found) = call.map(|it| (it.id, it.tool)).unzip();
+    let tool = tool.map(str::to_owned).or(found);
     let is_question = tool.is_some() && tool.as_deref() == hook.abilities().question_tool;
     let dialog = Dialog {
         since: clock::now().wall,
         tool: tool.filter(|_| !is_question),
+        call: call.filter(|id| !id.is_empty()),
         is_question,
         transcript_bytes: disk::size(&transcript),
         transcript,
@@ -100,21 +103,26 @@ pub fn dialog(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     Ok(EventResult::AtDialog(Box::new(record)))
 }
 
-/// The transcript, of the session or of a subagent, whose agent waits for a tool, and the tool: the
-/// one that was written to last. If none says so, the session's.
-fn pending(hook: &Hook<'_>) -> Option<(PathBuf, Option<String>)> {
+/// The transcript, of the session or of a subagent, whose agent waits for a tool, and the call: of
+/// those where `tool` waits, or else any, the one that was written to last. If none says so, the
+/// session's.
+fn pending(hook: &Hook<'_>, tool: Option<&str>) -> Option<(PathBuf, Option<PendingCall>)> {
     let (main, reader) = hook.transcript.as_deref().zip(hook.reader())?;
     let folder = (reader.agents)(main);
     let names = disk::names(&folder, AGENTS_MAX).into_iter();
     let agents = names.filter(|name| (reader.is_an_agents)(name)).map(|name| folder.join(name));
     let mut files: Vec<PathBuf> = agents.chain([main.to_owned()]).collect();
     files.sort_by_key(|file| Reverse(disk::stamp(file).map(|(_, time)| time)));
-    let newest = files.into_iter().take(AGENTS_READ).find_map(|file| {
+    let waiting = files.into_iter().take(AGENTS_READ).filter_map(|file| {
         let (tail, _) = disk::read_end(&file, 0, TAIL_BYTES).ok()?;
-        let tool = (reader.pending_call)(&tail)?;
-        Some((file, Some(tool)))
+        let calls = (reader.pending_calls)(&tail);
+        let is_named = |call: &&PendingCall| Some(call.tool.as_str()) == tool;
+        let named = calls.iter().find(is_named).cloned();
+        let call = named.clone().or_else(|| calls.into_iter().next())?;
+        Some((named.is_none(), (file, Some(call))))
     });
-    newest.or_else(|| disk::is_file(main).then(|| (main.to_owned(), None)))
+    let best = waiting.min_by_key(|(is_other, _)| *is_other).map(|(_, found)| found);
+    best.or_else(|| disk::is_file(main).then(|| (main.to_owned(), None)))
 }
 
 /// Changes what is kept for people, in a loop that still works.

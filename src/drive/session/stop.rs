@@ -23,7 +23,7 @@ use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
 use crate::engine::evidence::said::said;
-use crate::engine::record::{Heard, Loop, SessionMemory, Status, StopMark};
+use crate::engine::record::{Dialog, Heard, Loop, SessionMemory, Status, StopMark};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::disk;
@@ -102,7 +102,9 @@ pub fn stop(home: &Home, hook: &Hook<'_>, stopped: &Stopped) -> Result<(StopResu
         }
         _ => NextTurn::Context,
     };
-    memory.dialog.take_if(|dialog| !still_waits(dialog));
+    // The agent that stops waits for nothing; one of its subagents may.
+    let is_its_own = |dialog: &Dialog| hook.transcript.as_ref() == Some(&dialog.transcript);
+    memory.dialog.take_if(|dialog| is_its_own(dialog) || !still_waits(&open.before, dialog));
     memory.prompt_id.clone_from(&hook.turn);
     memory.without_tools = row + 1;
     memory.transcript.clone_from(&hook.transcript);

@@ -12,7 +12,7 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::Progress;
 use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
-use crate::engine::text::count;
+use crate::engine::text::{count, duration};
 
 /// What happens next.
 #[must_use]
@@ -123,8 +123,8 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     let now = facts.now.wall;
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
     if let Some(limit) = outlasted_by(subject, now, until) {
-        let when = until.format("%Y-%m-%d %H:%M UTC");
-        let why = format!("{message}; the wait until {when} would outlast {limit}");
+        let wait = duration((until - now).num_milliseconds().unsigned_abs());
+        let why = format!("{message}; a wait of {wait} would outlast {limit}");
         return Some(finish(Outcome::Interrupted, None, why));
     }
     Some(Decision::Wait { until, why: message.clone() })

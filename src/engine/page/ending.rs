@@ -1,22 +1,22 @@
 //! How a loop stands or ended: the first line of a page, and the rows that explain it.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, FixedOffset, Utc};
 
-use super::{Fact, PageInputs};
-use crate::engine::boundary::limits;
+use super::{Fact, PageInputs, live};
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::Iteration;
 use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
-use crate::engine::text::{clip, count, one_line};
+use crate::engine::text::{clip, clock_time, count, one_line};
 
 /// The longest reason, in characters; a hint stands at its end.
 const WHY_CHARS: usize = 600;
 /// The longest command of a check, in characters.
 const RUN_CHARS: usize = 60;
 
-/// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15".
-pub fn verdict(record: &Loop) -> String {
+/// "completed after 4 iterations", "blocked in iteration 3", "running, iteration 4 of 15", seen at
+/// `now`.
+pub fn verdict(record: &Loop, now: DateTime<FixedOffset>) -> String {
     let (state, word) = (&record.state, record.status_word());
     let max = record.contract.limits.max_iterations;
     let of = if max > 0 { format!(" of {max}") } else { String::new() };
@@ -28,7 +28,7 @@ pub fn verdict(record: &Loop) -> String {
         Status::Finished => format!("{word} after {done}"),
         Status::Waiting => {
             let again = if state.transient_errors > 0 { " again" } else { "" };
-            let due = state.due.map(|due| due.format(" until %Y-%m-%d %H:%M UTC").to_string());
+            let due = state.due.map(|due| format!(" until {}", clock_time(due, now)));
             let why =
                 state.wait_reason.as_deref().map(|why| format!(" ({})", clip(why, RUN_CHARS)));
             let until = due.unwrap_or_default() + &why.unwrap_or_default();
@@ -48,7 +48,8 @@ pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
         Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
         Some((Outcome::Error, _)) => None,
         Some(_) => state_of_the_checks(record),
-        None => inputs.owner_is_gone.then(|| "nobody drives it any more".to_owned()),
+        None if inputs.owner_is_gone => Some("nobody drives it any more".to_owned()),
+        None => inputs.dialog.map(|_| "needs you".to_owned()),
     }
 }
 
@@ -113,7 +114,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
     let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
     let facts = [("owner", gone), ("needs", needs), ("why", why), ("red", best)];
-    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).chain(live(record)).collect()
+    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).chain(live::facts(inputs)).collect()
 }
 
 /// "; 3 claims were refused"; empty for a completed loop.
@@ -125,28 +126,6 @@ fn refused(inputs: &PageInputs<'_>) -> String {
         1 => "; 1 claim was refused".to_owned(),
         refused => format!("; {refused} claims were refused"),
     }
-}
-
-/// What a page says of a loop that has not ended.
-fn live(record: &Loop) -> Vec<Fact> {
-    if !record.is_live() {
-        return Vec::new();
-    }
-    let run = record.contract.run.as_ref().filter(|_| record.driver() == Driver::Process);
-    let agent = run.map(|run| {
-        let pid = record.state.owner.process.pid;
-        let process = match record.state.status {
-            Status::Paused => String::new(),
-            _ => format!(" · process {pid}"),
-        };
-        format!("{}, {}{process}", run.agent.name, run.permissions.label())
-    });
-    let facts = [
-        ("agent", agent),
-        ("limits", Some(limits::named(&record.contract.limits))),
-        ("folder", Some(record.place.folder.display().to_string())),
-    ];
-    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).collect()
 }
 
 /// The reason of an end; of a completed loop it names the checks that the proof rests on.

@@ -4,21 +4,23 @@
 
 mod ending;
 mod iterations;
+mod live;
 mod next;
 mod results;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, FixedOffset, Utc};
 use serde::Serialize;
 
-pub use self::ending::{asked_for_help, state_of_the_checks};
+pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
 pub use self::iterations::{IterationLine, LastWords, PageLine, files};
+pub use self::live::at_dialog;
 pub use self::next::Step;
 pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
 use super::evidence::changes::Changes;
 use super::evidence::test_report::TestMemories;
 use super::journal::story::Story;
-use super::record::{Loop, LoopId, Outcome, Proof};
+use super::record::{Dialog, Loop, LoopId, Outcome, Proof};
 
 /// Everything that a page is made from.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +29,10 @@ pub struct PageInputs<'a> {
     pub story: &'a Story,
     /// Nobody drives the loop any more although it did not end.
     pub owner_is_gone: bool,
+    /// The dialog at which its client waits.
+    pub dialog: Option<&'a Dialog>,
+    /// A pause is pending.
+    pub is_pausing: bool,
     /// What the loop changed since its start; `None` where nothing could look.
     pub changes: Option<&'a Changes>,
     /// Whether `crew diff` has the snapshots to show that.
@@ -37,6 +43,8 @@ pub struct PageInputs<'a> {
     pub tests: &'a TestMemories,
     /// The command that resumes it.
     pub resume: &'a str,
+    /// The time on the reader's clock.
+    pub now: DateTime<FixedOffset>,
 }
 
 /// A page. Whatever is empty or `None` is no news and is not shown.
@@ -110,7 +118,7 @@ impl Page {
             id: record.id.clone(),
             outcome: record.outcome(),
             proof: record.state.ending.as_ref().and_then(|ending| ending.proof),
-            verdict: ending::verdict(record),
+            verdict: verdict(record, inputs.now),
             remark: ending::remark(inputs),
             task: procedure.map_or_else(|| task.to_owned(), |name| format!("procedure {name}")),
             ending: ending::facts(inputs),

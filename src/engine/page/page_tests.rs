@@ -54,11 +54,14 @@ fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -
         record,
         story,
         owner_is_gone: false,
+        dialog: None,
+        is_pausing: false,
         changes: Some(changes),
         has_snapshots: true,
         commits: &[],
         tests,
         resume: "crew resume haaaaaaa",
+        now: at(3600).wall.fixed_offset(),
     })
 }
 

@@ -100,12 +100,16 @@ pub struct Dialog {
     pub since: DateTime<Utc>,
     /// The tool that waits for permission, by the client's name; `None` if it is not known.
     pub tool: Option<String>,
+    /// The id of its call, whose result shows that the dialog was answered.
+    #[serde(default)]
+    pub call: Option<String>,
     /// Whether it is a question of the agent instead.
     #[serde(default)]
     pub is_question: bool,
     /// The transcript of the session, or of its subagent, that waits.
     pub transcript: PathBuf,
-    /// Its size at that time, in bytes. A longer one shows that the dialog was answered.
+    /// Its size at that time, in bytes. Without the id of a call, a longer one shows that the dialog
+    /// was answered.
     pub transcript_bytes: u64,
 }
 

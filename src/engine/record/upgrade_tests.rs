@@ -79,7 +79,7 @@ fn session() -> Value {
             "obeyed": [{ "command": "/crew:pause", "iteration": 7 }],
         },
         "dialog": {
-            "since": "2026-11-22T08:00:00Z", "tool": "Bash", "is_question": true,
+            "since": "2026-11-22T08:00:00Z", "tool": "Bash", "call": "t", "is_question": true,
             "transcript": "/t", "transcript_bytes": 8,
         },
     })

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use chrono::{DateTime, FixedOffset, Utc};
 
-use crate::engine::page::{asked_for_help, state_of_the_checks};
+use crate::engine::page::{asked_for_help, at_dialog, state_of_the_checks};
 use crate::engine::record::{Dialog, Driver, Ending, Loop, LoopId, Outcome, Status};
-use crate::engine::text::{clean, one_line, with_reason};
+use crate::engine::text::{clean, clock_time, one_line, with_reason};
 use crate::report::list::folder;
 use crate::report::words::{ago, brief};
-use crate::report::{asked, line};
+use crate::report::line;
 
 /// How long an ended loop stays on the board, and one that needs a person, in hours.
 const ENDED_HOURS: i64 = 24;
@@ -108,7 +108,7 @@ fn group(facts: &BoardFacts<'_>) -> Option<BoardGroup> {
 
 fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {
     let record = facts.record;
-    let clock = |at: DateTime<Utc>| at.with_timezone(facts.now.offset()).format("%H:%M");
+    let clock = |at| clock_time(at, facts.now);
     let since = |at: DateTime<Utc>| ago((facts.now.to_utc() - at).num_milliseconds());
     match (group, record.state.due) {
         (BoardGroup::NeedsYou, _) => since(facts.dialog.map_or(record.last_at(), |it| it.since)),
@@ -117,7 +117,7 @@ fn when(facts: &BoardFacts<'_>, group: BoardGroup) -> String {
             format!("until {}", clock(due))
         }
         (BoardGroup::Waiting, _) => since(record.last_at()),
-        (BoardGroup::Ended, _) => clock(record.last_at()).to_string(),
+        (BoardGroup::Ended, _) => clock(record.last_at()),
     }
 }
 
@@ -125,7 +125,7 @@ fn news(facts: &BoardFacts<'_>) -> String {
     let record = facts.record;
     let iteration = record.iteration();
     if let Some(dialog) = facts.dialog {
-        return asked::dialog(dialog, facts.now);
+        return at_dialog(dialog, facts.now);
     }
     if facts.owner_is_gone {
         let gone = match record.driver() {

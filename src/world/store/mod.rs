@@ -27,7 +27,7 @@ use super::{clock, fault};
 use crate::engine::boundary::facts::ControlRequest;
 use crate::engine::journal::{Event, JournalEntry, SCHEMA, replay};
 use crate::engine::record::upgrade::upgraded;
-use crate::engine::record::{Actor, Loop, LoopId, Moment, VERSION};
+use crate::engine::record::{Actor, Loop, LoopId, Moment, Status, VERSION};
 use crate::engine::words::handoff::file_time;
 use crate::parse::git::BRANCHES;
 use crate::parse::order;
@@ -209,6 +209,12 @@ pub fn breaks_off(home: &Home, id: &LoopId) -> bool {
         Some(ControlRequest::Pause) => pauses_now(home, id),
         None => false,
     }
+}
+
+/// Whether a pause is pending for a loop that has not stopped yet.
+pub fn is_pausing(home: &Home, record: &Loop) -> bool {
+    let is_over = !record.is_live() || record.state.status == Status::Paused;
+    !is_over && order(home, &record.id) == Some(ControlRequest::Pause)
 }
 
 fn pauses_now(home: &Home, id: &LoopId) -> bool {

@@ -61,9 +61,14 @@ impl Snapshots {
         Some((newest, self.named(id, &newest.to_string())?))
     }
 
-    /// Names the state in which a loop ended.
+    /// Names the state in which a loop ended in mid-iteration.
     pub fn close(&self, id: &LoopId, commit: &str) -> Result<(), String> {
         self.name(id, ENDED, commit)
+    }
+
+    /// Takes that name away. Best effort: without it the page shows the state of an earlier end.
+    pub fn reopen(&self, id: &LoopId) {
+        let _ = disk::remove(&self.names(id).join(ENDED));
     }
 
     /// The last known state of a loop: that of its end if `is_over`, else its last boundary.
