@@ -120,7 +120,9 @@ fn stopped(home: &Home, hook: &Hook<'_>, stop: StopResult) -> Reply {
         StopResult::Woken(boundary) => {
             Reply::Say(noted(line::boundary(&boundary.after), boundary.note))
         }
-        StopResult::Held(boundary) => Reply::Say(noted(line::held(&boundary.after, clock::local()), boundary.note)),
+        StopResult::Held(boundary) => {
+            Reply::Say(noted(line::held(&boundary.after, clock::local()), boundary.note))
+        }
         StopResult::Finished(ended) => Reply::Say(page::text(&ended.page, reading_in_a_client())),
     }
 }
@@ -148,11 +150,15 @@ fn noted(mut line: String, note: Option<String>) -> String {
 /// The client shows one dim line for an order typed while the agent works.
 fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
     match order {
-        _ if was_over => format!("loop {} is over: {}", record.id, line::status_line(record, clock::local())),
+        _ if was_over => {
+            format!("loop {} is over: {}", record.id, line::status_line(record, clock::local()))
+        }
         Typed::Pause if record.state.status == Status::Running => {
             format!("pauses after iteration {}", record.iteration())
         }
-        Typed::Pause | Typed::Cancel { .. } | Typed::Status => line::status_line(record, clock::local()),
+        Typed::Pause | Typed::Cancel { .. } | Typed::Status => {
+            line::status_line(record, clock::local())
+        }
     }
 }
 

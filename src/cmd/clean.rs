@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 
 use super::{all, home, print, reading, refuse_an_agent, requested};
 use crate::cli::CleanArgs;
-use crate::drive::clean;
+use crate::drive::clean::{self, Cleaned};
 use crate::engine::record::Loop;
 use crate::engine::text::{Shown, count};
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::parse::arguments::UsageError;
 use crate::report::list::{self, ListReading};
 use crate::report::words::{brief, size};
@@ -47,18 +47,15 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
             bail!("nothing was removed\nhint: crew clean asks again");
         }
     }
-    let mut freed = 0;
-    for (done, record) in loops.iter().enumerate() {
-        match clean::remove(&home, record) {
-            Ok(bytes) => freed += bytes,
-            Err(error) => {
-                print::out(&removed(done, freed));
-                return Err(error);
-            }
-        }
-    }
-    print::out(&removed(loops.len(), freed));
-    Ok(Exit::SUCCESS)
+    let Cleaned { removed, freed, refused } = clean::remove(&home, &loops);
+    print::out(&format!(
+        "removed {} with all snapshots, {} freed",
+        count(removed, "loop"),
+        size(freed)
+    ));
+    let is_whole = refused.is_empty();
+    refused.iter().for_each(|error| print::err(&exit::message(error)));
+    Ok(if is_whole { Exit::SUCCESS } else { Exit::ERROR })
 }
 
 /// The loops that were named, all of them over, or else all; those of the age that was asked for.
@@ -95,8 +92,4 @@ fn show(home: &Home, loops: &[Loop]) {
     let user = env::path("HOME");
     let at = ListReading { reading: reading(), home: user.as_deref() };
     print::out(&list::removable(loops, &clean::bytes(home, loops), at));
-}
-
-fn removed(loops: usize, freed: u64) -> String {
-    format!("removed {}, {} freed", count(loops as u64, "loop"), size(freed))
 }

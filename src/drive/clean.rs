@@ -1,17 +1,20 @@
 //! Removes the records of loops that are over. A loop that is live, or whose end is still being
 //! written, is never touched; one that its open client could resume only when it is named.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
-use super::end::between_starts;
+use super::end::{between_starts, between_starts_in};
 use super::owner::life;
 use crate::engine::record::{Driver, Life, Loop, Outcome};
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::git::snapshots::Snapshots;
-use crate::world::store::{self, Home, removal};
+use crate::world::store::removal::{self, Pointers};
+use crate::world::store::{self, Home};
 
 /// The loops that ended longer ago than this.
 pub fn ended_before(home: &Home, loops: Vec<Loop>, age: Duration) -> Vec<Loop> {
@@ -39,12 +42,49 @@ pub fn bytes(home: &Home, loops: &[Loop]) -> Vec<u64> {
     loops.iter().map(|record| removal::bytes(home, &record.id)).collect()
 }
 
-/// Removes the record of a loop that is over, with its logs, its snapshots and what points to it.
-/// Returns the bytes that were freed.
-///
-/// # Errors
-/// When the loop was resumed or is busy, or its files cannot be removed.
-pub fn remove(home: &Home, record: &Loop) -> Result<u64> {
+/// What became of records that were to be removed.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    pub removed: u64,
+    /// In bytes.
+    pub freed: u64,
+    /// Why the others stay.
+    pub refused: Vec<Error>,
+}
+
+/// Removes the records of loops that are over, with their logs, their snapshots and what points to
+/// them. One that was resumed, is busy or cannot be removed stays and stops no other.
+pub fn remove(home: &Home, loops: &[Loop]) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    let pointers = removal::pointers(home);
+    let mut trees: BTreeMap<&Path, (Snapshots, u64)> = BTreeMap::new();
+    for record in loops {
+        // Measuring and pruning take long: once for each working tree.
+        trees.entry(&record.place.checkout).or_insert_with(|| {
+            let snapshots = Snapshots::of(home, record);
+            let before = snapshots.bytes();
+            (snapshots, before)
+        });
+        match remove_one(home, record, &pointers) {
+            Ok(bytes) => {
+                cleaned.removed += 1;
+                cleaned.freed += bytes;
+            }
+            Err(error) => cleaned.refused.push(error),
+        }
+    }
+    for (checkout, (snapshots, before)) in trees {
+        // A start may have taken a snapshot that has no name yet.
+        if let Some(_lock) = between_starts_in(home, checkout) {
+            snapshots.forget_what_is_unnamed();
+        }
+        cleaned.freed += before.saturating_sub(snapshots.bytes());
+    }
+    cleaned
+}
+
+/// Removes one of them, except for what only its snapshots hold. Returns the bytes of its record.
+fn remove_one(home: &Home, record: &Loop, pointers: &Pointers) -> Result<u64> {
     let id = &record.id;
     // A start may take over what a pointer of this working tree names.
     let start = between_starts(home, id)?;
@@ -58,18 +98,18 @@ pub fn remove(home: &Home, record: &Loop) -> Result<u64> {
     if works || start.is_none() || boundary.is_none() {
         bail!("loop {id} is busy\nhint: try again in a moment");
     }
-    let snapshots = Snapshots::of(home, &record);
-    let before = removal::bytes(home, id) + snapshots.bytes();
-    let gone = removal::take_out(home, id).and_then(|()| removal::finish(home, id));
+    let bytes = removal::bytes(home, id);
+    let gone = removal::take_out(home, id).and_then(|()| removal::finish(home, id, pointers));
     gone.with_context(|| format!("cannot remove the record of loop {id}"))?;
-    snapshots.forget_what_is_unnamed();
-    Ok(before.saturating_sub(snapshots.bytes()))
+    Ok(bytes)
 }
 
 /// Finishes what a removal that was cut off has left behind.
 pub fn finish(home: &Home) -> Result<()> {
-    for id in removal::taken(home) {
-        removal::finish(home, &id).with_context(|| format!("cannot remove loop {id}"))?;
-    }
-    Ok(())
+    let taken = removal::taken(home);
+    let pointers = if taken.is_empty() { Pointers::new() } else { removal::pointers(home) };
+    taken.iter().try_for_each(|id| {
+        let gone = removal::finish(home, id, &pointers);
+        gone.with_context(|| format!("cannot remove loop {id}"))
+    })
 }

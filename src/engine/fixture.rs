@@ -124,6 +124,7 @@ pub fn a_page(record: &Loop, story: &Story) -> Page {
         commits: &[],
         tests: &TestMemories::new(),
         resume: &format!("crew resume {}", record.id),
+        now: at(3600).wall.fixed_offset(),
     })
 }
 

@@ -42,6 +42,11 @@ pub fn clock_time(time: DateTime<Utc>, now: DateTime<FixedOffset>) -> String {
     time.with_timezone(now.offset()).format(form).to_string()
 }
 
+/// What somebody said, in quotation marks; those inside become single ones.
+pub fn quoted(words: &str) -> String {
+    format!("\"{}\"", words.replace('"', "'"))
+}
+
 /// "1 iteration", "3 iterations".
 pub fn count(number: impl Into<u64>, noun: &str) -> String {
     let number = number.into();

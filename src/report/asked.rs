@@ -2,7 +2,7 @@
 //! marks.
 
 use crate::engine::record::{Loop, Question};
-use crate::engine::text::clip;
+use crate::engine::text::{clip, quoted};
 
 /// The most of a question on a line, in characters.
 const LINE_CHARS: usize = 80;
@@ -12,13 +12,13 @@ pub fn at_boundary(subject: &Loop) -> Option<String> {
     let of_it = |it: &&Question| it.iteration == subject.state.completed;
     let asked: Vec<&Question> = subject.state.asked.iter().filter(of_it).collect();
     let last = asked.last()?;
-    let question = clip(&last.text, LINE_CHARS);
+    let question = quoted(&clip(&last.text, LINE_CHARS));
     let more = match asked.len() {
         1 => String::new(),
         all => format!(" and {} more", all - 1),
     };
     let answer = last.answer();
-    Some(format!("asked \"{question}\"{more}, told to decide · answer: crew tell \"{answer}\""))
+    Some(format!("asked {question}{more}, told to decide · answer: crew tell \"{answer}\""))
 }
 
 #[cfg(test)]

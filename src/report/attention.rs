@@ -5,10 +5,10 @@ use chrono::{DateTime, FixedOffset};
 
 use super::line::{numbered, status_line};
 use crate::engine::events::RunEvent;
-use crate::engine::page;
 use crate::engine::evidence::{CheckResult, Verdict};
+use crate::engine::page;
 use crate::engine::record::{Loop, Outcome};
-use crate::engine::text::{clean, clip, one_line};
+use crate::engine::text::{clean, clip, one_line, quoted};
 
 /// The longest notice and the longest title, in characters.
 const NOTICE_CHARS: usize = 200;
@@ -56,8 +56,8 @@ pub fn waits(subject: &Loop, at: DateTime<FixedOffset>) -> String {
 /// The notice of a question that the agent has to decide itself.
 pub fn deferred(subject: &Loop) -> Option<String> {
     let last = subject.state.asked.last()?;
-    let question = clip(&last.text, 120);
-    Some(format!("loop {} asked \"{question}\", told to decide", subject.id))
+    let question = quoted(&clip(&last.text, 120));
+    Some(format!("loop {} asked {question}, told to decide", subject.id))
 }
 
 /// The notice of a dialog that waits.
@@ -180,7 +180,8 @@ mod tests {
             (Outcome::Cancelled, None),
         ];
         for (outcome, expected) in table {
-            assert_eq!(ended(&ending(outcome, "no password")).as_deref(), expected);
+            let now = at(0).wall.fixed_offset();
+            assert_eq!(ended(&ending(outcome, "no password"), now).as_deref(), expected);
         }
     }
 

@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use chrono::{DateTime, FixedOffset, Utc};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::words::{ago, brief};
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine, Step};
-use crate::engine::text::{clean, clock_time, count, plain};
+use crate::engine::text::{clean, clock_time, count, plain, quoted};
 use crate::engine::usage::Money;
 
 /// Where the values of the rows begin.
@@ -45,9 +45,9 @@ impl Reading {
 
 /// The page.
 pub fn text(page: &Page, reading: Reading) -> String {
-    let mut text = format!("loop {} · {}", page.id, page.verdict);
-    text.extend(page.remark.iter().flat_map(|remark| [" · ", remark]));
-    text.push_str("\n\n");
+    let mut first = format!("loop {} · {}", page.id, page.verdict);
+    first.extend(page.remark.iter().flat_map(|remark| [" · ", remark]));
+    let mut text = wrapped(&first, reading.width, usize::MAX).join("\n") + "\n\n";
     for line in wrapped(&page.task, reading.width.min(TASK_COLUMNS).saturating_sub(2), TASK_LINES) {
         let _ = writeln!(text, "  {line}");
     }
@@ -69,8 +69,8 @@ pub fn text(page: &Page, reading: Reading) -> String {
     }
     text.push('\n');
     optional(&mut text, "stop", page.stop.map(str::to_owned));
-    step(&mut text, "next", &page.next);
-    page.then.iter().for_each(|then| step(&mut text, "then", then));
+    step(&mut text, "next", &page.next, reading.width);
+    page.then.iter().for_each(|then| step(&mut text, "then", then, reading.width));
     text
 }
 
@@ -100,17 +100,26 @@ fn told(text: &mut String, fact: &Fact, width: usize) {
 }
 
 /// A row whose value is wrapped below itself.
-fn value(text: &mut String, name: &str, value: &str, width: usize) {
+pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
     let lines = wrapped(value, width.saturating_sub(INDENT), usize::MAX);
     for (index, line) in lines.iter().enumerate() {
         let _ = writeln!(text, "  {:<7} {line}", if index == 0 { name } else { "" });
     }
 }
 
-/// A command is never wrapped: it must be possible to copy it.
-fn step(text: &mut String, name: &str, step: &Step) {
-    let what = if step.what.is_empty() { String::new() } else { format!("   {}", step.what) };
-    let _ = writeln!(text, "  {name:<7} {}{what}", step.command);
+/// A command is never wrapped: it must be possible to copy it. What it is for stands beside it or,
+/// where there is no room, below it.
+fn step(text: &mut String, name: &str, step: &Step, width: usize) {
+    let row = format!("  {name:<7} {}", step.command);
+    let is_beside = row.width() + 3 + step.what.width() <= width;
+    if is_beside && !step.what.is_empty() {
+        let _ = writeln!(text, "{row}   {}", step.what);
+        return;
+    }
+    let _ = writeln!(text, "{row}");
+    for line in wrapped(&step.what, width.saturating_sub(INDENT), usize::MAX) {
+        let _ = writeln!(text, "{:INDENT$}{line}", "");
+    }
 }
 
 /// One line of the table before its columns are measured.
@@ -189,7 +198,7 @@ fn file_name(files: &str) -> String {
 fn said(line: &IterationLine) -> String {
     match &line.said {
         LastWords::Crew(words) => words.clone(),
-        LastWords::Agent(words) => format!("\"{words}\""),
+        LastWords::Agent(words) => quoted(words),
         LastWords::Nothing => String::new(),
     }
 }
@@ -225,15 +234,16 @@ pub fn fitting(line: &str, columns: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A text in lines of at most `columns`, broken between words where it has any; past `most` lines
-/// it is cut.
+/// A text in lines of at most `columns`, broken between words; past `most` lines it is cut. Of words
+/// that are longer only those are broken whose writing has no blanks between words: a path must stay
+/// whole to be copied.
 pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     let columns = columns.max(SAID);
     let mut lines = Vec::new();
     for paragraph in clean(text).lines() {
         let indent = paragraph.len() - paragraph.trim_start().len();
         let mut line = paragraph[..indent].to_owned();
-        for word in paragraph.split_whitespace() {
+        for word in paragraph.split_whitespace().flat_map(|word| broken(word, columns)) {
             let gap = usize::from(!line.trim().is_empty());
             if gap == 1 && line.width() + gap + word.width() > columns {
                 lines.push(std::mem::take(&mut line));
@@ -251,6 +261,24 @@ pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The word, in pieces of at most `columns` if it is of wide characters.
+fn broken(word: &str, columns: usize) -> Vec<&str> {
+    let is_wide = word.width() > columns && word.chars().any(|it| it.width() == Some(2));
+    let mut pieces = Vec::new();
+    let mut rest = word;
+    while is_wide && rest.width() > columns {
+        let ends = rest.char_indices().map(|(start, it)| start + it.len_utf8());
+        let Some(end) = ends.take_while(|end| rest[..*end].width() <= columns).last() else {
+            break;
+        };
+        let (piece, more) = rest.split_at(end);
+        pieces.push(piece);
+        rest = more;
+    }
+    pieces.push(rest);
+    pieces
 }
 
 /// One row of a page: a name and its value.

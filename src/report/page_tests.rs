@@ -103,7 +103,8 @@ fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
 fn at_40_columns_times_costs_and_words_go_first() {
     let text = text(&full(), read_at(40));
     assert_snapshot!(text, @"
-    loop haaaaaaa · exhausted after 10 iterations · 2 of 148 tests fail
+    loop haaaaaaa · exhausted after 10
+    iterations · 2 of 148 tests fail
 
       Split a discount over the lines of an
       order so that refunds add up to the
@@ -132,7 +133,8 @@ fn at_40_columns_times_costs_and_words_go_first() {
       handoff /repo/.claude/branches/main/handoffs/exhausted.md
 
       stop    crew pause, crew cancel
-      next    crew diff m7qa 3..4   what turned it red
+      next    crew diff m7qa 3..4
+              what turned it red
       then    crew resume m7qa -n +10
     ");
 }

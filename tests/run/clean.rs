@@ -57,7 +57,10 @@ fn what_ended_long_ago_is_listed_and_goes_when_somebody_says_so() {
     assert_eq!(world.loops().len(), 2);
     assert!(!traces(&world, &first).is_empty());
     let cleaned = later(&world, 31, "", &["clean", "--yes"]).success();
-    assert!(cleaned.contains("\nremoved 2 loops, ") && cleaned.ends_with(" freed\n"), "{cleaned}");
+    assert!(
+        cleaned.contains("\nremoved 2 loops with all snapshots, ") && cleaned.ends_with(" freed\n"),
+        "{cleaned}"
+    );
     assert!(world.loops().is_empty());
     assert_eq!([traces(&world, &first), traces(&world, &second)], ["", ""]);
     assert_eq!(
@@ -83,7 +86,7 @@ fn a_loop_that_is_named_goes_alone_and_the_other_keeps_its_snapshots() {
         format!("crew: with --yes a loop is named by its whole id, not by `{}`\n", &second[..6]);
     assert!(short.code() == 2 && short.stderr.starts_with(&told), "{short:#?}");
     let cleaned = world.crew(&["clean", &second, &second, "--yes"]).success();
-    assert!(cleaned.contains("\nremoved 1 loop, "), "{cleaned}");
+    assert!(cleaned.contains("\nremoved 1 loop with all snapshots, "), "{cleaned}");
     assert_eq!(traces(&world, &second), "");
     assert_eq!(world.crew(&["diff", &first]).success(), difference);
     assert_eq!(world.id(), first);
@@ -131,7 +134,7 @@ fn what_an_open_client_could_resume_goes_only_by_its_name() {
     let unnamed = later(&world, 31, "", &["clean", "--yes"]).success();
     assert!(unnamed.starts_with("nothing to remove"), "{unnamed}");
     let named = world.crew(&["clean", &id, "--yes"]).success();
-    assert!(named.contains("removed 1 loop, "), "{named}");
+    assert!(named.contains("removed 1 loop with all snapshots, "), "{named}");
     assert_eq!(traces(&world, &id), "");
     assert_eq!(world.sandbox.hook(stop).success(), "");
 }
@@ -194,7 +197,7 @@ fn a_person_is_asked_before_anything_goes() {
         terminal.wait_for_screen("a second question", |it| it.matches("[y/N]").count() == 2);
         terminal.type_text("y");
         terminal.key("Enter");
-        terminal.wait_for_text("removed 1 loop, ");
+        terminal.wait_for_text("removed 1 loop with all snapshots, ");
         assert_eq!(world.loops().len(), 1);
     });
 }

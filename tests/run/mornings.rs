@@ -8,8 +8,8 @@ use crate::child::Running;
 use crate::sandbox::{DEADLINE, Sandbox};
 use crate::tidy::pattern;
 
-/// Prints what a test runner of five tests prints, `$(cat fails)` of which fail.
-const CHECK: &str = "n=$(cat fails 2>/dev/null || echo 3); i=1\n\
+/// Prints what a test runner of five tests prints, `$(cat failing.txt)` of which fail.
+const CHECK: &str = "n=$(cat failing.txt 2>/dev/null || echo 3); i=1\n\
     while [ $i -le 5 ]; do\n\
     if [ $i -le $n ]; then echo \"test reset::case_$i ... FAILED\"; else echo \"test reset::case_$i ... ok\"; fi\n\
     i=$((i + 1)); done\n\
@@ -120,10 +120,12 @@ fn a_true_end_after_a_refusal() {
         options: &["--verify", "sh check.sh"],
         steps: vec![
             step(
-                "mkdir -p src/reset; echo a > src/reset/token.rs; echo 2 > fails; echo 'Token and migration are in.'",
+                "mkdir -p src/reset; echo a > src/reset/token.rs; echo 2 > failing.txt; echo 'Token and migration are in.'",
             ),
-            claims("echo b > src/mail.rs; echo 1 > fails; echo 'Compared local time with UTC.'"),
-            claims("echo 0 > fails; echo c >> src/mail.rs"),
+            claims(
+                "echo b > src/mail.rs; echo 1 > failing.txt; echo 'Compared local time with UTC.'",
+            ),
+            claims("echo 0 > failing.txt; echo c >> src/mail.rs"),
         ],
         exit: 0,
     };
@@ -137,8 +139,8 @@ fn claims_refused_twice_and_the_limit() {
         options: &["--verify", "sh check.sh", "-n", "4"],
         steps: vec![
             step("echo share > share.ts; echo 'Lines carry their share now.'"),
-            claims("echo tax > tax.ts; echo 1 > fails; echo 'Rounding moved to the end.'"),
-            claims("echo split >> tax.ts; echo 2 > fails; echo 'Rewrote split() on cents.'"),
+            claims("echo tax > tax.ts; echo 1 > failing.txt; echo 'Rounding moved to the end.'"),
+            claims("echo split >> tax.ts; echo 2 > failing.txt; echo 'Rewrote split() on cents.'"),
             step("echo 'Left: refunds of three lines. I would round tax once, per order.'"),
         ],
         exit: 10,
@@ -184,10 +186,10 @@ fn thirty_iterations_and_the_same_test_red_since_the_fourth() {
         task: "Bring the cart's rounding in line with the invoices.",
         options: &["--gate", "sh check.sh", "--failure-threshold", "0", "-n", "30"],
         steps: vec![
-            step("echo 2 > fails; echo a > line.ts; echo 'Lines first.'"),
-            step("echo 1 > fails; echo b > tax.ts; echo 'Tax next.'"),
-            step("echo 0 > fails; echo c > cents.ts; echo 'All green.'"),
-            step("echo 2 > fails; echo $call > split.ts; echo 'Rewrote split() once more.'"),
+            step("echo 2 > failing.txt; echo a > line.ts; echo 'Lines first.'"),
+            step("echo 1 > failing.txt; echo b > tax.ts; echo 'Tax next.'"),
+            step("echo 0 > failing.txt; echo c > cents.ts; echo 'All green.'"),
+            step("echo 2 > failing.txt; echo $call > split.ts; echo 'Rewrote split() once more.'"),
         ],
         exit: 10,
     };
@@ -237,7 +239,7 @@ fn the_agent_committed_its_work() {
                 "echo list > list.py; git add list.py; git commit -qm 'Add the list endpoint'; echo 'Endpoint is in.'",
             ),
             claims(
-                "echo 0 > fails; echo test > test_list.py; git add .; git commit -qm 'Add its tests'",
+                "echo 0 > failing.txt; echo test > test_list.py; git add .; git commit -qm 'Add its tests'",
             ),
         ],
         exit: 0,

@@ -27,7 +27,9 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
         },
         "Notification" => match payload.take("notification_type").as_deref() {
             Some("idle_prompt") => HookEvent::Idle,
-            Some("permission_prompt") => HookEvent::AtDialog { tool: payload.take("message").and_then(asking_tool) },
+            Some("permission_prompt") => {
+                HookEvent::AtDialog { tool: payload.take("message").and_then(asking_tool) }
+            }
             _ => HookEvent::NotOurs,
         },
         "UserPromptExpansion" => match payload.take("command_name") {

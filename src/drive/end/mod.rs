@@ -7,6 +7,7 @@ pub mod handoff;
 pub mod result;
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
@@ -128,8 +129,13 @@ pub fn release(home: &Home, session_id: &str, id: &LoopId) {
 /// Keeps a start or a resume out of the loop's working tree for a moment, because it removes orders
 /// until it is recorded. One that takes longer is not waited for.
 pub fn between_starts(home: &Home, id: &LoopId) -> Result<Option<disk::Lock>> {
-    let pointer = home.checkout_pointer(&store::load(home, id)?.place.checkout);
-    Ok(disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten())
+    Ok(between_starts_in(home, &store::load(home, id)?.place.checkout))
+}
+
+/// The same for a working tree.
+pub fn between_starts_in(home: &Home, checkout: &Path) -> Option<disk::Lock> {
+    let pointer = home.checkout_pointer(checkout);
+    disk::lock(&pointer.with_extension("lock"), START_WAIT).ok().flatten()
 }
 
 /// What became of an attempt to end a loop from outside a boundary.

@@ -1,5 +1,6 @@
-//! Where a check turned red, from the story of a loop: "`cargo test` was green after 4, red since
-//! 6: src/a.rs, src/b.rs". It goes back to nothing and runs nothing.
+//! Where a check turned red, from the story of a loop: "`cargo test` passed after iteration 4 and
+//! fails since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and runs
+//! nothing.
 
 use std::collections::BTreeMap;
 
@@ -34,14 +35,14 @@ impl Regression {
     pub fn words(&self) -> String {
         let Self { run, green_after, red_since, files } = self;
         let green = match green_after {
-            0 => "before the first iteration".to_owned(),
-            after => format!("after {after}"),
+            0 => "before iteration 1".to_owned(),
+            after => format!("after iteration {after}"),
         };
         let what = match &files[..] {
             [] => String::new(),
-            files => format!(": {}", named(files, FILES_NAMED)),
+            files => format!(", which changed {}", named(files, FILES_NAMED)),
         };
-        format!("`{run}` was green {green}, red since {red_since}{what}")
+        format!("`{run}` passed {green} and fails since iteration {red_since}{what}")
     }
 }
 
@@ -179,12 +180,12 @@ mod tests {
             found.iter().map(Regression::words).collect::<Vec<_>>().join("; ")
         });
         insta::assert_snapshot!(told.join("\n"), @"
-        `cargo test` was green after 1, red since 3: b, c
-        `cargo test` was green before the first iteration, red since 1: a, b, c, d, e and 2 more
+        `cargo test` passed after iteration 1 and fails since iteration 3, which changed b, c
+        `cargo test` passed before iteration 1 and fails since iteration 1, which changed a, b, c, d, e and 2 more
 
 
 
-        `cargo test` was green before the first iteration, red since 1
+        `cargo test` passed before iteration 1 and fails since iteration 1
         ");
     }
 

@@ -7,7 +7,7 @@ use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::Iteration;
 use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
-use crate::engine::text::{clip, clock_time, count, one_line};
+use crate::engine::text::{clip, clock_time, count, one_line, quoted};
 
 /// The longest reason, in characters; a hint stands at its end.
 const WHY_CHARS: usize = 600;
@@ -44,6 +44,9 @@ pub fn remark(inputs: &PageInputs<'_>) -> Option<String> {
     let record = inputs.record;
     let ending = record.state.ending.as_ref();
     match ending.map(|ending| (ending.outcome, ending.proof)) {
+        Some((Outcome::Completed, Some(Proof::Claimed))) => {
+            Some("proof: claimed, nothing checked it".to_owned())
+        }
         Some((Outcome::Completed, proof)) => proof.map(|it| format!("proof: {}", it.label())),
         Some((Outcome::Blocked, _)) => Some("needs you".to_owned()),
         Some((Outcome::Error, _)) => None,
@@ -64,7 +67,7 @@ pub fn state_of_the_checks(record: &Loop) -> Option<String> {
                 Some(format!("{} of {of} {}", tests.failed, tests.verb()))
             }
             None if failing.verdict == Verdict::Unknown => None,
-            None => Some(format!("{} fails", quoted(&failing.run))),
+            None => Some(format!("{} fails", named(&failing.run))),
         };
     }
     let ran = |run: &str| evidence.checks.iter().any(|check| check.run == run);
@@ -78,13 +81,13 @@ fn passing(evidence: &Evidence) -> String {
     let passed: u64 = reports.map(|tests| u64::from(tests.passed)).sum();
     let tests = if passed > 0 { format!(": {}", count(passed, "test")) } else { String::new() };
     match &evidence.checks[..] {
-        [check] => format!("{} passes{tests}", quoted(&check.run)),
-        [one, other] => format!("{} and {} pass{tests}", quoted(&one.run), quoted(&other.run)),
+        [check] => format!("{} passes{tests}", named(&check.run)),
+        [one, other] => format!("{} and {} pass{tests}", named(&one.run), named(&other.run)),
         all => format!("all {} checks pass{tests}", all.len()),
     }
 }
 
-fn quoted(run: &str) -> String {
+fn named(run: &str) -> String {
     format!("`{}`", clip(run, RUN_CHARS))
 }
 
@@ -108,13 +111,26 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let record = inputs.record;
     let who = if record.driver() == Driver::Session { "client" } else { "crew" };
     let gone = inputs.owner_is_gone.then(|| format!("gone: its {who} has ended"));
-    let needs = asked_for_help(record).map(|needs| format!("\"{}\"", one_line(needs, WHY_CHARS)));
+    let needs = asked_for_help(record).map(|needs| quoted(&one_line(needs, WHY_CHARS)));
     let why = record.state.ending.as_ref().filter(|_| needs.is_none());
-    let why = why.map(|ending| why_it_ended(inputs, ending) + &refused(inputs));
+    let why =
+        why.map(|ending| why_it_ended(inputs, ending) + &refused(inputs) + &last_words(record));
     let best = regressions(inputs.story).into_iter().next().map(|it| it.words());
     let best = best.filter(|_| record.outcome() != Some(Outcome::Completed));
     let facts = [("owner", gone), ("needs", needs), ("why", why), ("red", best)];
-    facts.into_iter().filter_map(|(name, text)| Fact::of(name, text)).chain(live::facts(inputs)).collect()
+    facts
+        .into_iter()
+        .filter_map(|(name, text)| Fact::of(name, text))
+        .chain(live::facts(inputs))
+        .collect()
+}
+
+/// Of an agent that failed too often, the last line on its standard error.
+fn last_words(record: &Loop) -> String {
+    let errors = record.state.evidence.as_ref().map_or("", |it| it.errors.trim());
+    let is_aborted = record.outcome() == Some(Outcome::Aborted);
+    let last = errors.lines().next_back().filter(|_| is_aborted);
+    last.map_or_else(String::new, |last| format!("; it printed {}", quoted(&one_line(last, 200))))
 }
 
 /// "; 3 claims were refused"; empty for a completed loop.

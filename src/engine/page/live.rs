@@ -16,7 +16,8 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let is_driven = !inputs.owner_is_gone;
     let dialog = inputs.dialog.filter(|_| is_driven).map(|it| at_dialog(it, inputs.now));
     let is_pausing = inputs.is_pausing && is_driven;
-    let pending = is_pausing.then(|| format!("a pause, when iteration {} ends", record.iteration()));
+    let pending =
+        is_pausing.then(|| format!("a pause, when iteration {} ends", record.iteration()));
     let run = record.contract.run.as_ref().filter(|_| record.driver() == Driver::Process);
     let agent = run.map(|run| {
         let pid = record.state.owner.process.pid;

@@ -83,6 +83,8 @@ pub struct Page {
     pub next: Step,
     /// The one after it, where looking is not enough.
     pub then: Option<Step>,
+    /// The command that resumes it.
+    pub resume: String,
 }
 
 /// One row: what it is, and what crew saw of it.
@@ -135,6 +137,7 @@ impl Page {
             stop: next::stop(inputs),
             next,
             then,
+            resume: inputs.resume.to_owned(),
         }
     }
 }

@@ -44,8 +44,49 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
         Some(Outcome::Blocked) => (look(inputs), Some(resume("once you have dealt with that"))),
-        Some(_) => (look(inputs), Some(resume(""))),
+        Some(outcome) => (look(inputs), Some(after(inputs, outcome))),
     }
+}
+
+/// What a person may do once they have looked at a loop that ended before its task was done.
+fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
+    let (record, resume) = (inputs.record, inputs.resume);
+    let is_run = record.driver() == Driver::Process;
+    match outcome {
+        Outcome::Cancelled => {
+            let on = record.branch().map(|branch| format!("continues on {branch}"));
+            let undo = changed_something(inputs)
+                .then(|| format!("crew back {} 0 undoes its changes", record.id));
+            let what: Vec<String> = on.into_iter().chain(undo).collect();
+            Step::new(resume, &what.join("; "))
+        }
+        Outcome::Aborted => Step::new(resume, "once the agent works again"),
+        Outcome::Stalled if is_run => {
+            Step::new(format!("{resume} --tell \"what to try instead\""), "")
+        }
+        Outcome::Exhausted => match shown_regression(inputs) {
+            Some(Regression { green_after, .. }) => Step::new(
+                format!("crew back {} {green_after}", record.id),
+                &format!("back to where it passed; {resume} continues"),
+            ),
+            None if is_run => Step::new(resume, "--tell \"...\" sends the agent a message with it"),
+            None => Step::new(resume, ""),
+        },
+        _ => Step::new(resume, ""),
+    }
+}
+
+/// Whether `crew diff` and `crew back` have something to show.
+fn changed_something(inputs: &PageInputs<'_>) -> bool {
+    inputs.has_snapshots && inputs.changes.is_some_and(|it| it.total() > 0)
+}
+
+/// The first check that turned red, if the difference that did it can be shown.
+fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
+    let is_completed = inputs.record.outcome() == Some(Outcome::Completed);
+    let is_there = changed_something(inputs) && !is_completed;
+    let first = regressions(inputs.story).into_iter().next().filter(|_| is_there)?;
+    (!first.files.is_empty()).then_some(first)
 }
 
 /// Whether only a person can let the loop go on with the checks as they are now.
@@ -67,17 +108,10 @@ pub fn stop(inputs: &PageInputs<'_>) -> Option<&'static str> {
 /// The command that shows what the loop did.
 fn look(inputs: &PageInputs<'_>) -> Step {
     let id = &inputs.record.id;
-    let is_there = inputs.has_snapshots && inputs.changes.is_some_and(|it| it.total() > 0);
-    if let Some(Regression { run, green_after, red_since, files }) =
-        regressions(inputs.story).first()
-        && is_there
-        && !files.is_empty()
-    {
+    if let Some(Regression { run, green_after, red_since, .. }) = shown_regression(inputs) {
         let command = format!("crew diff {id} {green_after}..{red_since}");
-        return Step::new(command, &format!("what turned `{}` red", clip(run, RUN_CHARS)));
+        return Step::new(command, &format!("what turned `{}` red", clip(&run, RUN_CHARS)));
     }
-    if is_there {
-        return Step::new(format!("crew diff {id}"), "");
-    }
-    Step::new(format!("crew show {id}"), "")
+    let command = if changed_something(inputs) { "crew diff" } else { "crew show" };
+    Step::new(format!("{command} {id}"), "")
 }

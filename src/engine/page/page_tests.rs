@@ -134,14 +134,14 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
 
     exhausted after 2 iterations · `npm test` fails
     why: the limit of 2 iterations is reached; 1 claim was refused
-    red: `npm test` was green after 1, red since 2: b
+    red: `npm test` passed after iteration 1 and fails since iteration 2, which changed b
     $ crew diff haaaaaaa 1..2 what turned `npm test` red
-    $ crew resume haaaaaaa
+    $ crew back haaaaaaa 1 back to where it passed; crew resume haaaaaaa continues
 
     exhausted after 1 iteration · but `npm test` passes
     why: the limit of 1 iteration is reached
     $ crew diff haaaaaaa
-    $ crew resume haaaaaaa
+    $ crew resume haaaaaaa --tell "..." sends the agent a message with it
 
     blocked in iteration 1 · needs you
     needs: "the password of backup_ro"
@@ -150,12 +150,12 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
     stalled after 1 iteration · -
     why: nothing changed in the last iteration
     $ crew show haaaaaaa
-    $ crew resume haaaaaaa
+    $ crew resume haaaaaaa --tell "what to try instead"
 
     cancelled after 0 iterations · -
     why: cancelled by the user: wrong branch
     $ crew show haaaaaaa
-    $ crew resume haaaaaaa
+    $ crew resume haaaaaaa continues on main
     "#);
 }
 

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::{Fact, PageInputs};
+use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{ChangeKind, Changes};
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::engine::evidence::{Evidence, Verdict};
 use crate::engine::journal::story::What;
 use crate::engine::record::{CheckMemory, Loop, Outcome};
-use crate::engine::text::{clip, named, one_line, tail_of};
+use crate::engine::text::{clip, named, one_line, quoted, tail_of};
 
 /// The most names in a row.
 const NAMED: usize = 5;
@@ -24,9 +24,12 @@ const PATH_CHARS: usize = 300;
 
 /// The rows.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let mut facts: Vec<Fact> = inputs.tests.values().filter_map(tests).collect();
+    let is_one = inputs.tests.len() == 1;
+    let of = |run: &str| if is_one { String::new() } else { format!("`{}` ", clip(run, 60)) };
+    let tests = |(run, memory): (&String, &TestMemory)| tests(&of(run), memory);
+    let mut facts: Vec<Fact> = inputs.tests.iter().filter_map(tests).collect();
     facts.extend(failing(inputs));
-    facts.extend(inputs.record.state.evidence.as_ref().and_then(complained));
+    facts.extend(complained(inputs.record));
     facts.extend(other_checks(inputs));
     facts.extend(inputs.changes.and_then(changed));
     facts.extend(commits(inputs));
@@ -36,8 +39,8 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts
 }
 
-/// "212 → 215: 3 new, 3 fixed"; `None` where nothing happened to the tests.
-fn tests(memory: &TestMemory) -> Option<Fact> {
+/// "212 → 215: 3 new, 3 fixed", after `of`, their check; `None` where nothing happened to the tests.
+fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
     let (first, last) = (&memory.first, &memory.last);
     let became = |from: TestStatus, to: TestStatus| {
         let was = |name: &&str| first.tests.get(*name) == Some(&from);
@@ -71,7 +74,7 @@ fn tests(memory: &TestMemory) -> Option<Fact> {
     let is_news = !words.is_empty() || first.total() != last.total();
     is_news.then(|| {
         let what = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
-        Fact::new("tests", totals + &what)
+        Fact::new("tests", format!("{of}{totals}{what}"))
     })
 }
 
@@ -105,11 +108,13 @@ fn lines(text: &str) -> Vec<String> {
     tail_of(text, TAIL_CHARS).lines().map(str::to_owned).collect()
 }
 
-/// The end of the agent's standard error, if its end was a failure.
-fn complained(evidence: &Evidence) -> Option<Fact> {
-    let detail = lines(&evidence.errors);
+/// The end of the agent's standard error, if its end was a failure. The reason of an abort has its
+/// last line.
+fn complained(record: &Loop) -> Option<Fact> {
+    let detail = lines(&record.state.evidence.as_ref()?.errors);
+    let known = usize::from(record.outcome() == Some(Outcome::Aborted));
     let text = "its last lines on standard error".to_owned();
-    (!detail.is_empty()).then_some(Fact { name: "agent", text, detail })
+    (detail.len() > known).then_some(Fact { name: "agent", text, detail })
 }
 
 /// The last result of every check that is not shown yet; a completed loop's reason covers all.
@@ -165,17 +170,24 @@ fn changed(changes: &Changes) -> Option<Fact> {
 
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     let all = inputs.commits;
-    let branch = inputs.record.branch().map(|branch| format!(" on {branch}"));
-    let text = all.len().to_string() + &branch.unwrap_or_default();
-    let detail = all.iter().take(COMMITS).cloned().collect();
-    (!all.is_empty()).then_some(Fact { name: "commits", text, detail })
+    let branch = inputs.record.branch();
+    let on = branch.map(|branch| format!(" on {branch}")).unwrap_or_default();
+    let detail: Vec<String> = all.iter().take(COMMITS).cloned().collect();
+    // That nothing was committed is news where there is something to commit.
+    let is_left = branch.is_some() && inputs.changes.is_some_and(|it| it.total() > 0);
+    let text = match all.len() {
+        0 if is_left && !inputs.record.is_live() => format!("none{on}: the files are uncommitted"),
+        0 => return None,
+        some => format!("{some}{on}"),
+    };
+    Some(Fact { name: "commits", text, detail })
 }
 
 /// Each question that the agent had to decide itself.
 fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
     inputs.record.state.asked.iter().map(|it| {
-        let question = clip(&it.text, TOLD_CHARS);
-        Fact::new("asked", format!("\"{question}\" (iteration {}, told to decide)", it.iteration))
+        let question = quoted(&clip(&it.text, TOLD_CHARS));
+        Fact::new("asked", format!("{question} (iteration {}, told to decide)", it.iteration))
     })
 }
 
@@ -185,8 +197,8 @@ fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
     chapters
         .filter_map(|chapter| match &chapter.what {
             What::Told { words, iteration } => {
-                let words = one_line(words, TOLD_CHARS);
-                Some(Fact::new("told", format!("\"{words}\" (iteration {iteration})")))
+                let words = quoted(&one_line(words, TOLD_CHARS));
+                Some(Fact::new("told", format!("{words} (iteration {iteration})")))
             }
             _ => None,
         })

@@ -47,7 +47,7 @@ use super::usage::times::{self, Earlier, Spread};
 pub const VERSION: u32 = 2;
 
 /// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Hash)]
 #[serde(try_from = "String")]
 pub struct LoopId(String);
 

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use crate::engine::evidence::Evidence;
 use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine};
 use crate::engine::record::{Check, Loop, Outcome};
-use crate::engine::text::{self, clip, count, one_line};
+use crate::engine::text::{self, clip, count, one_line, quoted};
 
 /// The most commits that are listed.
 const COMMITS_NAMED: usize = 30;
@@ -156,7 +156,7 @@ fn parts(line: &IterationLine) -> Vec<String> {
     };
     let said = match &line.said {
         LastWords::Crew(words) => words.clone(),
-        LastWords::Agent(words) => format!("said \"{words}\""),
+        LastWords::Agent(words) => format!("said {}", quoted(words)),
         LastWords::Nothing => String::new(),
     };
     vec![files, line.checks.clone(), said]
@@ -195,19 +195,18 @@ pub fn checks_listed(subject: &Loop, unrun: &str) -> String {
 
 fn said(subject: &Loop) -> String {
     let said = subject.state.evidence.as_ref().and_then(|seen| seen.said.as_ref());
-    said.map_or_else(String::new, |said| format!("\"{}\"", one_line(said, SAID_CHARS)))
+    said.map_or_else(String::new, |said| quoted(&one_line(said, SAID_CHARS)))
 }
 
 fn context(subject: &Loop, page: &Page) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
-    let resume = page.then.as_ref().unwrap_or(&page.next);
-    let resume = if resume.command.contains("resume") { &*resume.command } else { "crew resume" };
     format!(
-        "- Task, word for word: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew show {}`\n- Resume: `{resume}`\n",
+        "- Task, word for word: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew show {}`\n- Resume: `{}`\n",
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
+        page.resume,
     )
 }
 

@@ -92,7 +92,11 @@ fn stop(rest: &[&str]) -> UsageError {
 fn start(typed: &str, rest: &[&str]) -> UsageError {
     let task = |line: String| if line.is_empty() { "\"task\"".to_owned() } else { line };
     let quoted = |word: &&str| {
-        if word.contains(char::is_whitespace) { format!("\"{word}\"") } else { (*word).to_owned() }
+        if word.contains(char::is_whitespace) {
+            format!("\"{}\"", word.replace('"', "\\\""))
+        } else {
+            (*word).to_owned()
+        }
     };
     let (here, there) = (task(line(rest)), rest.iter().map(quoted).collect::<Vec<_>>().join(" "));
     UsageError::new(

@@ -6,10 +6,10 @@ use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::engine::page::{asked_for_help, at_dialog, state_of_the_checks};
 use crate::engine::record::{Dialog, Driver, Ending, Loop, LoopId, Outcome, Status};
-use crate::engine::text::{clean, clock_time, one_line, with_reason};
+use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
+use crate::report::line;
 use crate::report::list::folder;
 use crate::report::words::{ago, brief};
-use crate::report::line;
 
 /// How long an ended loop stays on the board, and one that needs a person, in hours.
 const ENDED_HOURS: i64 = 24;
@@ -157,7 +157,7 @@ fn news(facts: &BoardFacts<'_>) -> String {
 fn ended(record: &Loop, ending: &Ending) -> String {
     let outcome = ending.outcome.label();
     if let Some(needs) = asked_for_help(record) {
-        return format!("{outcome}: \"{needs}\"");
+        return format!("{outcome}: {}", quoted(&needs));
     }
     match (ending.proof, state_of_the_checks(record)) {
         (Some(proof), _) => format!("{outcome}, {}", proof.label()),

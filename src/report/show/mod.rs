@@ -11,18 +11,20 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::json::{SCHEMA, one};
-use super::page::{self, Reading, optional, row, tail};
+use super::page::{self, Reading, optional, row, tail, value, wrapped};
 use super::words::took;
 use super::{line, run};
 use crate::engine::boundary::limits;
 use crate::engine::evidence::{ClaimResult, Evidence};
 use crate::engine::journal::Choice;
-use crate::engine::journal::regression::regressions;
+use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::page::{IterationLine, LastWords, Page};
 use crate::engine::record::{Driver, Loop};
-use crate::engine::text::{clip, count, with_reason};
+use crate::engine::text::{clip, count, quoted, with_reason};
 
+/// Below this width what happened stands below its time.
+const NARROW: usize = 60;
 /// The most chapters on a page for people; the newest are shown.
 const TOLD_MAX: usize = 200;
 
@@ -42,12 +44,14 @@ pub fn page(known: &StoryPage<'_>) -> String {
     let StoryPage { record, story, .. } = *known;
     let mut text = page::text(known.page, known.reading);
     text.push_str("\ncontract\n");
-    for (name, value) in contract(record) {
-        row(&mut text, name, &clip(&value, 160));
+    let width = known.reading.width;
+    for (name, written) in contract(record) {
+        value(&mut text, name, &clip(&written, 160), width);
     }
-    row(&mut text, "driver", &drivers(story));
-    for regression in regressions(story).iter().skip(1) {
-        row(&mut text, "red", &clip(&regression.words(), 300));
+    value(&mut text, "driver", &drivers(story), width);
+    let is_told = |it: &&Regression| known.page.ending.iter().any(|row| row.text == it.words());
+    for regression in regressions(story).iter().filter(|it| !is_told(it)) {
+        value(&mut text, "red", &clip(&regression.words(), 300), width);
     }
     text.push_str("\nstory\n");
     let skipped = story.chapters.iter().len().saturating_sub(TOLD_MAX);
@@ -56,7 +60,7 @@ pub fn page(known: &StoryPage<'_>) -> String {
         let _ = writeln!(text, "  ({} before these)", count(earlier, "line"));
     }
     for chapter in story.chapters.iter().skip(skipped) {
-        let _ = writeln!(text, "  {}  {}", known.time(chapter.at), chapter_line(chapter));
+        told(&mut text, &known.time(chapter.at), &chapter_line(chapter), width);
     }
     for remark in remarks(story) {
         let _ = writeln!(text, "  ({remark})");
@@ -68,6 +72,15 @@ impl StoryPage<'_> {
     fn time(&self, at: DateTime<Utc>) -> String {
         at.with_timezone(&self.reading.offset).format("%Y-%m-%d %H:%M:%S").to_string()
     }
+}
+
+/// A line of the story, wrapped beside its time or, where that leaves little room, below it.
+fn told(text: &mut String, time: &str, what: &str, width: usize) {
+    let is_beside = width >= NARROW;
+    let indent = if is_beside { time.len() + 4 } else { 4 };
+    let lines = wrapped(what, width.saturating_sub(indent), usize::MAX);
+    let gap = if is_beside { "  ".to_owned() } else { format!("\n{:indent$}", "") };
+    let _ = writeln!(text, "  {time}{gap}{}", lines.join(&format!("\n{:indent$}", "")));
 }
 
 /// What was asked for, except the checks.
@@ -107,7 +120,7 @@ fn chapter_line(chapter: &Chapter) -> String {
             Some(by) => format!("{what}; driven by {} from here", who(by)),
             None => what.clone(),
         },
-        What::Told { words, .. } => format!("told by the user: \"{}\"", clip(words, 300)),
+        What::Told { words, .. } => format!("told by the user: {}", quoted(&clip(words, 300))),
         What::Noted { what } => format!("note: {what}"),
     };
     clip(&text, 300)
@@ -184,7 +197,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     let line = IterationLine::of(iteration, None);
     row(&mut text, "files", &line.files);
     if let LastWords::Agent(words) = &line.said {
-        row(&mut text, "said", &format!("\"{words}\""));
+        row(&mut text, "said", &quoted(words));
     }
     for words in &evidence.words {
         row(&mut text, "told", &clip(words, 300));

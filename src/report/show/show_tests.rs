@@ -85,10 +85,13 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
 
     story
       2026-11-18 11:06:40  started in session s-1
-      2026-11-18 11:07:40  iteration 1 · 1m0s · claim refused: cargo test failed (exit 1)
-      2026-11-18 11:08:10  resumed in fresh processes; driven by fresh processes of crew 99 from here
+      2026-11-18 11:07:40  iteration 1 · 1m0s · claim refused: cargo test failed
+                           (exit 1)
+      2026-11-18 11:08:10  resumed in fresh processes; driven by fresh processes of
+                           crew 99 from here
       2026-11-18 11:08:15  note: asleep 7h
-      2026-11-18 11:10:00  iteration 2 · 2m20s · claim accepted · 1 check fixed · finished: a check that had failed now passes
+      2026-11-18 11:10:00  iteration 2 · 2m20s · claim accepted · 1 check fixed ·
+                           finished: a check that had failed now passes
       (1 line of the journal cannot be read)
     ");
 }

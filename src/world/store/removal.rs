@@ -2,6 +2,7 @@
 //! leaves a whole record or none; what was left behind is found by its name and removed later. It
 //! asks nobody and decides nothing.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,10 +40,10 @@ pub fn taken(home: &Home) -> Vec<LoopId> {
 
 /// Removes what was taken out, and every pointer to it. The record goes last, because it is what
 /// says that there is something to remove.
-pub fn finish(home: &Home, id: &LoopId) -> io::Result<()> {
-    for pointer in pointers(home) {
-        if read_pointer(&pointer).is_ok_and(|named| named.as_ref() == Some(id)) {
-            disk::remove(&pointer)?;
+pub fn finish(home: &Home, id: &LoopId, pointers: &Pointers) -> io::Result<()> {
+    for pointer in pointers.get(id).into_iter().flatten() {
+        if read_pointer(pointer).is_ok_and(|named| named.as_ref() == Some(id)) {
+            disk::remove(pointer)?;
         }
     }
     fault::point("remove.pointers")?;
@@ -56,13 +57,21 @@ pub fn finish(home: &Home, id: &LoopId) -> io::Result<()> {
     tree::remove(&home.loops().join(format!("{TAKEN}{id}")))
 }
 
-/// The pointers of all sessions and working trees. The locks beside them point nowhere.
-fn pointers(home: &Home) -> impl Iterator<Item = PathBuf> {
-    let folders = ["sessions", "checkouts"].map(|name| home.root().join(name));
-    folders.into_iter().flat_map(|folder| {
+/// What points to each loop.
+pub type Pointers = HashMap<LoopId, Vec<PathBuf>>;
+
+/// The pointers of all sessions and working trees. A loop that is over gets no new ones.
+pub fn pointers(home: &Home) -> Pointers {
+    let mut pointers = Pointers::new();
+    for folder in ["sessions", "checkouts"].map(|name| home.root().join(name)) {
         let names = disk::names(&folder, ENTRIES_MAX).into_iter();
-        names
-            .filter(|name| Path::new(name).extension() != Some("lock".as_ref()))
-            .map(move |name| folder.join(name))
-    })
+        // The locks beside them point nowhere.
+        for name in names.filter(|name| Path::new(name).extension() != Some("lock".as_ref())) {
+            let pointer = folder.join(name);
+            if let Ok(Some(id)) = read_pointer(&pointer) {
+                pointers.entry(id).or_default().push(pointer);
+            }
+        }
+    }
+    pointers
 }
