@@ -303,6 +303,10 @@ pub struct HistoryArgs {
     pub json: bool,
 }
 
+fn iteration(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "the number of an iteration, such as 3")
+}
+
 fn outcomes() -> impl TypedValueParser<Value = Outcome> {
     PossibleValuesParser::new(Outcome::ALL.map(Outcome::label)).try_map(|word| {
         let named = Outcome::ALL.into_iter().find(|outcome| outcome.label() == word);
@@ -318,7 +322,7 @@ pub struct ShowArgs {
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
     /// One iteration with all its evidence
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = iteration)]
     pub iteration: Option<u32>,
     /// What the agent did in that iteration, or in the latest
     #[arg(long, conflicts_with_all = ["html", "json"])]

@@ -70,7 +70,8 @@ fn typed() -> Exit {
 fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
     let help = verb.map_or("crew --help".to_owned(), |verb| format!("crew {verb} --help"));
-    meant::unknown(error, words).unwrap_or_else(|| UsageError::of(error, &help))
+    let procedures = prompts::procedures::names();
+    meant::unknown(error, words, &procedures).unwrap_or_else(|| UsageError::of(error, &help))
 }
 
 fn wrong(error: &UsageError) -> Exit {

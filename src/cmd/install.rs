@@ -7,6 +7,7 @@ use super::{print, refuse_an_agent};
 use crate::cli::InstallArgs;
 use crate::drive::install::{self, InstallScope, status_line};
 use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
 use crate::report::install as words;
 
 /// Installs for a person, or for everyone who works in this repository.
@@ -16,7 +17,10 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
     let scope = arguments.scope;
     if arguments.status_line {
         if scope != InstallScope::User {
-            bail!("--status-line changes your own settings, for every folder: leave --scope out");
+            bail!(UsageError::new(
+                "--status-line changes your own settings, for every folder",
+                "leave --scope out"
+            ));
         }
         status_line::add(true)?;
     }
@@ -26,9 +30,10 @@ pub fn install(arguments: &InstallArgs) -> Result<Exit> {
         return Ok(Exit::SUCCESS);
     }
     if arguments.marketplace.is_some() {
-        bail!(
-            "--marketplace needs --scope project: for you alone the plugin is read from this machine"
-        );
+        bail!(UsageError::new(
+            "--marketplace needs --scope project",
+            "leave it out: for you alone the plugin is read from this machine"
+        ));
     }
     let laid = install::install(scope, client)?;
     let replaced = laid.replaced.as_deref();

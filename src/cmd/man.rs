@@ -1,12 +1,13 @@
 //! `crew man`: the pages for man(1), made from the text of `--help`. It installs nothing.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::print;
 use crate::cli::Cli;
 use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
 
 /// Prints the page of crew, or of one of its commands.
 pub fn man(verb: Option<&str>) -> Result<Exit> {
@@ -14,12 +15,13 @@ pub fn man(verb: Option<&str>) -> Result<Exit> {
     command.build();
     if let Some(verb) = verb {
         let found = command.find_subcommand(verb).cloned();
-        command = found.with_context(|| {
-            format!("there is no command `{verb}`\nhint: crew --help names them")
+        let found = found.ok_or_else(|| {
+            UsageError::new(format!("there is no command `{verb}`"), "crew --help names them")
         })?;
+        command = found;
     }
     let mut page = Vec::new();
-    Man::new(command).render(&mut page)?;
+    Man::new(command).source(concat!("crew ", env!("CARGO_PKG_VERSION"))).render(&mut page)?;
     print::bytes(&page);
     Ok(Exit::SUCCESS)
 }

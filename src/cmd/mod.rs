@@ -39,7 +39,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::cli::Verb;
 use crate::clients::variables::inside_an_agent;
-use crate::drive::find::{Found, find};
+use crate::drive::find::{Found, find, is_here};
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
@@ -130,9 +130,16 @@ fn actor() -> Actor {
 
 /// The home, and the requested loop in it. Several that match are listed in the error.
 fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
-    let home = home()?;
-    match find(&home, name, &env::current_folder()?)? {
-        Found::One(record) => Ok((home, *record)),
+    let (home, folder) = (home()?, env::current_folder()?);
+    match find(&home, name, &folder)? {
+        Found::One(record) => {
+            // A few letters, or none, may mean a loop that nobody thinks of here.
+            if name != Some(record.id.as_str()) && !is_here(&record, &folder) {
+                let there = record.place.checkout.display();
+                print::err(&format!("crew: this is loop {} in {there}", record.id));
+            }
+            Ok((home, *record))
+        }
         Found::None => bail!("there is no loop here\nhint: {}", help::START_ONE),
         Found::Many(loops) => bail!(UsageError::new(
             "more than one loop matches",

@@ -121,7 +121,10 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     };
     match procedures::of(&settings, name) {
         Some(procedure) => print::out(&prompts::page(&procedure)),
-        None => bail!("there is no procedure `{name}`\nhint: crew run --list names them"),
+        None => bail!(UsageError::new(
+            format!("there is no procedure `{name}`"),
+            "crew run --list names them"
+        )),
     }
     Ok(Exit::SUCCESS)
 }

@@ -12,8 +12,9 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     refuse_an_agent(
         "an agent cannot send itself a message\nhint: write a handoff: crew handoff \"…\"",
     )?;
+    let words = control::tellable(&words.join(" "))?;
     let (home, record) = requested(name)?;
-    let record = control::tell(&home, &record.id, &words.join(" "))?;
+    let record = control::tell(&home, &record.id, &words)?;
     print::out(&format!("loop {}: the agent gets the message with its next prompt", record.id));
     Ok(Exit::SUCCESS)
 }

@@ -9,9 +9,10 @@ use anyhow::{Result, bail};
 use super::owner::{life, owner_is_gone, spent_ms};
 use super::{end, meter};
 use crate::clients::spelling::going_on;
-use crate::engine::boundary::limits::{LimitChanges, changed};
+use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::{Event, TOLD};
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, Status};
+use crate::parse::arguments::UsageError;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 
@@ -154,8 +155,8 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
         let at = record.iteration();
         bail!("loop {id} is in iteration {at} already\nhint: crew cancel {id} ends it now");
     }
+    let what = format!("limits set by the {}: {}", by.label(), named(&limits));
     record.contract.limits = limits;
-    let what = format!("limits set by the {}", by.label());
     let record = held.record(record, |next| Event::Changed {
         what,
         limits: Some(next.contract.limits.clone()),
@@ -173,7 +174,7 @@ pub fn tellable(words: &str) -> Result<String> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let words = words.join(" ");
     if words.is_empty() {
-        bail!("the message is empty\nhint: crew tell \"use the existing parser\"");
+        bail!(UsageError::new("the message is empty", "crew tell \"use the existing parser\""));
     }
     if words.chars().count() > WORDS_CHARS {
         bail!(

@@ -52,7 +52,7 @@ fn keys(text: &mut String, part: Part) {
 
 const HEAD: &str = "\
 # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
-# wins over your own ~/.config/crew/config.toml. `crew config` shows every value and its source.
+# wins over your own settings file. `crew config` names it, and every value with its source.
 # A changed command, a limit above your own, or a promise that differs from yours needs `crew trust` again.
 
 [loop]
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(rest, REST);
         assert_snapshot!(text, @r#"
         # What crew's loops in this project start with. What you type with /crew:loop wins over this file; this file
-        # wins over your own ~/.config/crew/config.toml. `crew config` shows every value and its source.
+        # wins over your own settings file. `crew config` names it, and every value with its source.
         # A changed command, a limit above your own, or a promise that differs from yours needs `crew trust` again.
 
         [loop]

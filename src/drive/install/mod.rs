@@ -14,6 +14,9 @@ use crate::engine::doctor::{NAME, PLUGIN, PluginCheck, shell_word};
 use crate::world::files::disk;
 use crate::world::{client, env};
 
+/// The largest settings file that is read.
+const SETTINGS_BYTES: u64 = 1 << 20;
+
 pub use self::folder::{Laid, place};
 
 /// Whom the plugin is installed for.
@@ -187,6 +190,16 @@ pub fn unshare(named: Option<&Path>) -> Result<()> {
     let client = client::find(named, PRODUCT.program)
         .ok_or_else(|| no_client("nothing was changed", &commands))?;
     let here = env::current_folder()?;
+    let names_it = |folder: &Path| {
+        let text = disk::read_text(&folder.join(".claude/settings.json"), SETTINGS_BYTES);
+        text.is_ok_and(|text| text.is_some_and(|text| text.contains(PLUGIN)))
+    };
+    if !here.ancestors().any(names_it) {
+        bail!(
+            "no .claude/settings.json here asks for crew's plugin\n\
+             hint: your own installation goes with crew uninstall"
+        );
+    }
     commands.iter().try_for_each(|command| client::change(&client, command, &here))
 }
 

@@ -12,13 +12,14 @@ use crate::agents::command::command;
 use crate::engine::record::Agent;
 use crate::engine::settings::merge::Settings;
 use crate::engine::settings::{AgentEntry, Key, Sourced, Value, ValueOrigin};
+use crate::parse::arguments::UsageError;
 use crate::world::client;
 use crate::world::files::disk;
 
 /// The agent in force; a typed `--agent-cmd` overrides every name.
 pub fn resolve(settings: &Settings, typed_command: Option<&str>) -> Result<Agent> {
     if let Some(text) = typed_command {
-        return command(text).map_err(Error::msg);
+        return command(text).map_err(|line| UsageError::of_line(&line).into());
     }
     let origin = settings.layer.values.get(&Key::Agent).map(|agent| &agent.origin);
     let name = settings.layer.word(Key::Agent).unwrap_or(agents::DEFAULT);
@@ -60,7 +61,11 @@ fn by_name(settings: &Settings, name: &str, from: &ValueOrigin, above: &[&str]) 
     let agents = &settings.layer.agents;
     let Some((name, Sourced { value: entry, origin })) = agents.get_key_value(name) else {
         let own: Vec<&str> = agents.keys().map(String::as_str).collect();
-        return known.ok_or_else(|| Error::msg(at(from, &unknown(name, &own))));
+        let told = unknown(name, &own);
+        return known.ok_or_else(|| match from {
+            ValueOrigin::Typed => UsageError::of_line(&told).into(),
+            from => Error::msg(at(from, &told)),
+        });
     };
     if above.contains(&name.as_str()) {
         return known.ok_or_else(|| {

@@ -79,11 +79,11 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
     let Some(name) = &arguments.worktree else { return Ok((folder.to_owned(), None)) };
     if arguments.dry_run {
         bail!(
-            "--dry-run writes nothing, but --worktree would create a working tree: leave one of them out"
+            "--dry-run writes nothing, but --worktree would create a working tree\nhint: leave one of them out"
         );
     }
     let top =
-        git::top(folder).context("--worktree needs a git repository, and there is none here")?;
+        git::top(folder).context("--worktree needs a git repository, and there is none here\nhint: git init, or leave it out")?;
     let made = git::worktree::worktree(&top, name)?;
     let verb = if made.is_new { "made" } else { "found" };
     let note = format!("working tree {verb}: {}", made.path.display());
@@ -246,7 +246,8 @@ pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
     let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
-    let launch = agents::launch(&run, &prompt.text, checks).map_err(Error::msg)?;
+    let launch = agents::launch(&run, &prompt.text, checks);
+    let launch = launch.map_err(|line| UsageError::of_line(&line))?;
     Ok((prompt, launch))
 }
 

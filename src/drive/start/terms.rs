@@ -133,7 +133,13 @@ fn task(arguments: &LoopArgs, cwd: &Path, start: &str) -> Result<String> {
         (None, Some(file)) => {
             let path = cwd.join(file);
             let bytes = disk::read(&path, TASK_BYTES)?
-                .with_context(|| format!("there is no --prompt-file {}", path.display()))?;
+                .with_context(|| {
+                    format!(
+                        "there is no --prompt-file {}\nhint: write the task into it, or give it as words: \
+                         {start} \"task\"",
+                        path.display()
+                    )
+                })?;
             String::from_utf8(bytes)
                 .ok()
                 .with_context(|| format!("--prompt-file {} is not UTF-8 text", path.display()))?

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::usage::UsageError;
 use crate::engine::doctor::shell_word;
-use crate::parse::spelling::shown;
+use crate::parse::spelling::{nearest, shown};
 
 /// A command line in crew's own words.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub fn meant(given: Vec<OsString>) -> Result<Meant, UsageError> {
         return Ok(Meant { words: given, told: None });
     };
     let verb: &[&str] = match *typed {
-        "ls" | "list" => &["status", "--all"],
-        "log" | "logs" => &["show", "--log", "-f"],
+        "ls" | "list" | "ps" => &["status", "--all"],
+        "log" | "logs" | "tail" => &["show", "--log", "-f"],
         "help" => return help(program, rest),
         "version" => return Ok(Meant { words: own(program, &["--version"], &[]), told: None }),
-        "stop" => return Err(stop(rest)),
+        "stop" | "kill" | "abort" | "end" | "quit" => return Err(stop(typed, rest)),
         "start" | "loop" => return Err(start(typed, rest)),
         task if task.contains(char::is_whitespace) && !task.starts_with('-') => {
             return Err(UsageError::new(
@@ -49,13 +49,34 @@ pub fn meant(given: Vec<OsString>) -> Result<Meant, UsageError> {
     Ok(Meant { words: own(program, verb, &rest), told })
 }
 
-/// The error for a verb that does not exist.
-pub fn unknown(error: &clap::Error, words: &[OsString]) -> Option<UsageError> {
+/// Words of other tools, each with the verb that does the same.
+const OTHERS_WORDS: [(&str, &str); 8] = [
+    ("undo", "back"),
+    ("rollback", "back"),
+    ("restore", "back"),
+    ("revert", "back"),
+    ("rm", "clean"),
+    ("remove", "clean"),
+    ("delete", "clean"),
+    ("continue", "resume"),
+];
+
+/// The error for a verb that does not exist; it may be one of crew's `procedures`.
+pub fn unknown(error: &clap::Error, words: &[OsString], procedures: &[&str]) -> Option<UsageError> {
     let verb = words.get(1).filter(|_| error.kind() == ErrorKind::InvalidSubcommand)?;
     let rest: Vec<_> = words[1..].iter().map(|word| word.to_string_lossy()).collect();
-    let hint = match error.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(near)) if !near.is_empty() => {
-            format!("did you mean crew {}? crew --help names all", near.join(" or crew "))
+    let near = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(near)) => near.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let hint = match OTHERS_WORDS.iter().find(|(word, _)| *word == rest[0]) {
+        Some((_, meant)) => format!("did you mean crew {meant}? crew --help names all"),
+        None if procedures.contains(&&*rest[0]) => {
+            format!("crew run {} runs that procedure", rest[0])
+        }
+        None if !near.is_empty() => {
+            let meant = nearest(&rest[0], &near).unwrap_or(near[near.len() - 1]);
+            format!("did you mean crew {meant}? crew --help names all")
         }
         // Several plain words are rather a task than a misspelt verb.
         _ if rest.len() > 1 && !rest[1].starts_with('-') => {
@@ -78,11 +99,11 @@ fn help(program: &str, rest: &[&str]) -> Result<Meant, UsageError> {
     Ok(meant)
 }
 
-fn stop(rest: &[&str]) -> UsageError {
+fn stop(typed: &str, rest: &[&str]) -> UsageError {
     let named = rest.first().filter(|word| !word.starts_with('-'));
     let named = named.map(|word| format!(" {}", shell_word(word))).unwrap_or_default();
     UsageError::new(
-        "stop: which?",
+        format!("{typed}: which?"),
         format!(
             "crew pause{named} (after this iteration, --now at once) or crew cancel{named} (ends it; can be resumed)"
         ),

@@ -21,6 +21,12 @@ impl UsageError {
         Self { fault: fault.into(), way_out: way_out.into() }
     }
 
+    /// A text of one line in which ": " parts the two.
+    pub fn of_line(line: &str) -> Self {
+        let (fault, way_out) = line.split_once(": ").unwrap_or((line, "crew --help"));
+        Self::new(fault, way_out)
+    }
+
     /// One word that does not name a procedure: too likely a typing error to be a task.
     pub fn no_procedure(word: &str, meant: Option<&str>) -> Self {
         let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
@@ -36,6 +42,7 @@ impl UsageError {
         let [argument, value] =
             [ContextKind::InvalidArg, ContextKind::InvalidValue].map(|kind| shown(&typed(kind)));
         let fault = match error.kind() {
+            ErrorKind::InvalidValue if value.is_empty() => format!("`{argument}` needs a value"),
             ErrorKind::InvalidValue | ErrorKind::ValueValidation if !value.is_empty() => {
                 format!("invalid value `{value}` for `{argument}`")
             }

@@ -23,10 +23,11 @@ impl Amount for u64 {
 
 impl Amount for LimitChange {
     fn of(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<Self, String> {
-        match text.strip_prefix('+') {
+        let read = match text.strip_prefix('+') {
             Some(more) => read(more).map(Self::By),
-            None => read(text).map(Self::To).map_err(|it| format!("{it}; + before it adds")),
-        }
+            None => read(text).map(Self::To),
+        };
+        read.map_err(|it| format!("{it}; + before it adds"))
     }
 }
 
@@ -59,7 +60,7 @@ pub(super) fn tokens<T: Amount>(text: &str) -> Result<T, String> {
 /// A grade of proof that a loop may require.
 pub(super) fn proof(text: &str) -> Result<Proof, &'static str> {
     let found = Proof::REQUIRED.into_iter().find(|proof| proof.label() == text);
-    found.ok_or("it takes checked or proven")
+    found.ok_or("it can be checked or proven")
 }
 
 /// A text without its mark.

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one door to processes")]
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -99,6 +100,19 @@ pub enum ExitCause {
     Lingered,
     /// crew ended it because it was asked to.
     Stopped,
+}
+
+impl fmt::Display for ExitCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "exit {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::TimedOut => f.write_str("it took too long"),
+            Self::Idle => f.write_str("it printed nothing for too long"),
+            Self::Lingered => f.write_str("it did not exit"),
+            Self::Stopped => f.write_str("stopped"),
+        }
+    }
 }
 
 /// A child that has ended.

@@ -243,7 +243,7 @@ impl Snapshots {
         let ended = command.run(folder, arguments, || false);
         let ended = ended.map_err(|error| format!("git cannot be started: {error}"))?;
         let cause = ended.cause;
-        whole(ended).ok_or_else(|| format!("git {} failed ({cause:?})", arguments[0]))
+        whole(ended).ok_or_else(|| format!("git {} failed ({cause})", arguments[0]))
     }
 }
 
