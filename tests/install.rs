@@ -349,6 +349,6 @@ fn a_path_of_this_machine_is_never_shared() {
         "{ran:#?}"
     );
     let ran = sandbox.crew(&["install", "--marketplace", "https://example.invalid/crew.git"]);
-    assert!(ran.code() == 1 && ran.stderr.contains("--scope project"), "{ran:#?}");
+    assert!(ran.code() == 2 && ran.stderr.contains("--scope project"), "{ran:#?}");
     assert!(!sandbox.file(".claude").exists() && !sandbox.home().join("asked").exists());
 }

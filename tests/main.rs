@@ -11,6 +11,7 @@ mod doctor;
 mod door;
 mod faults;
 mod foreign;
+mod hints;
 mod install;
 mod lanes;
 mod launcher;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::child::{Ran, Running};
 use crate::client::{Api, Client, Installed, Reply, on_both_clients, on_both_terminals};
 use crate::door::Door;
-use crate::sandbox::{DEADLINE, Sandbox, crew};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 on_both_terminals!(the_clients_status_line_shows_the_loop);
 on_both_clients!(
@@ -55,9 +55,10 @@ fn an_input_that_never_comes_is_not_waited_for() {
     command.args(["status", "--line"]).env("CLAUDECODE", "1");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let silent = child.stdin.take();
+    poll_until("the line", || child.try_wait().unwrap().is_some());
+    drop(silent);
     let mut told = String::new();
     child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
-    drop(silent);
     assert!(child.wait().unwrap().success());
     assert_eq!(told, "crew 1/10\n");
 }
@@ -151,5 +152,5 @@ fn another_status_line_is_left_and_nothing_is_installed(installed: &Installed) {
     }
     std::fs::remove_file(&file).unwrap();
     let scoped = client().crew(&["install", "--status-line", "--scope", "local"]);
-    assert!(scoped.code() == 1 && scoped.stderr.contains("leave --scope out"), "{scoped:#?}");
+    assert!(scoped.code() == 2 && scoped.stderr.contains("leave --scope out"), "{scoped:#?}");
 }

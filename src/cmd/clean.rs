@@ -54,7 +54,9 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
         size(freed)
     ));
     let is_whole = refused.is_empty();
-    refused.iter().for_each(|error| print::err(&exit::message(error)));
+    for error in &refused {
+        print::err(&exit::message(error));
+    }
     Ok(if is_whole { Exit::SUCCESS } else { Exit::ERROR })
 }
 

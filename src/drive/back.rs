@@ -20,7 +20,9 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
         None => {}
     }
     let sides = match of {
-        Some(Iterations::One(0)) => bail!("iteration 0 is the state before the first"),
+        Some(Iterations::One(0)) => {
+            bail!("iteration 0 is the state before the first\nhint: crew diff {} 1", record.id)
+        }
         Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
         Some(Iterations::Between(from, to)) => end(from).zip(end(to)),
         None => end(0).zip(snapshots.final_state(&record.id, !record.is_live())),

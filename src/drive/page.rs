@@ -26,7 +26,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
     let kept = in_snapshots(home, record);
     let has_snapshots = kept.is_some();
     let changes = kept.or_else(|| git::changes_since(record));
-    let commits = result::commits(home, record).unwrap_or_else(|| git::commits_since(record));
+    let commits = result::commits(home, record);
     let page = Page::of(&PageInputs {
         record,
         story,
@@ -35,7 +35,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
         is_pausing: store::is_pausing(home, record),
         changes: changes.as_ref(),
         has_snapshots,
-        commits: &commits,
+        commits: commits.as_deref(),
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
         now: clock::local(),

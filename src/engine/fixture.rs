@@ -121,7 +121,7 @@ pub fn a_page(record: &Loop, story: &Story) -> Page {
         is_pausing: false,
         changes: None,
         has_snapshots: false,
-        commits: &[],
+        commits: None,
         tests: &TestMemories::new(),
         resume: &format!("crew resume {}", record.id),
         now: at(3600).wall.fixed_offset(),

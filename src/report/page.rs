@@ -234,8 +234,8 @@ pub fn fitting(line: &str, columns: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A text in lines of at most `columns`, broken between words; past `most` lines it is cut. Of words
-/// that are longer only those are broken whose writing has no blanks between words: a path must stay
+/// A text in lines of at most `columns`, broken between words; past `most` lines it is cut. A word
+/// that is longer is broken only where its writing has no blanks between words: a path must stay
 /// whole to be copied.
 pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     let columns = columns.max(SAID);

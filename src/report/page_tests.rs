@@ -171,3 +171,16 @@ fn a_line_is_cut_by_what_it_takes_on_the_screen() {
     assert_eq!(wrapped("one two three four five", 12, 2), ["one two", "three four …"]);
     assert_eq!(wrapped("\u{1b}[2Jx\u{202e}y", 40, 1), ["xy"]);
 }
+
+#[test]
+fn a_text_without_blanks_is_broken_where_the_line_ends_and_a_path_stays_whole() {
+    let path = "/a/folder/with/a/name/that/is/long/enough";
+    let table = [
+        ("一二三四五六七八九十", vec!["一二三四五六", "七八九十"]),
+        ("see 一二三四五六七八 now", vec!["see", "一二三四五六", "七八 now"]),
+        (path, vec![path]),
+    ];
+    for (text, expected) in table {
+        assert_eq!(wrapped(text, 13, usize::MAX), expected);
+    }
+}

@@ -207,6 +207,39 @@ fn a_dialog_of_a_subagent_outlasts_the_stop_of_the_agent_that_waits_for_it() {
 }
 
 #[test]
+fn of_calls_in_one_message_the_one_that_the_client_names_waits_or_else_the_first() {
+    for (message, waits) in [
+        ("Claude needs your permission", "Edit"),
+        ("Claude needs your permission to use Bash", "Bash"),
+    ] {
+        let door = Door::new();
+        let id = door.begin("\"Send mail\"");
+        append(&door.transcript(), &[call("Edit"), call("Bash")]);
+        door.at_a_dialog().with("message", message).send();
+        let page = || door.sandbox.crew(&["status", &id]).success();
+        assert!(page().contains(&format!(": {waits}\n")), "{}", page());
+        let other = if waits == "Edit" { "Bash" } else { "Edit" };
+        append(&door.transcript(), &[result(other)]);
+        assert!(page().contains(&format!(": {waits}\n")), "only the other has its result");
+        append(&door.transcript(), &[result(waits)]);
+        assert!(!page().contains("dialog"), "{}", page());
+    }
+}
+
+#[test]
+fn a_dialog_stands_on_every_page_and_goes_with_the_client() {
+    let door = Door::new();
+    let id = door.begin("\"Send mail\"");
+    append(&door.transcript(), &[call("Bash")]);
+    door.at_a_dialog().send();
+    for page in [&["status", &id][..], &["show", &id], &["show", &id, "--json"]] {
+        let told = door.sandbox.crew(page).success();
+        assert!(told.contains("waits at a permission dialog"), "{told}");
+        assert!(told.contains("needs you"), "{told}");
+    }
+}
+
+#[test]
 fn a_session_that_will_stop_at_dialogs_says_so_at_the_start() {
     let table = [
         ("plan", "! plan mode: claude cannot edit; leave it with shift+tab"),

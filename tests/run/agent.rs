@@ -48,9 +48,8 @@ fn a_dry_run_shows_the_model_and_the_words_and_a_model_that_no_option_takes_star
     assert!(shown.stdout.contains(line), "{shown:#?}");
 
     let refused = world.crew(&["run", "Build it", "--agent-cmd", "agent -q", "--model", "big"]);
-    assert_eq!(refused.code(), 1, "{refused:#?}");
-    let why =
-        "agent agent takes no --model: give it its own option after `--`, as in -- --model big";
+    assert_eq!(refused.code(), 2, "{refused:#?}");
+    let why = "agent agent takes no --model\nhint: give it its own option after `--`, as in -- --model big";
     assert!(refused.stderr.contains(why), "{refused:#?}");
     assert_eq!((world.calls(), world.loops().len()), (0, 0));
 }

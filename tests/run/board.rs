@@ -171,7 +171,7 @@ fn every_key_does_what_the_last_line_says() {
         sees("y", "loop ");
         poll_until("the end", || world.the_loop()["status"] == "finished");
         terminal.wait_for_text("cancelled");
-        sees("p", &format!("loop {id} is over already"));
+        sees("p", &format!("loop {id} is already over"));
         sees("t", "tell ");
         terminal.type_text("late");
         sees("Enter", "is cancelled");

@@ -198,8 +198,12 @@ fn an_aborted_run_says_what_its_agent_complained_of() {
     let world = World::new(&["echo 'command not found' >&2; exit 127"]);
     let ran = world.crew(&["run", "Do it"]);
     assert_eq!(ran.code(), 11, "{ran:#?}");
-    let told = "  agent   its last lines on standard error\n          command not found\n";
+    let told = "exited with status 127; it printed \"command not found\"\n";
     assert!(ran.stdout.contains(told), "{}", ran.stdout);
+    let world = World::new(&["echo 'no key' >&2; echo 'is set' >&2; exit 3"]);
+    let page = world.crew(&["run", "Do it"]).stdout;
+    let told = "  agent   its last lines on standard error\n          no key\n          is set\n";
+    assert!(page.contains(told) && page.contains("it printed \"is set\""), "{page}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `crew clean`: what it lists is what goes, with everything that belongs to it, and nothing else.
 
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 
 use rustix::process::Signal;
@@ -200,4 +201,17 @@ fn a_person_is_asked_before_anything_goes() {
         terminal.wait_for_text("removed 1 loop with all snapshots, ");
         assert_eq!(world.loops().len(), 1);
     });
+}
+
+#[test]
+fn a_loop_that_is_busy_stays_and_stops_no_other() {
+    let (world, [second, first]) = two_loops();
+    let folder = world.sandbox.crew_home().join("loops").join(&second);
+    let lock = File::options().write(true).open(folder.join("boundary.lock")).unwrap();
+    lock.lock().unwrap();
+    let cleaned = world.crew(&["clean", &second, &first, "--yes"]);
+    assert_eq!(cleaned.code(), 1, "{cleaned:#?}");
+    assert!(cleaned.stdout.contains("\nremoved 1 loop with all snapshots, "), "{cleaned:#?}");
+    let busy = format!("crew: loop {second} is busy\nhint: try again in a moment\n");
+    assert_eq!((cleaned.stderr, world.id()), (busy, second));
 }

@@ -39,6 +39,7 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
 
       files   1 new file
               new: done
+      commits none on main: the files are uncommitted
 
       next    crew diff ID
     "#);
@@ -60,7 +61,6 @@ fn what_cannot_be_started_exits_1_and_names_the_way_out() {
     let world = World::new(&[WORK]);
     for (arguments, expected) in [
         (&["run", "make it", "--agent-cmd", "no-such-agent"][..], "no program `no-such-agent`"),
-        (&["run", "make it", "--agent", "clade"], "did you mean claude?"),
         (&["resume"], "there is no loop here"),
         (&["resume", "build"], "none runs a procedure of that name"),
     ] {
@@ -77,6 +77,7 @@ fn what_was_typed_wrong_exits_2_and_starts_nothing() {
     for (arguments, expected) in [
         (&["run", "make it", "--max-iteration", "5"][..], "did you mean `--max-iterations`?"),
         (&["run", "make it", "-n", "many"], "many"),
+        (&["run", "make it", "--agent", "clade"], "did you mean claude?"),
         (&["run", "biuld"], "did you mean build?"),
         (&["run", "make it", "--completion-promise", "FAILURE"], "FAILURE"),
         (&["run"], ""),

@@ -91,7 +91,7 @@ fn that_every_check_passes_already_is_said_of_all_of_them_or_not_at_all() {
 fn an_answer_is_told_with_the_resume_and_the_page_of_a_blocked_loop_says_how() {
     let world = World::new(&[BLOCKED, CLAIM]);
     let ran = world.crew(&["run", "Build it"]);
-    let next = format!("  next    crew resume {} --tell \"your answer\"\n", world.id());
+    let next = format!("  next    crew resume {} --tell \"your answer\"", world.id());
     assert!(ran.stdout.contains(&next), "{ran:#?}");
     let refused = world.crew(&["resume", "--tell", &"x".repeat(500)]);
     assert_eq!((refused.code(), world.calls()), (1, 1), "{refused:#?}");
@@ -139,7 +139,7 @@ fn a_required_proof_refuses_less_and_takes_a_check_that_failed_first() {
     let ran = run(&world, &[]);
     assert!(ran.code() == 1 && ran.stderr.contains("--require checked needs a check"), "{ran:#?}");
     let ran = world.crew(&["run", "Build it", "--require", "claimed"]);
-    let told = "invalid value `claimed` for `--require <PROOF>`\nhint: it takes checked or proven";
+    let told = "invalid value `claimed` for `--require <PROOF>`\nhint: it can be checked or proven";
     assert!(ran.code() == 2 && ran.stderr.contains(told), "{ran:#?}");
     world.settings("[loop]\nrequire = \"checked\"\n");
     assert!(world.crew(&["config"]).success().contains("loop.require"));

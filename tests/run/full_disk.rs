@@ -40,7 +40,7 @@ fn orders_on_a_full_disk_are_left_obeyed_and_recorded() {
     for (order, told, run, standing) in [
         ("cancel", "cancelled", 14, "cancelled"),
         ("cancel --reason enough", "cancelled", 14, "enough"),
-        ("pause --now", "iteration 1", 130, "paused after 0 iterations"),
+        ("pause --now", "paused after 0", 130, "paused after 0 iterations"),
         ("pause", "pauses when iteration 1 ends", 130, "paused after 1 iteration"),
     ] {
         let world = World::of(Sandbox::new(), &[FILL]);

@@ -70,7 +70,7 @@ fn a_pause_that_waits_is_seen() {
     let seen = || {
         let line = world.crew(&["status", "--line"]).success().contains(" · pausing");
         let page = world.crew(&["status"]).success();
-        let page = page.contains("pending  a pause, when iteration 1 ends");
+        let page = page.contains("pending a pause, when iteration 1 ends");
         (world.the_loop()["pausing"] == true, line, page)
     };
     assert_eq!(seen(), (false, false, false));

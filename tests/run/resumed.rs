@@ -28,7 +28,7 @@ fn an_agent_that_cannot_be_started_is_refused_before_a_run_is_resumed() {
     assert_eq!(ran.code(), 10, "{ran:#?}");
     let before = world.record();
     let ran = world.crew(&["resume", "-n", "+5", "--agent-cmd", "agent"]);
-    assert_eq!((ran.code(), world.calls()), (1, 1), "{ran:#?}");
+    assert_eq!((ran.code(), world.calls()), (2, 1), "{ran:#?}");
     assert!(ran.stderr.contains("auto"), "{}", ran.stderr);
     assert_eq!(world.record(), before, "nothing was recorded");
 }

@@ -137,3 +137,23 @@ fn a_check_in_the_wrong_place_of_the_settings_is_refused_and_not_passed_over() {
     let config = world.crew(&["config"]).success();
     assert!(config.lines().any(|line| line.starts_with("loop.verify")), "{config}");
 }
+
+#[test]
+fn what_the_user_changes_while_nobody_works_is_not_told_as_the_loops_work() {
+    let world = World::new(&["echo work > work.txt", HANG, HANG]);
+    let running = world.hanging(&["run", "Build it", "-n", "9"]);
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    world.sandbox.write("mine.txt", "mine\n");
+    world.crew(&["cancel"]).success();
+    for command in [&["status"][..], &["diff"], &["show", "--json"]] {
+        let told = world.crew(command).success();
+        assert!(told.contains("work.txt") && !told.contains("mine.txt"), "{command:?}: {told}");
+    }
+    let resumed = world.hanging(&["resume"]);
+    world.sandbox.write("half.txt", "half\n");
+    world.crew(&["cancel"]).success();
+    resumed.wait(DEADLINE);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("half.txt"), "an iteration was broken off: {page}");
+}

@@ -39,9 +39,9 @@ const ARROWS: [(&str, &[&str]); 10] = [
 ];
 
 /// A text file of the checkout, by its path from the root.
-struct File {
+pub(crate) struct File {
     path: String,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl File {
@@ -83,7 +83,7 @@ fn from_root(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn source(folder: &str) -> Vec<File> {
+pub(crate) fn source(folder: &str) -> Vec<File> {
     let is_source = |file: &File| {
         Path::new(&file.path).extension() == Some("rs".as_ref()) && file.path.starts_with(folder)
     };

@@ -27,9 +27,9 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
         },
         "Notification" => match payload.take("notification_type").as_deref() {
             Some("idle_prompt") => HookEvent::Idle,
-            Some("permission_prompt") => {
-                HookEvent::AtDialog { tool: payload.take("message").and_then(asking_tool) }
-            }
+            Some("permission_prompt") => HookEvent::AtDialog {
+                tool: payload.take("message").as_deref().and_then(asking_tool),
+            },
             _ => HookEvent::NotOurs,
         },
         "UserPromptExpansion" => match payload.take("command_name") {
@@ -58,7 +58,7 @@ pub(super) fn read(name: &str, payload: &mut Fields) -> HookEvent {
 }
 
 /// The tool for which the client asks; 2.1.330 names it in some of its dialogs.
-fn asking_tool(message: String) -> Option<String> {
+fn asking_tool(message: &str) -> Option<String> {
     let (_, tool) = message.split_once(" permission to use ")?;
     Some(tool.trim().to_owned()).filter(|tool| !tool.is_empty())
 }

@@ -24,7 +24,7 @@ use crate::world::files::room;
 use crate::world::process::{descendants, groups, identity};
 use crate::world::store::home::read_pointer;
 use crate::world::store::{self, Home, LOCK_WAIT, StoreError, view, wakes};
-use crate::world::{clock, git, host};
+use crate::world::{clock, host};
 
 /// The reason of a loop that a person switched off in its view.
 pub const SWITCHED_OFF: &str = "\"active\": false in state.json";
@@ -58,7 +58,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|file| file.display().to_string());
-    result::write(home, &record, &page.commits, now);
+    result::write(home, &record, page.commits.as_deref(), now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     if let Some(session_id) = &record.state.owner.session_id {
@@ -99,12 +99,11 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    let commits = result::commits(home, &record);
+    let commits = (!record.is_live()).then(|| result::commits(home, &record)).flatten();
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
     if !record.is_live() {
-        let commits = commits.unwrap_or_else(|| git::commits_since(&record));
-        result::write(home, &record, &commits, clock::now().wall);
+        result::write(home, &record, commits.as_deref(), clock::now().wall);
     }
     Ok(())
 }

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use crate::engine::record::Loop;
 use crate::world::files::disk::{self, Durability};
+use crate::world::git;
 use crate::world::store::Home;
 
 /// The largest result that is read.
 const RESULT_BYTES: u64 = 1 << 20;
 
 /// Writes the result. It is best effort: the record is final already.
-pub fn write(home: &Home, record: &Loop, commits: &[String], now: DateTime<Utc>) {
+pub fn write(home: &Home, record: &Loop, commits: Option<&[String]>, now: DateTime<Utc>) {
     let result = json!({
         "schema": 1,
         "id": record.id,
@@ -35,10 +36,14 @@ pub fn is_written(home: &Home, record: &Loop) -> bool {
     read(home, record).is_some()
 }
 
-/// The commits of a loop that is over, as they were at its end; `None` if that is not known.
+/// The commits since a loop started, of one that is over those up to its end; `None` if they are
+/// not known.
 pub fn commits(home: &Home, record: &Loop) -> Option<Vec<String>> {
-    let result = (!record.is_live()).then(|| read(home, record))??;
-    serde_json::from_value(result.get("commits")?.clone()).ok()
+    let result = (!record.is_live()).then(|| read(home, record)).flatten();
+    match result.as_ref().and_then(|result| result.get("commits")) {
+        Some(recorded) => serde_json::from_value(recorded.clone()).ok()?,
+        None => git::commits_since(record),
+    }
 }
 
 fn read(home: &Home, record: &Loop) -> Option<Value> {

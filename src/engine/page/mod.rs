@@ -37,8 +37,9 @@ pub struct PageInputs<'a> {
     pub changes: Option<&'a Changes>,
     /// Whether `crew diff` has the snapshots to show that.
     pub has_snapshots: bool,
-    /// The commits since the start, the newest first: "1a2b3c4 Add the list".
-    pub commits: &'a [String],
+    /// The commits since the start, the newest first: "1a2b3c4 Add the list"; `None` if they are
+    /// not known.
+    pub commits: Option<&'a [String]>,
     /// The test results of each check, by command.
     pub tests: &'a TestMemories,
     /// The command that resumes it.
@@ -73,7 +74,8 @@ pub struct Page {
     pub earlier: u64,
     /// What became of tests, checks, files, commits and questions.
     pub results: Vec<Fact>,
-    pub commits: Vec<String>,
+    /// The commits since the start; `None` if they are not known.
+    pub commits: Option<Vec<String>>,
     pub changes: Option<Changes>,
     /// The file of the handoff.
     pub handoff: Option<String>,
@@ -131,7 +133,7 @@ impl Page {
             iterations,
             earlier,
             results: results::facts(inputs),
-            commits: inputs.commits.to_vec(),
+            commits: inputs.commits.map(<[String]>::to_vec),
             changes: inputs.changes.cloned(),
             handoff: None,
             stop: next::stop(inputs),

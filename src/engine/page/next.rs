@@ -37,7 +37,8 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         None if is_run => (Step::new(format!("crew show {} --log -f", record.id), ""), None),
         None | Some(Outcome::Completed) => (look(inputs), None),
         Some(Outcome::Blocked) if asked_for_help(record).is_some() && is_run => {
-            (Step::new(format!("{} --tell \"your answer\"", inputs.resume), ""), None)
+            let answer = format!("{} --tell \"your answer\"", inputs.resume);
+            (Step::new(answer, "the agent and its log see it: no secrets"), None)
         }
         Some(Outcome::Blocked) if wants_acceptance(inputs) => {
             let accept = format!("{} --accept-exam", inputs.resume);
@@ -69,7 +70,9 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
                 format!("crew back {} {green_after}", record.id),
                 &format!("back to where it passed; {resume} continues"),
             ),
-            None if is_run => Step::new(resume, "--tell \"...\" sends the agent a message with it"),
+            None if is_run => {
+                Step::new(resume, "continues; --tell \"...\" answers or advises the agent")
+            }
             None => Step::new(resume, ""),
         },
         _ => Step::new(resume, ""),

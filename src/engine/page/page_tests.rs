@@ -58,7 +58,7 @@ fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -
         is_pausing: false,
         changes: Some(changes),
         has_snapshots: true,
-        commits: &[],
+        commits: Some(&[]),
         tests,
         resume: "crew resume haaaaaaa",
         now: at(3600).wall.fixed_offset(),
@@ -141,11 +141,11 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
     exhausted after 1 iteration · but `npm test` passes
     why: the limit of 1 iteration is reached
     $ crew diff haaaaaaa
-    $ crew resume haaaaaaa --tell "..." sends the agent a message with it
+    $ crew resume haaaaaaa continues; --tell "..." answers or advises the agent
 
     blocked in iteration 1 · needs you
     needs: "the password of backup_ro"
-    $ crew resume haaaaaaa --tell "your answer"
+    $ crew resume haaaaaaa --tell "your answer" the agent and its log see it: no secrets
 
     stalled after 1 iteration · -
     why: nothing changed in the last iteration

@@ -39,7 +39,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts
 }
 
-/// "212 → 215: 3 new, 3 fixed", after `of`, their check; `None` where nothing happened to the tests.
+/// "212 → 215: 3 new, 3 fixed", after `of`, their check; `None` where nothing happened to them.
 fn tests(of: &str, memory: &TestMemory) -> Option<Fact> {
     let (first, last) = (&memory.first, &memory.last);
     let became = |from: TestStatus, to: TestStatus| {
@@ -169,7 +169,7 @@ fn changed(changes: &Changes) -> Option<Fact> {
 }
 
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let all = inputs.commits;
+    let all = inputs.commits?;
     let branch = inputs.record.branch();
     let on = branch.map(|branch| format!(" on {branch}")).unwrap_or_default();
     let detail: Vec<String> = all.iter().take(COMMITS).cloned().collect();

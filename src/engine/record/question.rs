@@ -108,8 +108,8 @@ pub struct Dialog {
     pub is_question: bool,
     /// The transcript of the session, or of its subagent, that waits.
     pub transcript: PathBuf,
-    /// Its size at that time, in bytes. Without the id of a call, a longer one shows that the dialog
-    /// was answered.
+    /// Its size at that time, in bytes. Without the id of a call, a longer one shows that the
+    /// dialog was answered.
     pub transcript_bytes: u64,
 }
 

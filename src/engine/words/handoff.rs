@@ -137,12 +137,13 @@ fn what_was_done(page: &Page) -> String {
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let _ = writeln!(text, "- {number}: {}", parts.join("; "));
     }
-    if !page.commits.is_empty() {
+    let made = page.commits.as_deref().unwrap_or_default();
+    if !made.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
-        let listed = page.commits.len().min(COMMITS_NAMED);
-        let mut commits = indented(&page.commits[..listed]);
-        if listed < page.commits.len() {
-            let _ = writeln!(commits, "    and {} more", page.commits.len() - listed);
+        let listed = made.len().min(COMMITS_NAMED);
+        let mut commits = indented(&made[..listed]);
+        if listed < made.len() {
+            let _ = writeln!(commits, "    and {} more", made.len() - listed);
         }
         let _ = write!(text, "{gap}Commits since the start:\n\n{commits}");
     }

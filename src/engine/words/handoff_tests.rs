@@ -31,7 +31,7 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
     let files =
         [file("src/a.rs", ChangeKind::Created, false), file("b.txt", ChangeKind::Modified, true)];
     let page = Page {
-        commits: vec!["1a2b3c4 Add the list endpoint".to_owned()],
+        commits: Some(vec!["1a2b3c4 Add the list endpoint".to_owned()]),
         changes: Some(Changes::of(files)),
         ..a_page(&ended, &Story::picking(None))
     };

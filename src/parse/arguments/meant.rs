@@ -71,7 +71,7 @@ pub fn unknown(error: &clap::Error, words: &[OsString], procedures: &[&str]) -> 
     };
     let hint = match OTHERS_WORDS.iter().find(|(word, _)| *word == rest[0]) {
         Some((_, meant)) => format!("did you mean crew {meant}? crew --help names all"),
-        None if procedures.contains(&&*rest[0]) => {
+        None if procedures.contains(&&*rest[0]) && rest.len() == 1 => {
             format!("crew run {} runs that procedure", rest[0])
         }
         None if !near.is_empty() => {

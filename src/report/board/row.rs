@@ -157,7 +157,7 @@ fn news(facts: &BoardFacts<'_>) -> String {
 fn ended(record: &Loop, ending: &Ending) -> String {
     let outcome = ending.outcome.label();
     if let Some(needs) = asked_for_help(record) {
-        return format!("{outcome}: {}", quoted(&needs));
+        return format!("{outcome}: {}", quoted(needs));
     }
     match (ending.proof, state_of_the_checks(record)) {
         (Some(proof), _) => format!("{outcome}, {}", proof.label()),

@@ -81,12 +81,13 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
     Some(hash(text.as_bytes()))
 }
 
-/// The commits since a loop started, the newest first; empty if it started without one.
-pub fn commits_since(subject: &Loop) -> Vec<String> {
-    let Some(start) = &subject.place.head else { return Vec::new() };
+/// The commits since a loop started, the newest first; `None` if that is
+/// not known.
+pub fn commits_since(subject: &Loop) -> Option<Vec<String>> {
+    let start = subject.place.head.as_ref()?;
     let range = format!("{start}..HEAD");
     let log = ["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range];
-    Git::of(subject).run(&log).unwrap_or_default().lines().map(str::to_owned).collect()
+    Some(Git::of(subject).run(&log)?.lines().map(str::to_owned).collect())
 }
 
 /// What differs from the commit at which a loop started, for a loop without snapshots: changes from
