@@ -36,7 +36,11 @@ fn full() -> Page {
             .to_owned(),
         ending: vec![
             fact("why", "the limit of 10 iterations is reached; 3 claims were refused", &[]),
-            fact("red", "`npm test` was green after 3, red since 4: src/cart/split.ts", &[]),
+            fact(
+                "red",
+                "`npm test` passed after iteration 3 and fails since iteration 4, which changed split.ts",
+                &[],
+            ),
         ],
         awake_ms: 7_830_000,
         ended_at: Some(at(3500).wall),
@@ -62,7 +66,11 @@ fn full() -> Page {
         ],
         handoff: Some("/repo/.claude/branches/main/handoffs/exhausted.md".to_owned()),
         next: Step { command: "crew diff m7qa 3..4".into(), what: "what turned it red".into() },
-        then: Some(Step { command: "crew resume m7qa -n +10".into(), what: String::new() }),
+        then: Some(Step {
+            command: "crew back m7qa 3".into(),
+            what: "back to where it passed".into(),
+        }),
+        stop: None,
         ..a_page(&a_loop(), &Story::picking(None))
     }
 }
@@ -77,7 +85,8 @@ fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
       Second line …
 
       why     the limit of 10 iterations is reached; 3 claims were refused
-      red     `npm test` was green after 3, red since 4: src/cart/split.ts
+      red     `npm test` passed after iteration 3 and fails since iteration 4, which
+              changed split.ts
       time    2h 10m, from 11:06 to 12:05, 1h ago · $9.15 of $10.00
 
       (2 iterations before these)
@@ -93,9 +102,8 @@ fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
               new: src/cart/share.ts
       handoff /repo/.claude/branches/main/handoffs/exhausted.md
 
-      stop    crew pause, crew cancel
       next    crew diff m7qa 3..4   what turned it red
-      then    crew resume m7qa -n +10
+      then    crew back m7qa 3   back to where it passed
     "#);
 }
 
@@ -112,8 +120,10 @@ fn at_40_columns_times_costs_and_words_go_first() {
 
       why     the limit of 10 iterations is
               reached; 3 claims were refused
-      red     `npm test` was green after 3,
-              red since 4: src/cart/split.ts
+      red     `npm test` passed after
+              iteration 3 and fails since
+              iteration 4, which changed
+              split.ts
       time    2h 10m, from 11:06 to 12:05,
               1h ago · $9.15 of $10.00
 
@@ -132,10 +142,10 @@ fn at_40_columns_times_costs_and_words_go_first() {
               new: src/cart/share.ts
       handoff /repo/.claude/branches/main/handoffs/exhausted.md
 
-      stop    crew pause, crew cancel
       next    crew diff m7qa 3..4
               what turned it red
-      then    crew resume m7qa -n +10
+      then    crew back m7qa 3
+              back to where it passed
     ");
 }
 

@@ -157,3 +157,31 @@ fn what_the_user_changes_while_nobody_works_is_not_told_as_the_loops_work() {
     let page = world.crew(&["status"]).success();
     assert!(page.contains("half.txt"), "an iteration was broken off: {page}");
 }
+
+#[test]
+fn what_is_committed_after_the_end_is_not_told_as_the_loops() {
+    let world = World::new(&["echo work > work.txt"]);
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    let told = world.crew(&["status"]).success();
+    assert!(told.contains("  commits none on main: the files are uncommitted\n"), "{told}");
+    let git = |arguments: &[&str]| world.sandbox.git(arguments);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "mine"]);
+    git(&["checkout", "-qb", "other"]);
+    git(&["commit", "-qm", "mine too", "--allow-empty"]);
+    assert_eq!(world.crew(&["status"]).success(), told);
+    assert!(!world.crew(&["show", "--json"]).success().contains("mine too"));
+}
+
+#[test]
+fn many_files_and_many_commits_are_counted_whole() {
+    let work = "for n in $(seq 130); do echo $n > f$n; done; \
+                for n in $(seq 35); do git commit -q --allow-empty -m \"Step $n\"; done";
+    let world = World::new(&[work]);
+    let ran = world.crew(&["run", "Build it", "-n", "1"]);
+    for told in
+        ["files   130 new files, ", "commits 35 on main\n", "and 30 that are not named here"]
+    {
+        assert!(ran.stdout.contains(told), "{told}: {ran:#?}");
+    }
+}

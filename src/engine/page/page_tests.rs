@@ -272,3 +272,17 @@ fn the_failing_check_is_told_with_its_tests_and_the_end_of_its_output() {
     files: 1 file changed, 1 new ["changed: src/a.rs", "new: src/b.rs"]
     "#);
 }
+
+#[test]
+fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
+    let mut record = a_loop();
+    record.state.status = Status::Waiting;
+    for (hours, expected) in [
+        (5, "waiting until 01:06, then iteration 1 of 10"),
+        (72, "waiting until 2026-11-21 20:06, then iteration 1 of 10"),
+    ] {
+        record.state.due = Some(at(hours * 3600).wall);
+        let tokyo = chrono::FixedOffset::east_opt(9 * 3600).unwrap();
+        assert_eq!(verdict(&record, at(0).wall.with_timezone(&tokyo)), expected);
+    }
+}
