@@ -185,3 +185,11 @@ fn many_files_and_many_commits_are_counted_whole() {
         assert!(ran.stdout.contains(told), "{told}: {ran:#?}");
     }
 }
+
+#[test]
+fn a_task_in_a_language_without_blanks_is_a_task() {
+    let world = World::new(&[CLAIM]);
+    let page = world.crew(&["run", "倉庫の在庫を数え直すテストを直す"]).success();
+    assert!(page.contains("\n  倉庫の在庫を数え直すテストを直す\n"), "{page}");
+    assert_eq!(world.crew(&["run", "biuld"]).code(), 2);
+}

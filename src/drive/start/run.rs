@@ -91,7 +91,7 @@ fn worktree(arguments: &RunArgs, folder: &Path) -> Result<(PathBuf, Option<Strin
 }
 
 /// The procedure that the single typed word names. A word that names none is not taken as a task,
-/// because it is too often a slip.
+/// because it is too often a slip; but some languages write a sentence without blanks.
 fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Result<Option<String>> {
     let Some(word) = arguments.task.clone() else { return Ok(None) };
     if word.contains(char::is_whitespace) {
@@ -100,6 +100,9 @@ fn procedure(arguments: &mut LoopArgs, known: &settings::LoadedSettings) -> Resu
     if known.has_procedure(&word) {
         arguments.task = None;
         return Ok(Some(word));
+    }
+    if !word.is_ascii() {
+        return Ok(None);
     }
     let own = procedures::own(&merge(&known.layers, settings::environment(), None));
     bail!(UsageError::no_procedure(&word, procedure_of(&word, &own).as_deref()))
