@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::find::named_by;
+use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
 use crate::parse::iterations::Iterations;
 use crate::world::clock;
@@ -81,7 +82,8 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
         BackTo::Iteration(iteration) => format!("the end of iteration {iteration}"),
         BackTo::Kept(name) => name.clone(),
     };
-    let note = format!("the user brought the tree back to {to}; undo: {}", restored.kept_as);
+    let (id, kept_as) = (&record.id, &restored.kept_as);
+    let note = format!("{BROUGHT_BACK}{to}; undo: crew back {id} {kept_as}");
     // The tree is back, and that is what counts.
     let _ =
         store::hold(home, &record.id, LOCK_WAIT).map(|held| held.note(record, clock::now(), note));

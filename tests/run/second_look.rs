@@ -87,13 +87,17 @@ fn a_tree_that_was_brought_back_is_in_the_story() {
     world.crew(&["back", "1"]).success();
     world.crew(&["handoff", "the", "parser", "is", "next"]).success();
     let story = world.crew(&["show"]).success();
-    let told = "note: the user brought the tree back to the end of iteration 1; undo: back-1";
+    let told = "note: the user brought the tree back to the end of iteration 1; undo: crew back ";
     assert!(story.contains(told), "{story}");
     let row = |page: &str, name: &str| {
         page.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned()
     };
     let now = world.crew(&["status"]).success();
     assert_eq!(row(&end, "  time"), row(&now, "  time"), "the end stays where it was");
+    assert!(
+        now.contains("  tree    brought back since to the end of iteration 1; undo: crew back "),
+        "{now}"
+    );
     let iteration = world.crew(&["show", "--iteration", "1"]).success();
     assert!(iteration.contains("files   work.txt\n"), "{iteration}");
     assert!(iteration.contains("said    \"Wrote a line.\"\n"), "{iteration}");

@@ -74,6 +74,8 @@ pub enum Event {
     Noted { what: String },
 }
 
+/// How a note begins that says where a person has brought the tree back to.
+pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
 /// What a change is called by which the user told the agent something.
 pub const TOLD: &str = "told by the user";
 

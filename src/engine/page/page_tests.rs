@@ -282,7 +282,7 @@ fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
         (72, "waiting until 2026-11-21 20:06, then iteration 1 of 10"),
     ] {
         record.state.due = Some(at(hours * 3600).wall);
-        let tokyo = chrono::FixedOffset::east_opt(9 * 3600).unwrap();
+        let tokyo = FixedOffset::east_opt(9 * 3600).unwrap();
         assert_eq!(verdict(&record, at(0).wall.with_timezone(&tokyo)), expected);
     }
 }

@@ -7,6 +7,7 @@ use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{ChangeKind, Changes};
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::journal::story::What;
 use crate::engine::record::{CheckMemory, Loop, Outcome};
 use crate::engine::text::{clip, named, one_line, quoted, tail_of};
@@ -33,6 +34,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(other_checks(inputs));
     facts.extend(inputs.changes.and_then(changed));
     facts.extend(commits(inputs));
+    facts.extend(brought_back(inputs));
     facts.extend(told(inputs));
     facts.extend(asked(inputs));
     facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
@@ -181,6 +183,20 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
         some => format!("{some}{on}"),
     };
     Some(Fact { name: "commits", text, detail })
+}
+
+/// Where a person has brought the tree back to since the last iteration: the files above are then
+/// not what is there.
+fn brought_back(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let mut last = None;
+    for chapter in inputs.story.chapters.iter() {
+        match &chapter.what {
+            What::Noted { what } => last = what.strip_prefix(BROUGHT_BACK).or(last),
+            What::Iteration(_) => last = None,
+            _ => {}
+        }
+    }
+    last.map(|to| Fact::new("tree", format!("brought back since to {to}")))
 }
 
 /// Each question that the agent had to decide itself.
