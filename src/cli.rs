@@ -126,7 +126,7 @@ pub enum Verb {
     /// Run a loop's checks without its work, in a scratch folder; exit 1 unless a test then fails
     #[command(after_help = "Examples:\n  crew prove\n  crew prove k3v9")]
     Prove {
-        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
     },
@@ -141,7 +141,7 @@ pub enum Verb {
     /// Pause a loop after the running iteration
     #[command(after_help = "Examples:\n  crew pause\n  crew pause k3v9 --now")]
     Pause {
-        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
         /// End the agent of a run at once; its iteration is repeated later
@@ -153,7 +153,7 @@ pub enum Verb {
         after_help = "Examples:\n  crew cancel\n  crew cancel k3v9 --reason \"wrong branch\""
     )]
     Cancel {
-        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(value_name = "LOOP")]
         name: Option<String>,
         /// Why, for the handoff
@@ -169,7 +169,7 @@ pub enum Verb {
         /// The message; quote what your shell would change
         #[arg(value_name = "TEXT", required = true)]
         words: Vec<String>,
-        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
     },
@@ -185,7 +185,7 @@ pub enum Verb {
         /// The page's type, part of its name
         #[arg(long = "type", value_name = "TYPE", default_value = "task")]
         kind: String,
-        /// A loop's id or the beginning of one; the loop of this working tree if absent
+        /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,
     },
@@ -269,7 +269,7 @@ pub enum Verb {
 /// `crew status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
     #[arg(value_name = "LOOP", conflicts_with = "all")]
     pub name: Option<String>,
     /// Every loop of this machine, newest first
@@ -318,7 +318,7 @@ fn outcomes() -> impl TypedValueParser<Value = Outcome> {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch that a person types")]
 pub struct ShowArgs {
-    /// A loop's id or the beginning of one; the loop of this working tree if absent
+    /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
     /// One iteration with all its evidence

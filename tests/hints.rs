@@ -134,6 +134,7 @@ fn where_a_loop_stands_in_the_way_the_hint_helps() {
         "crew show --iteration 777",
         "crew diff 777",
         "crew diff 0",
+        "crew diff 1..",
         "crew back",
         "crew back x",
         "crew back 777",

@@ -3,7 +3,7 @@
 
 use super::{Client, of};
 use crate::engine::boundary::limits::raise;
-use crate::engine::record::{Driver, Loop};
+use crate::engine::record::{Driver, Loop, Outcome};
 
 /// A crew command as a client spells it. If no command reaches a hook, it is spelled as in a
 /// terminal.
@@ -22,6 +22,18 @@ pub fn of_loop(subject: &Loop, name: &str) -> String {
 /// The command that resumes a loop with its current driver and raises the limits that are reached.
 pub fn going_on(subject: &Loop) -> String {
     format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject))
+}
+
+/// How a loop that is over may go on, for a hint: "crew resume k3v9abcd resumes it".
+pub fn way_on(subject: &Loop) -> String {
+    let start = || match subject.driver() {
+        Driver::Session => of_loop(subject, "loop"),
+        Driver::Process => "crew run".to_owned(),
+    };
+    match subject.outcome() {
+        Some(Outcome::Completed) => format!("start a new one with {}", start()),
+        _ => format!("{} resumes it", going_on(subject)),
+    }
 }
 
 /// The name of a crew command, and the text after it; `None` if the text is not one.

@@ -4,9 +4,11 @@ use anyhow::{Result, bail};
 
 use super::{print, refuse_an_agent, requested};
 use crate::drive::back;
+use crate::drive::find::is_here;
 use crate::engine::text::count;
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
+use crate::world::env;
 
 /// Brings the tree back; the last word is the iteration.
 pub fn back(words: &[String]) -> Result<Exit> {
@@ -22,10 +24,16 @@ pub fn back(words: &[String]) -> Result<Exit> {
         bail!(UsageError::new(format!("`{word}` is not an iteration"), "crew back 3"))
     };
     let (home, record) = requested(name)?;
+    if name.is_none() && !is_here(&record, &env::current_folder()?) {
+        let id = &record.id;
+        bail!(UsageError::new("no loop works in this folder", format!("crew back {id} {word}")));
+    }
     let restored = back::back(&home, &record, &target)?;
+    let has_git = record.place.head.is_some() || record.branch().is_some();
+    let git = if has_git { "; HEAD and the branch are as they were" } else { "" };
     let files = |number: usize| count(number as u64, "file");
     let mut lines = vec![
-        format!("back at {word}; HEAD and the branch are as they were"),
+        format!("back at {word}{git}"),
         format!("  written  {}", files(restored.written)),
         format!("  removed  {}", files(restored.removed)),
         format!("  undo     crew back {} {}", record.id, restored.kept_as),

@@ -11,6 +11,9 @@ use crate::parse::iterations::iterations;
 /// Prints the difference of the requested loop, or of the iterations in the last word.
 pub fn diff(words: &[String]) -> Result<Exit> {
     let of = words.last().and_then(|word| iterations(word));
+    if let (None, Some(word)) = (of, words.last().filter(|word| word.contains(".."))) {
+        bail!(UsageError::new(format!("`{word}` is not a range of iterations"), "crew diff 2..6"));
+    }
     let names = &words[..words.len() - usize::from(of.is_some())];
     let ([] | [_]) = names else {
         bail!(UsageError::new(

@@ -40,6 +40,7 @@ use anyhow::{Result, anyhow, bail};
 use crate::cli::Verb;
 use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{Found, find, is_here};
+use crate::drive::owner::owner_is_gone;
 use crate::engine::record::{Actor, Loop, LoopId};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
@@ -104,11 +105,13 @@ fn listing(home: Option<&Path>) -> ListReading<'_> {
 }
 
 /// A list of loops for this terminal.
-fn listed(loops: &[Loop]) -> String {
-    let home = env::path("HOME");
+fn listed(home: &Home, loops: &[Loop]) -> String {
+    let user = env::path("HOME");
+    let gone = loops.iter().filter(|record| owner_is_gone(home, record));
+    let gone: Vec<LoopId> = gone.map(|record| record.id.clone()).collect();
     match loops {
         [] => help::NO_LOOPS.to_owned(),
-        loops => list::standing(loops, listing(home.as_deref())),
+        loops => list::standing(loops, &gone, listing(user.as_deref())),
     }
 }
 
@@ -143,7 +146,7 @@ fn requested(name: Option<&str>) -> Result<(Home, Loop)> {
         Found::None => bail!("there is no loop here\nhint: {}", help::START_ONE),
         Found::Many(loops) => bail!(UsageError::new(
             "more than one loop matches",
-            format!("name one of these\n{}", listed(&loops))
+            format!("name one of these\n{}", listed(&home, &loops))
         )),
     }
 }

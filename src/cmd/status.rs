@@ -40,7 +40,7 @@ pub fn status(arguments: &StatusArgs) -> Result<Exit> {
                 let mut beside = of_other_trees(&home, &folder);
                 beside.retain(|it| it.is_live() && it.id != id);
                 if !beside.is_empty() {
-                    print::out(&format!("\nin other working trees:\n{}", listed(&beside)));
+                    print::out(&format!("\nin other working trees:\n{}", listed(&home, &beside)));
                 }
             }
             Ok(Exit::SUCCESS)
@@ -119,6 +119,6 @@ fn show_list(home: &Home, loops: Vec<Loop>, as_json: bool) {
         });
         print::json(&with_orders(home, &told.collect::<Vec<_>>()));
     } else {
-        print::out(&listed(&loops));
+        print::out(&listed(home, &loops));
     }
 }

@@ -5,6 +5,7 @@ use anyhow::Result;
 
 use super::{print, refuse_an_agent, requested};
 use crate::drive::control;
+use crate::drive::owner::owner_is_gone;
 use crate::exit::Exit;
 
 /// Queues a message for the agent of the requested loop.
@@ -15,6 +16,10 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     let words = control::tellable(&words.join(" "))?;
     let (home, record) = requested(name)?;
     let record = control::tell(&home, &record.id, &words)?;
-    print::out(&format!("loop {}: the agent gets the message with its next prompt", record.id));
+    let id = &record.id;
+    let gone = format!("kept, but nobody drives it any more · crew resume {id} resumes it");
+    let soon = "the agent gets the message with its next prompt".to_owned();
+    let told = if owner_is_gone(&home, &record) { gone } else { soon };
+    print::out(&format!("loop {id}: {told}"));
     Ok(Exit::SUCCESS)
 }

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::find::named_by;
+use super::tree::is_at_rest;
 use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
 use crate::parse::iterations::Iterations;
@@ -26,7 +27,7 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
         }
         Some(Iterations::One(iteration)) => snapshots.of_iteration(&record.id, iteration),
         Some(Iterations::Between(from, to)) => end(from).zip(end(to)),
-        None => end(0).zip(snapshots.final_state(&record.id, !record.is_live())),
+        None => end(0).zip(snapshots.final_state(&record.id, is_at_rest(record))),
     };
     let (from, to) = sides.with_context(|| none(record))?;
     snapshots.text(&from, &to, false).map_err(|why| anyhow!(why))

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use super::owner::{life, owner_is_gone, spent_ms};
 use super::{end, meter};
-use crate::clients::spelling::going_on;
+use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::{Event, TOLD};
 use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, Status};
@@ -137,9 +137,9 @@ pub fn set(home: &Home, id: &LoopId, changes: &LimitChanges, by: Actor) -> Resul
     let mut record = held.load()?;
     if !record.is_live() {
         bail!(
-            "loop {id} is {}\nhint: {} resumes it, and takes new limits too",
+            "loop {id} is {}, so its limits stay\nhint: {}",
             record.status_word(),
-            going_on(&record)
+            way_on(&record)
         );
     }
     leave_to_older(home, &record)?;
@@ -190,8 +190,7 @@ pub fn tell(home: &Home, id: &LoopId, words: &str) -> Result<Loop> {
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
     if !record.is_live() {
-        let goes_on = going_on(&record);
-        bail!("loop {id} is {}\nhint: {goes_on} resumes it", record.status_word());
+        bail!("loop {id} is {}\nhint: {}", record.status_word(), way_on(&record));
     }
     leave_to_older(home, &record)?;
     if record.state.messages.len().saturating_sub(record.state.told) >= WORDS_MAX {

@@ -103,10 +103,9 @@ fn by_procedure(home: &Home, name: &str, folder: &Path) -> Option<Found> {
     (!loops.is_empty()).then(|| among(loops))
 }
 
-/// Whether a loop works in the repository that holds `folder`.
+/// Whether a loop works in the working tree that holds `folder`.
 pub fn is_here(record: &Loop, folder: &Path) -> bool {
-    let checkout = &record.place.checkout;
-    roots(folder).contains(checkout) || git::worktree::roots(folder).contains(checkout)
+    roots(folder).contains(&record.place.checkout)
 }
 
 /// The newest loop of the working tree that holds `folder`.

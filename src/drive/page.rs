@@ -6,6 +6,7 @@ use std::io;
 use super::end::result;
 use super::owner::{owner_is_gone, spent_ms};
 use super::session::dialog::waiting_dialog;
+use super::tree::is_at_rest;
 use crate::clients::spelling::going_on;
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::Story;
@@ -71,7 +72,7 @@ pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story>
 fn in_snapshots(home: &Home, record: &Loop) -> Option<Changes> {
     let snapshots = Snapshots::of(home, record);
     let from = snapshots.as_found(&record.id)?;
-    let to = snapshots.final_state(&record.id, !record.is_live())?;
+    let to = snapshots.final_state(&record.id, is_at_rest(record))?;
     let mut changes = snapshots.compare(&from, &to).ok()?;
     let yours = snapshots.yours(&record.id);
     changes.mark_yours(|path| yours.iter().any(|it| it == path));

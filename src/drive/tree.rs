@@ -2,7 +2,7 @@
 //! by a walk. It says what an iteration changed and names the snapshots, and judges nothing.
 
 use crate::engine::evidence::changes::Changes;
-use crate::engine::record::{Loop, TreeSeen};
+use crate::engine::record::{Loop, Status, TreeSeen};
 use crate::world::files::fingerprint::{Fingerprint, fingerprint};
 use crate::world::git;
 use crate::world::git::head::{checked_out, moved};
@@ -100,7 +100,12 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
     }
 }
 
-/// Names the state in which a loop ended in mid-iteration.
+/// Whether nobody works for a loop: it is over or paused.
+pub fn is_at_rest(subject: &Loop) -> bool {
+    !matches!(subject.state.status, Status::Running | Status::Waiting)
+}
+
+/// Names the state in which a loop ended, or was paused, in mid-iteration.
 pub fn close(home: &Home, subject: &Loop) {
     if let Some((snapshots, snapshot)) = take(home, subject) {
         let _ = snapshots.close(&subject.id, &snapshot.commit);

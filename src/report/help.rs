@@ -33,7 +33,7 @@ Set up
   clean      remove the records of loops that ended long ago
   demo       watch a loop in a scratch repository, no account needed
 
-LOOP is the beginning of a loop's id; without it, the loop of this folder.
+LOOP: the start of a loop's id; if absent, the loop here or the only live one.
 crew VERB --help says more. Also: completions, man, --version.
 "#;
 

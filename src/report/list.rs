@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::page::{Reading, fitting};
 use super::words::{ago, brief, size};
 use super::{line, run};
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, LoopId};
 use crate::engine::text::{clean, clock_time, one_line};
 
 /// The longest task, in characters; a terminal cuts it further.
@@ -32,8 +32,8 @@ pub struct ListReading<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// The status of loops.
-pub fn standing(loops: &[Loop], at: ListReading<'_>) -> String {
+/// The status of loops; nobody drives those in `gone` any more.
+pub fn standing(loops: &[Loop], gone: &[LoopId], at: ListReading<'_>) -> String {
     let mut sorted: Vec<&Loop> = loops.iter().collect();
     sorted.sort_by_key(|subject| !subject.is_live());
     let column = |worth, cell: &dyn Fn(&Loop) -> String| Column {
@@ -45,7 +45,10 @@ pub fn standing(loops: &[Loop], at: ListReading<'_>) -> String {
         vec![
             column(u8::MAX, &|subject| subject.id.to_string()),
             column(1, &|subject| started(subject, at)),
-            column(u8::MAX, &|subject| state(subject, at)),
+            column(u8::MAX, &|subject| {
+                let is_gone = gone.contains(&subject.id);
+                if is_gone { "owner gone".to_owned() } else { state(subject, at) }
+            }),
             column(3, &|subject| line::numbered(subject, subject.iteration())),
             column(2, &|subject| place(subject, at.home)),
             column(0, &|subject| one_line(&run::task(subject), TASK_CHARS)),
@@ -205,7 +208,7 @@ mod tests {
 
     #[test]
     fn loops_are_listed_with_their_folder_and_branch_and_what_lives_comes_first() {
-        let all = [200, 80, 40].map(|width| standing(&loops(), read_at(width)));
+        let all = [200, 80, 40].map(|width| standing(&loops(), &[], read_at(width)));
         assert_snapshot!(all.join("\n"), @"
         haaaaaaa  2026-11-18 11:06  running             1/10  ~ (main)              Build the todo API
         haaaaaaa  2026-11-18 11:06  completed, checked  3/10  ~/w/日本/shop (main)  Split a discount over the lines of an order so that refunds add up
@@ -236,7 +239,8 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for width in 20..140 {
-            let lists = standing(&loops(), read_at(width)) + &ended(&loops(), read_at(width), true);
+            let lists =
+                standing(&loops(), &[], read_at(width)) + &ended(&loops(), read_at(width), true);
             let widest = lists.lines().map(UnicodeWidthStr::width).max().unwrap();
             assert!(widest <= width, "{widest} of {width}:\n{lists}");
         }

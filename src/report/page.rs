@@ -107,16 +107,9 @@ pub fn value(text: &mut String, name: &str, value: &str, width: usize) {
     }
 }
 
-/// A command is never wrapped: it must be possible to copy it. What it is for stands beside it or,
-/// where there is no room, below it.
+/// A command is never wrapped, and has its line to itself: it must be possible to copy it.
 fn step(text: &mut String, name: &str, step: &Step, width: usize) {
-    let row = format!("  {name:<7} {}", step.command);
-    let is_beside = row.width() + 3 + step.what.width() <= width;
-    if is_beside && !step.what.is_empty() {
-        let _ = writeln!(text, "{row}   {}", step.what);
-        return;
-    }
-    let _ = writeln!(text, "{row}");
+    row(text, name, &step.command);
     for line in wrapped(&step.what, width.saturating_sub(INDENT), usize::MAX) {
         let _ = writeln!(text, "{:INDENT$}{line}", "");
     }

@@ -102,8 +102,10 @@ fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
               new: src/cart/share.ts
       handoff /repo/.claude/branches/main/handoffs/exhausted.md
 
-      next    crew diff m7qa 3..4   what turned it red
-      then    crew back m7qa 3   back to where it passed
+      next    crew diff m7qa 3..4
+              what turned it red
+      then    crew back m7qa 3
+              back to where it passed
     "#);
 }
 

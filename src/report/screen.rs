@@ -72,7 +72,8 @@ fn start(record: &Loop) -> String {
     let is_checked = !record.contract.checks.is_empty();
     let checked = if is_checked { "" } else { "; nothing checks it" };
     let done = row("done", &format!("{done}{checked}"));
-    let stop = row("stop", "Ctrl-C, or anywhere: crew pause, crew cancel");
+    let stop =
+        row("stop", &format!("Ctrl-C, or anywhere: crew pause {0}, crew cancel {0}", record.id));
     [head, done, stop].join("\n")
 }
 

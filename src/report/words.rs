@@ -30,7 +30,7 @@ pub fn took(ms: u64) -> String {
 pub fn brief(ms: u64) -> String {
     let minutes = ms / 60_000;
     match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
-        (0, 0, 0) => format!("{}s", ms / 1000),
+        (0, 0, 0) => format!("{}s", (ms / 1000).max(ms.min(1))),
         (0, 0, minutes) => format!("{minutes}m"),
         (0, hours, 0) => format!("{hours}h"),
         (0, hours, minutes) => format!("{hours}h {minutes}m"),

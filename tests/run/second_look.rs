@@ -197,3 +197,39 @@ fn a_task_in_a_language_without_blanks_is_a_task() {
     assert!(page.contains("\n  倉庫の在庫を数え直すテストを直す\n"), "{page}");
     assert_eq!(world.crew(&["run", "biuld"]).code(), 2);
 }
+
+#[test]
+fn what_an_interrupted_iteration_left_stands_on_the_page_and_in_the_difference() {
+    let hang = format!("echo half > half.txt; {HANG}");
+    let sees = |world: &World| {
+        for command in [&["status"][..], &["diff"]] {
+            let told = world.crew(command).success();
+            assert!(told.contains("half.txt") && !told.contains("mine.txt"), "{command:?}: {told}");
+        }
+    };
+    let world = World::new(&[&hang]);
+    assert_eq!(world.interrupted(&["run", "Build it"]).code(), 130);
+    sees(&world);
+    let world = World::new(&[&hang]);
+    let running = world.hanging(&["run", "Build it"]);
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    world.sandbox.write("mine.txt", "mine\n");
+    sees(&world);
+    world.crew(&["cancel"]).success();
+    sees(&world);
+}
+
+#[test]
+fn a_message_that_no_prompt_has_carried_yet_is_told_as_waiting() {
+    let world = World::new(&[HANG]);
+    let running = world.hanging(&["run", "Build it"]);
+    world.crew(&["tell", "use the old parser"]).success();
+    let page = world.crew(&["status"]).success();
+    assert!(
+        page.contains("told    \"use the old parser\" (waits for the next prompt)\n"),
+        "{page}"
+    );
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+}

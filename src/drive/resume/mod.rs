@@ -150,11 +150,9 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     // What was told in an iteration that never reached its boundary is told again.
     state.told = 0;
     state.incurable = None;
-    // What ended the loop is forgiven once: otherwise the first boundary would end it again.
-    if outcome == Some(Outcome::Aborted) {
+    // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
+    if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
         state.consecutive_failures = 0;
-    }
-    if outcome == Some(Outcome::Stalled) {
         state.iterations_without_progress = 0;
     }
     record.environment = match new_owner.owner.driver {
@@ -174,11 +172,7 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
 fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
     let id = &record.id;
     if record.outcome() == Some(Outcome::Completed) {
-        let start = match record.driver() {
-            Driver::Session => spelling::of_loop(record, "loop"),
-            Driver::Process => "crew run".to_owned(),
-        };
-        bail!("loop {id} is completed\nhint: start a new one with {start}");
+        bail!("loop {id} is completed\nhint: {}", spelling::way_on(record));
     }
     let owner = &record.state.owner;
     let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;

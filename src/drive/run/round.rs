@@ -121,9 +121,12 @@ impl Runner<'_> {
                 self.react(LoopMoment::Wait);
             }
             Decision::Finish(_) if !self.ledger.is_behind() => {
+                // An interrupted iteration left work that no boundary looked at.
+                tree::close(self.home, &self.ledger.record);
                 end::wind_up(self.home, self.ledger.record.clone());
             }
-            Decision::Finish(_) | Decision::Continue | Decision::Hold(_) => {}
+            Decision::Hold(_) => tree::close(self.home, &self.ledger.record),
+            Decision::Finish(_) | Decision::Continue => {}
         }
     }
 

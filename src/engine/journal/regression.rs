@@ -38,9 +38,11 @@ impl Regression {
             0 => "before iteration 1".to_owned(),
             after => format!("after iteration {after}"),
         };
-        let what = match &files[..] {
-            [] => String::new(),
-            files => format!(", which changed {}", named(files, FILES_NAMED)),
+        let names = named(files, FILES_NAMED);
+        let what = match red_since - green_after {
+            _ if files.is_empty() => String::new(),
+            1 => format!(", which changed {names}"),
+            _ => format!("; changed in between: {names}"),
         };
         format!("`{run}` passed {green} and fails since iteration {red_since}{what}")
     }
@@ -180,7 +182,7 @@ mod tests {
             found.iter().map(Regression::words).collect::<Vec<_>>().join("; ")
         });
         insta::assert_snapshot!(told.join("\n"), @"
-        `cargo test` passed after iteration 1 and fails since iteration 3, which changed b, c
+        `cargo test` passed after iteration 1 and fails since iteration 3; changed in between: b, c
         `cargo test` passed before iteration 1 and fails since iteration 1, which changed a, b, c, d, e and 2 more
 
 

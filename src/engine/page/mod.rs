@@ -85,8 +85,8 @@ pub struct Page {
     pub next: Step,
     /// The one after it, where looking is not enough.
     pub then: Option<Step>,
-    /// The command that resumes it.
-    pub resume: String,
+    /// The command that resumes it; `None` for one that is completed.
+    pub resume: Option<String>,
 }
 
 /// One row: what it is, and what crew saw of it.
@@ -139,7 +139,8 @@ impl Page {
             stop: next::stop(inputs),
             next,
             then,
-            resume: inputs.resume.to_owned(),
+            resume: (record.outcome() != Some(Outcome::Completed))
+                .then(|| inputs.resume.to_owned()),
         }
     }
 }

@@ -61,7 +61,7 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
             let what: Vec<String> = on.into_iter().chain(undo).collect();
             Step::new(resume, &what.join("; "))
         }
-        Outcome::Aborted => Step::new(resume, "once the agent works again"),
+        Outcome::Aborted => Step::new(resume, "once the cause is dealt with"),
         Outcome::Stalled if is_run => {
             Step::new(format!("{resume} --tell \"what to try instead\""), "")
         }

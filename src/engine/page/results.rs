@@ -209,14 +209,17 @@ fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
 
 /// The messages that a person sent to the agent during the loop.
 fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let chapters = inputs.story.chapters.iter();
-    chapters
-        .filter_map(|chapter| match &chapter.what {
-            What::Told { words, iteration } => {
-                let words = quoted(&one_line(words, TOLD_CHARS));
-                Some(Fact::new("told", format!("{words} (iteration {iteration})")))
-            }
-            _ => None,
-        })
-        .collect()
+    let state = &inputs.record.state;
+    let told = inputs.story.chapters.iter().filter_map(|chapter| match &chapter.what {
+        What::Told { words, iteration } => Some((quoted(&one_line(words, TOLD_CHARS)), iteration)),
+        _ => None,
+    });
+    let told: Vec<(String, &u32)> = told.collect();
+    let delivered = told.len().saturating_sub(state.messages.len().saturating_sub(state.told));
+    let row = |(index, (words, iteration)): (usize, (String, &u32))| {
+        let iteration = format!("iteration {iteration}");
+        let when = if index < delivered { &iteration } else { "waits for the next prompt" };
+        Fact::new("told", format!("{words} ({when})"))
+    };
+    told.into_iter().enumerate().map(row).collect()
 }

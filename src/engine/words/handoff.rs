@@ -202,12 +202,16 @@ fn said(subject: &Loop) -> String {
 fn context(subject: &Loop, page: &Page) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
+    let then = page.then.as_ref().map(|then| &then.command);
+    let resume = page.resume.as_ref().map_or_else(String::new, |resume| {
+        let whole = then.filter(|then| then.starts_with(resume)).unwrap_or(resume);
+        format!("- Resume: `{whole}`\n")
+    });
     format!(
-        "- Task, word for word: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew show {}`\n- Resume: `{}`\n",
+        "- Task, word for word: {}\n- Promise: {promise}\n- Folder of the checks: {}\n- Record: `crew show {}`\n{resume}",
         subject.place.task_file().display(),
         subject.place.folder.display(),
         subject.id,
-        page.resume,
     )
 }
 

@@ -115,11 +115,13 @@ pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, Us
         "crew resume" => "crew resume --help names what can be changed",
         _ => "crew set --help names the limits",
     };
-    let fault = if let Some(other) = all().find(|other| find(other, token).is_some()) {
-        format!("`{name}` is an option of {}", other.get_name())
-    } else {
+    let others: Vec<&str> =
+        all().filter(|other| find(other, token).is_some()).map(Command::get_name).collect();
+    let fault = if others.is_empty() {
         let meant = suggestion(command, &name).map(|it| format!(": did you mean `{it}`?"));
         format!("unknown option `{name}`{}", meant.unwrap_or_default())
+    } else {
+        format!("`{name}` is an option of {}", others.join(" and "))
     };
     Err(UsageError::new(fault, way_out))
 }

@@ -226,7 +226,8 @@ pub struct OutputArgs {
 /// `crew set` and `/crew:resume`.
 #[derive(Args, Clone, Debug)]
 pub struct SetArgs {
-    /// A loop's id, the beginning of one, or a procedure; the loop of this working tree if absent
+    /// A loop's id, the beginning of one, or a procedure; if absent, the loop here, else the only
+    /// live one
     #[arg(value_name = "LOOP")]
     pub name: Option<String>,
     #[command(flatten)]

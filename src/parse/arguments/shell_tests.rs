@@ -269,7 +269,9 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
         ("a b", Err("unexpected word `b`\nhint: /crew:help lists the options")),
         (
             "--verify true",
-            Err("`--verify` is an option of /crew:loop\nhint: crew set --help names the limits"),
+            Err(
+                "`--verify` is an option of /crew:loop and crew run\nhint: crew set --help names the limits",
+            ),
         ),
         (
             "--stal 3",

@@ -71,9 +71,10 @@ impl Snapshots {
         let _ = disk::remove(&self.names(id).join(ENDED));
     }
 
-    /// The last known state of a loop: that of its end if `is_over`, else its last boundary.
-    pub fn final_state(&self, id: &LoopId, is_over: bool) -> Option<String> {
-        let ended = is_over.then(|| self.named(id, ENDED)).flatten();
+    /// The last known state of a loop: of one that rests that in which it was interrupted, else its
+    /// last boundary.
+    pub fn final_state(&self, id: &LoopId, is_at_rest: bool) -> Option<String> {
+        let ended = is_at_rest.then(|| self.named(id, ENDED)).flatten();
         ended.or_else(|| self.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit))
     }
 
