@@ -258,10 +258,15 @@ pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
 
 /// The word, in pieces of at most `columns` if it is of wide characters.
 fn broken(word: &str, columns: usize) -> Vec<&str> {
-    let is_wide = word.width() > columns && word.chars().any(|it| it.width() == Some(2));
+    let is_wide = word.chars().any(|it| it.width() == Some(2));
+    if is_wide { pieces(word, columns) } else { vec![word] }
+}
+
+/// A line in pieces of at most `columns`, wherever they end.
+pub fn pieces(line: &str, columns: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
-    let mut rest = word;
-    while is_wide && rest.width() > columns {
+    let mut rest = line;
+    while rest.width() > columns {
         let ends = rest.char_indices().map(|(start, it)| start + it.len_utf8());
         let Some(end) = ends.take_while(|end| rest[..*end].width() <= columns).last() else {
             break;

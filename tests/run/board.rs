@@ -152,7 +152,7 @@ fn every_key_does_what_the_last_line_says() {
         sees("t", "tell ");
         terminal.type_text("use the cache");
         terminal.wait_for_text(": use the cache_");
-        sees("Enter", "delivered with the next prompt");
+        sees("Enter", "gets the message with its next prompt");
         assert_eq!(world.record()["state"]["words"], json!(["use the cache"]));
         sees("c", "cancel ");
         sees("n", "↑↓ choose");
@@ -174,7 +174,8 @@ fn every_key_does_what_the_last_line_says() {
         sees("p", &format!("loop {id} is already over"));
         sees("t", "tell ");
         terminal.type_text("late");
-        sees("Enter", "is cancelled");
+        sees("Enter", "with that message? y/n");
+        sees("n", "↑↓ choose");
     });
 }
 

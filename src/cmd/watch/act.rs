@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::cmd::{actor, control_replies, refuse_an_agent};
 use crate::drive::{control, end};
-use crate::engine::record::{LoopId, ProcessIdentity};
+use crate::engine::boundary::limits::{raise, reached};
+use crate::engine::record::{LoopId, Outcome, ProcessIdentity};
 use crate::exit;
 use crate::report::board::BoardOrder;
 use crate::world::files::disk;
@@ -31,8 +32,10 @@ impl Resuming {
         }
         let start = disk::size(&self.output).saturating_sub(END);
         let (text, _) = disk::read_end(&self.output, start, END).unwrap_or_default();
-        let line = text.lines().rev().find(|line| !line.trim().is_empty());
-        Some(line.unwrap_or("the crew that resumed it has ended").to_owned())
+        let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+        let last = lines.next().unwrap_or("the crew that resumed it has ended");
+        let fault = lines.next().filter(|_| last.starts_with("hint: "));
+        Some(fault.map_or_else(|| last.to_owned(), |fault| format!("{fault} · {last}")))
     }
 }
 
@@ -45,10 +48,12 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
             BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
                 .map(|attempt| control_replies::cancelled(&attempt)),
             BoardOrder::Tell(id, words) => tell(home, id, words),
-            BoardOrder::Resume(id) => resume(home, id).map(|(started, told)| {
-                resuming.push(started);
-                told
-            }),
+            BoardOrder::Resume(id, words) => {
+                resume(home, id, words.as_deref()).map(|(started, told)| {
+                    resuming.push(started);
+                    told
+                })
+            }
             BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
         };
     let text = done.unwrap_or_else(|error| exit::message(&error).replace("\nhint:", " ·"));
@@ -60,16 +65,24 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
         "an agent cannot send itself a message\nhint: write a handoff: crew handoff \"…\"",
     )?;
     control::tell(home, id, words)?;
-    Ok(format!("loop {id}: delivered with the next prompt"))
+    Ok(format!("loop {id}: the agent gets the message with its next prompt"))
 }
 
-/// Resumes a loop in a crew of its own: its checks run first, which may take minutes.
-fn resume(home: &Home, id: &LoopId) -> Result<(Resuming, String)> {
+/// Resumes a loop in a crew of its own, with a message for its agent: its checks run first, which
+/// may take minutes.
+fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Resuming, String)> {
     refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
     let record = store::load(home, id)?;
+    if record.outcome() == Some(Outcome::Completed) {
+        bail!("loop {id} is completed");
+    }
+    if let Some(limit) = reached(&record) {
+        bail!("{limit}: crew resume {id}{}", raise(&record));
+    }
     let output = home.loop_file(id, "run.log");
     let variables = [("CREW_HOME", home.root().display().to_string())];
-    let arguments = ["resume", id.as_str()];
+    let mut arguments = vec!["resume", id.as_str()];
+    arguments.extend(words.iter().flat_map(|words| ["--tell", words]));
     let process = detach::start(&arguments, &record.place.folder, &variables, &output)?;
     let told = format!(
         "loop {id} is resumed by process {}, which writes to {}",

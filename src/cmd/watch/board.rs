@@ -15,7 +15,7 @@ use crate::engine::record::{Loop, LoopId};
 use crate::engine::text::clean;
 use crate::exit::{self, Exit};
 use crate::report::board::{self, Board, BoardOrder, BoardScreen, Chosen, TextKind};
-use crate::report::page::{Reading, text};
+use crate::report::page::{Reading, pieces, text};
 use crate::world::clock::{self, Stopwatch};
 use crate::world::process::signals::Signals;
 use crate::world::store::Home;
@@ -146,7 +146,10 @@ impl<'a> Desk<'a> {
         };
         let told = told.unwrap_or_else(|error| exit::message(&error));
         let lines = clean(&told).replace('\t', "    ");
-        self.board.show(kind, id, lines.lines().take(LINES_MAX).map(str::to_owned).collect());
+        // A path or a command on a page must be read whole; code keeps its lines.
+        let columns = if kind == TextKind::Page { width } else { usize::MAX };
+        let lines = lines.lines().flat_map(|line| pieces(line, columns));
+        self.board.show(kind, id, lines.take(LINES_MAX).map(str::to_owned).collect());
     }
 
     /// Reads what is beneath the list: how the chosen loop came here, and what its agent does.

@@ -216,11 +216,15 @@ fn each_key_asks_for_what_its_name_says() {
         (&[Char('c'), Char('y')], vec![BoardOrder::Cancel(chosen.clone())]),
         (&[Char('c'), Char('n')], vec![]),
         (&[Char('c'), Enter], vec![]),
-        (&[Char('r'), Char('y')], vec![BoardOrder::Resume(chosen.clone())]),
+        (&[Char('r'), Char('y')], vec![BoardOrder::Resume(chosen.clone(), None)]),
         (&[Char('r'), Escape], vec![]),
         (
-            &[Char('t'), Char('q'), Char('x'), Backspace, Enter],
-            vec![BoardOrder::Tell(chosen.clone(), "q".to_owned())],
+            &[Down, Char('t'), Char('q'), Char('x'), Backspace, Enter],
+            vec![BoardOrder::Tell(id("haaaaaaa"), "q".to_owned())],
+        ),
+        (
+            &[Char('t'), Char('q'), Enter, Char('y')],
+            vec![BoardOrder::Resume(chosen.clone(), Some("q".to_owned()))],
         ),
         (&[Char('t'), Char(' '), Enter], vec![]),
         (

@@ -277,8 +277,9 @@ fn foot(board: &Board, screen: BoardScreen) -> Line<'static> {
     let width = screen.width;
     let named = |id: &LoopId| short(board, id);
     match (&board.typing, &board.notice) {
-        (Some(Typing::Answer(BoardOrder::Resume(id))), _) => {
-            let what = format!(" resume {} in a process of its own? y/n", named(id));
+        (Some(Typing::Answer(BoardOrder::Resume(id, words))), _) => {
+            let with = if words.is_some() { " with that message" } else { "" };
+            let what = format!(" resume {}{with}? y/n", named(id));
             styled(fitting(&what, width), BOLD)
         }
         (Some(Typing::Answer(BoardOrder::Cancel(id))), _) => {

@@ -32,7 +32,8 @@ pub enum BoardOrder {
     /// Read a text about a loop into [`Board::open`].
     Open(TextKind, LoopId),
     Pause(LoopId),
-    Resume(LoopId),
+    /// Resumes it, with a message for its agent.
+    Resume(LoopId, Option<String>),
     Cancel(LoopId),
     Tell(LoopId, String),
 }
@@ -202,7 +203,7 @@ impl Board {
             BoardKey::Char('d') => Some(BoardOrder::Open(TextKind::Diff, id)),
             BoardKey::Char('p') => Some(BoardOrder::Pause(id)),
             BoardKey::Char('t') => self.begin(Typing::Message(id, String::new())),
-            BoardKey::Char('r') => self.begin(Typing::Answer(BoardOrder::Resume(id))),
+            BoardKey::Char('r') => self.begin(Typing::Answer(BoardOrder::Resume(id, None))),
             BoardKey::Char('c') => self.begin(Typing::Answer(BoardOrder::Cancel(id))),
             _ => None,
         }
@@ -217,8 +218,13 @@ impl Board {
         match (typing, key) {
             (Typing::Answer(order), BoardKey::Char('y' | 'Y')) => Some(order),
             (Typing::Answer(_), _) | (_, BoardKey::Escape) => None,
+            (Typing::Message(_, text), BoardKey::Enter) if text.trim().is_empty() => None,
             (Typing::Message(id, text), BoardKey::Enter) => {
-                (!text.trim().is_empty()).then_some(BoardOrder::Tell(id, text))
+                let is_over = self.rows.iter().any(|row| row.id == id && row.is_over);
+                if is_over {
+                    return self.begin(Typing::Answer(BoardOrder::Resume(id, Some(text))));
+                }
+                Some(BoardOrder::Tell(id, text))
             }
             (Typing::Message(id, mut text), key) => {
                 match key {

@@ -41,6 +41,7 @@ pub struct BoardRow {
     pub cost_micros: u64,
     pub news: String,
     pub task: String,
+    pub is_over: bool,
     /// The place in its group; the smallest comes first.
     pub order: i64,
 }
@@ -79,6 +80,7 @@ impl BoardRow {
             cost_micros: record.state.usage.cost.micros(),
             news: one_line(&clean(&news(facts)), NEWS_CHARS),
             task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
+            is_over: !record.is_live(),
             order: match group {
                 BoardGroup::NeedsYou => last,
                 BoardGroup::Running => record.started_at.timestamp_millis(),
