@@ -16,7 +16,7 @@ use super::values::{self, PromptInputs, values};
 use crate::engine::journal::account::Account;
 use crate::engine::page::TOLD_CHARS;
 use crate::engine::record::{Loop, Phase};
-use crate::engine::text::{clean, clip, one_line};
+use crate::engine::text::{clean, clip, one_line, quoted};
 use crate::engine::words::PromptReader;
 use crate::engine::words::news::{seen, verdict};
 use crate::engine::words::rules::{ahead, rules};
@@ -137,10 +137,8 @@ fn standing(subject: &Loop, known: &PromptInputs<'_>) -> String {
 
 /// A handoff without the user's words that the prompt gives itself, so that none looks settled.
 fn without_words(page: &str, words: &[String]) -> String {
-    let rows: Vec<String> = words
-        .iter()
-        .map(|words| format!("- \"{}\" (iteration ", one_line(words, TOLD_CHARS)))
-        .collect();
+    let rows: Vec<String> =
+        words.iter().map(|words| format!("- {} (", quoted(&one_line(words, TOLD_CHARS)))).collect();
     let is_given = |line: &&str| rows.iter().any(|row| line.starts_with(row));
     let kept: Vec<&str> = page.lines().filter(|line| !is_given(line)).collect();
     kept.join("\n").replace("## From the user\n\n\n", "")
