@@ -182,7 +182,7 @@ pub enum Verb {
         /// What was done and what is next
         #[arg(value_name = "DESCRIPTION", required = true)]
         words: Vec<String>,
-        /// The page's type, part of its name
+        /// The page's type, part of its name: task, phase, review, session, blocked or another word
         #[arg(long = "type", value_name = "TYPE", default_value = "task")]
         kind: String,
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one

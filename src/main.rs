@@ -16,8 +16,8 @@ mod world;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser};
 
 use crate::exit::Exit;
 use crate::parse::arguments::{self, UsageError, meant};
@@ -66,12 +66,25 @@ fn typed() -> Exit {
     exit
 }
 
-/// What is wrong with the words, and the page of help that their verb has.
+/// What is wrong with the words, and what shows the right ones: for a missing word the first
+/// example of the verb, else the verb's page of help.
 fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
-    let help = verb.map_or("crew --help".to_owned(), |verb| format!("crew {verb} --help"));
+    let example = verb.and_then(example);
+    let help =
+        example.filter(|_| error.kind() == ErrorKind::MissingRequiredArgument).unwrap_or_else(
+            || verb.map_or("crew".to_owned(), |verb| format!("crew {verb}")) + " --help",
+        );
     let procedures = prompts::procedures::names();
     meant::unknown(error, words, &procedures).unwrap_or_else(|| UsageError::of(error, &help))
+}
+
+/// The first example on a verb's page of help.
+fn example(verb: &str) -> Option<String> {
+    let command = cli::Cli::command();
+    let page = command.find_subcommand(verb)?.get_after_help()?.to_string();
+    let (_, examples) = page.split_once("Examples:\n")?;
+    examples.lines().next().map(|line| line.trim().to_owned())
 }
 
 fn wrong(error: &UsageError) -> Exit {

@@ -126,7 +126,10 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
             "crew: `--context` is an option of crew run\nhint: crew resume --help names what can be changed\n",
         ),
         (&["status", "--jsn"], "crew: unknown option `--jsn`\nhint: did you mean --json?\n"),
-        (&["handoff"], "crew: `<DESCRIPTION>...` is missing\nhint: crew handoff --help\n"),
+        (
+            &["handoff"],
+            "crew: `<DESCRIPTION>...` is missing\nhint: crew handoff \"the parser is done, its tests are next\"\n",
+        ),
         (
             &["stats"],
             "crew: there is no command `stats`\nhint: did you mean crew status? crew --help names all\n",

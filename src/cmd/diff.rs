@@ -22,6 +22,10 @@ pub fn diff(words: &[String]) -> Result<Exit> {
         ))
     };
     let (home, record) = requested(names.first().map(String::as_str))?;
-    print::bytes(difference(&home, &record, of)?.as_bytes());
+    let text = difference(&home, &record, of)?;
+    if text.is_empty() {
+        print::aside("no changes");
+    }
+    print::bytes(text.as_bytes());
     Ok(Exit::SUCCESS)
 }

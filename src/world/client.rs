@@ -73,7 +73,12 @@ fn capture(
     let capture = if with_errors { Capture::ForReading } else { Capture::ForParsing };
     let ended = match run(&spec, capture, None, || false) {
         Ok(ended) => ended,
-        Err(error) => bail!("{} cannot be started: {error}", line()),
+        Err(error) => {
+            bail!(
+                "{} cannot be started: {error}\nhint: --client PATH names another program",
+                line()
+            )
+        }
     };
     let said = String::from_utf8_lossy(&ended.output).trim().to_owned();
     match ended.cause {

@@ -64,7 +64,7 @@ fn the_client(here: &Path, named: Option<&Path>) -> (Option<PathBuf>, ClientChec
         return (None, ClientCheck::Absent);
     };
     let client = match client::ask(&program, &["--version"], here) {
-        Err(error) => ClientCheck::Silent(format!("{error:#}")),
+        Err(error) => ClientCheck::Silent(own::first_line(&error)),
         Ok(text) => match client_version(&text) {
             Some(version) => ClientCheck::Present { program: program.clone(), version },
             None => {

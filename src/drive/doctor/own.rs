@@ -53,6 +53,6 @@ pub(super) fn settings(home: &Home, here: &Path) -> Own {
 }
 
 /// The first line of a refusal, without its hint.
-fn first_line(error: &Error) -> String {
+pub(super) fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -321,7 +321,7 @@ fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
 fn skipped(facts: &Facts) -> Option<String> {
     match &facts.seen.agent.process {
         Some(ProcessEnd::Skipped(why)) => Some(why.clone()),
-        Some(ProcessEnd::BrokenOff(_)) => Some("a person interrupted it".to_owned()),
+        Some(ProcessEnd::BrokenOff(_)) => Some("interrupted before its end".to_owned()),
         _ => None,
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn client(facts: &DoctorFacts, all: &mut Vec<Finding>) {
             "client-silent",
             Broken,
             format!("the client does not answer: {why}"),
-            format!("run `{program} --version`, and install {name} again if that fails too"),
+            format!("install {name} again, or name its program: crew doctor --client PATH"),
         ),
         ClientCheck::Present { version, .. } if version < oldest => (
             "client-too-old",

@@ -80,7 +80,7 @@ type Fault = (&'static str, &'static str, fn(&mut DoctorFacts));
 /// The finding, a part of its fix, and the fault.
 const FAULTS: [Fault; 32] = [
     ("client-missing", "install Claude Code", |it| it.client = ClientCheck::Absent),
-    ("client-silent", "claude --version", |it| {
+    ("client-silent", "crew doctor --client PATH", |it| {
         it.client = ClientCheck::Silent("exit 127".to_owned());
     }),
     ("client-too-old", "claude update", |it| {

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::PageInputs;
 use super::ending::asked_for_help;
+use crate::engine::evidence::ClaimResult;
 use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
-use crate::engine::record::{Driver, Outcome, Status};
+use crate::engine::record::{Driver, Outcome, Role, Status};
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -61,7 +62,7 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
             let what: Vec<String> = on.into_iter().chain(undo).collect();
             Step::new(resume, &what.join("; "))
         }
-        Outcome::Aborted => Step::new(resume, "once the cause is dealt with"),
+        Outcome::Aborted => after_failures(inputs, is_run),
         Outcome::Stalled if is_run => {
             Step::new(format!("{resume} --tell \"what to try instead\""), "")
         }
@@ -76,6 +77,19 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
             None => Step::new(resume, ""),
         },
         _ => Step::new(resume, ""),
+    }
+}
+
+/// How to resume a loop that failed too often, by what failed last.
+fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
+    let evidence = inputs.record.state.evidence.as_ref();
+    let said_so = evidence.is_some_and(|it| matches!(it.claim, ClaimResult::Failure(_)));
+    let gate = evidence.and_then(|it| it.failing().find(|it| it.roles.contains(&Role::Gate)));
+    let resume = inputs.resume;
+    match gate.map(|gate| clip(&gate.run, RUN_CHARS)) {
+        _ if said_so && is_run => Step::new(format!("{resume} --tell \"what to try instead\""), ""),
+        Some(gate) => Step::new(resume, &format!("once `{gate}` can pass")),
+        None => Step::new(resume, "once the cause is dealt with"),
     }
 }
 

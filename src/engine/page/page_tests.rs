@@ -82,6 +82,7 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
     use Verdict::{Failed, Passed};
     let refused = || ClaimResult::Refused("`npm test` failed".to_owned());
     let none = || ClaimResult::None;
+    let gave_up = || ClaimResult::Failure("no network".to_owned());
     let blocked = || ClaimResult::Blocked("the password of backup_ro".to_owned());
     let checked = Some(Proof::Checked);
     vec![
@@ -106,6 +107,8 @@ fn ends() -> Vec<(Steps, Outcome, Option<Proof>, &'static str)> {
         (vec![("+a", None, blocked())], Outcome::Blocked, None, "the agent said BLOCKED"),
         (vec![("", None, none())], Outcome::Stalled, None, "nothing changed in the last iteration"),
         (vec![], Outcome::Cancelled, None, "cancelled by the user: wrong branch"),
+        (vec![("a", None, gave_up())], Outcome::Aborted, None, "3 failures in a row"),
+        (vec![("", None, none())], Outcome::Aborted, None, "3 failures in a row"),
     ]
 }
 
@@ -156,7 +159,27 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
     why: cancelled by the user: wrong branch
     $ crew show haaaaaaa
     $ crew resume haaaaaaa continues on main
+
+    aborted after 1 iteration · -
+    why: 3 failures in a row
+    $ crew diff haaaaaaa
+    $ crew resume haaaaaaa --tell "what to try instead"
+
+    aborted after 1 iteration · -
+    why: 3 failures in a row
+    $ crew show haaaaaaa
+    $ crew resume haaaaaaa once the cause is dealt with
     "#);
+}
+
+#[test]
+fn a_loop_aborted_by_its_gate_is_resumed_once_the_gate_can_pass() {
+    let mut record = a_run(None);
+    let story = story(&mut record, &[("a", Some(Verdict::Failed), ClaimResult::None)]);
+    record.state.evidence.as_mut().unwrap().checks[0].roles = vec![Role::Gate];
+    ended(&mut record, Outcome::Aborted, None, "3 failures in a row");
+    let page = page(&record, &story, &changed("a"), &TestMemories::new());
+    assert_eq!(page.then.unwrap().what, "once `npm test` can pass");
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn what_cannot_be_read_is_refused_with_the_way_out() {
         ),
         (
             &["x", "--agent", "codex", "--agent-cmd", "mine"],
-            "`--agent <NAME>` cannot be used with `--agent-cmd <CMD>`\nhint: crew run --help",
+            "`--agent <NAME>` cannot be used with `--agent-cmd <CMD>`\nhint: give one of the two",
         ),
         (
             &["x", "--push=yes"],

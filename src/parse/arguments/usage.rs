@@ -66,7 +66,9 @@ impl UsageError {
         let listed = listed.map(|values| format!("it can be {values}"));
         let meant = Some(typed(ContextKind::SuggestedArg)).filter(|meant| !meant.is_empty());
         let meant = meant.map(|meant| format!("did you mean {meant}?"));
-        Self::new(fault, expected.or(listed).or(meant).unwrap_or_else(|| help.to_owned()))
+        let one = error.kind() == ErrorKind::ArgumentConflict && fault.contains(" with ");
+        let one = one.then(|| "give one of the two".to_owned());
+        Self::new(fault, expected.or(listed).or(meant).or(one).unwrap_or_else(|| help.to_owned()))
     }
 }
 
