@@ -142,25 +142,25 @@ fn every_key_does_what_the_last_line_says() {
         };
         terminal.wait_for_text("Thinking.");
         sees("Enter", "running, iteration 2 of 5");
-        sees("Escape", "↑↓ choose");
+        sees("Escape", "⏎ open");
         sees("l", "· log");
         terminal.wait_for_text("Thinking.");
         sees("d", "+one");
-        sees("Escape", "↑↓ choose");
+        sees("Escape", "⏎ open");
         sees("?", "leave; every loop continues");
-        sees("x", "↑↓ choose");
+        sees("x", "⏎ open");
         sees("t", "tell ");
         terminal.type_text("use the cache");
         terminal.wait_for_text(": use the cache_");
         sees("Enter", "gets the message with its next prompt");
         assert_eq!(world.record()["state"]["words"], json!(["use the cache"]));
         sees("c", "cancel ");
-        sees("n", "↑↓ choose");
+        sees("n", "⏎ open");
         assert!(world.the_loop()["status"] == "running", "a no cancels nothing");
         sees("p", "pauses when iteration 2 ends");
         world.crew(&["pause", "--now"]).success();
         drop(running.wait(crate::sandbox::DEADLINE));
-        terminal.wait_for_text("paused at iteration 2");
+        terminal.wait_for_text("paused before iteration 2");
         std::fs::remove_file(world.note("hangs")).unwrap();
         sees("r", "resume ");
         sees("y", "is resumed by process");
@@ -175,7 +175,7 @@ fn every_key_does_what_the_last_line_says() {
         sees("t", "tell ");
         terminal.type_text("late");
         sees("Enter", "with that message? y/n");
-        sees("n", "↑↓ choose");
+        sees("n", "⏎ open");
     });
 }
 

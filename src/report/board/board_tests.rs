@@ -109,7 +109,7 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
 
      NEEDS YOU
     >baaa  ~/w/backup            1/10      59m ago  blocked · `npm test` fails
-     haaa  ~/w/lost              2/10      59m ago  running, and its client is gone
+     haaa  ~/w/lost              2/10      59m ago  owner gone: its client has ended
      RUNNING
      caaa  ~/w/日本/api          2/10           3m  claim refused: npm test failed…
      WAITING
@@ -128,20 +128,20 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
 
 
 
-     ↑↓ choose  ⏎ open  l log  d diff  t tell  p pause  r resume  c cancel  q quit
+     ⏎ open  l log  d diff  t tell  p pause  r resume  c cancel  ? keys  q quit
     ");
     assert_snapshot!(drawn(&board, 40, 12), @"
     6 loops · 2 need you · 1 runs      12:06
      NEEDS YOU
-    >baaa  ~/w/backup    1/10      59m ago
-     haaa  ~/w/lost      2/10      59m ago
+    >baaa  …/backup  1/10    59m  blocked ·…
+     haaa  ~/w/lost  2/10    59m  owner gon…
      RUNNING
-     caaa  ~/w/日本/api  2/10           3m
+     caaa  …本/api   2/10     3m  claim ref…
      WAITING
-     daaa  …a/long/name  2/10  until 13:06
+     daaa  …ng/name  2/10  13:06  claude: u…
      ENDED
-     eaaa  ~/w/shop      1/10        11:07
-     faaa  ~/w/done      3/10        11:07
+     eaaa  ~/w/shop  1/10  11:07  exhausted…
+     faaa  ~/w/done  3/10  11:07  completed…
      ⏎ open  t tell  p pause  ? keys  q quit
     ");
 }
@@ -255,7 +255,8 @@ fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
     board.update(changed.clone(), &ids(&changed), true);
     assert_eq!(ids(&board.rows), before);
     assert!(drawn(&board, 80, 24).contains(">caaa  ~/w/日本/api"));
-    assert!(drawn(&board, 80, 24).contains("exhausted"), "its news is told at once");
+    let told = drawn(&board, 80, 24);
+    assert!(told.contains("exhausted") && !told.contains("runs"), "news is told at once: {told}");
     board.update(changed, &before, false);
     assert_eq!(ids(&board.rows).last(), Some(&id("faaaaaaa")));
     assert_eq!(board.chosen(), Some(&id("caaaaaaa")));

@@ -30,9 +30,9 @@ const NARROW: usize = 60;
 const TALL: usize = 18;
 /// The widest folder, and the same where it is narrow.
 const FOLDER: usize = 20;
-const FOLDER_NARROW: usize = 12;
+const FOLDER_NARROW: usize = 8;
 /// The fewest columns that are worth a loop's news.
-const NEWS: usize = 10;
+const NEWS: usize = 8;
 
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
@@ -43,19 +43,20 @@ const GREEN: Style = Style::new().fg(Color::Green);
 const NO_LOOPS: [&str; 3] =
     ["No loop in the last 24 hours.", "crew run \"…\" starts one,", "crew demo shows one."];
 
-/// All keys, with what each does.
+/// All keys, with what each does, and the headings: what matters most first, and short enough for
+/// the smallest screen.
 const KEYS: [(&str, &str); 14] = [
-    ("↑ ↓  j k", "choose a loop, or scroll a text"),
-    ("PgUp PgDn", "the same by a screen; Home and End go to the ends"),
-    ("⏎", "the page of the loop: how it stands, or how it ended"),
-    ("l", "what its agent does, as it happens"),
-    ("d", "what the loop changed"),
-    ("Esc", "back to the list"),
-    ("t", "tell its agent something with its next prompt"),
-    ("p", "pause it after this iteration"),
-    ("r", "resume it in a process of its own"),
+    ("↑ ↓  j k", "choose a loop, scroll a text"),
+    ("⏎", "how it stands, or ended"),
+    ("l", "what its agent does"),
+    ("d", "what it changed"),
+    ("t", "send its agent a message"),
+    ("p", "pause after this iteration"),
+    ("r", "resume in its own process"),
     ("c", "cancel it"),
+    ("Esc", "back to the list"),
     ("q", "leave; every loop continues"),
+    ("PgUp PgDn", "scroll by a screen; Home and End go to the ends"),
     ("", ""),
     ("NEEDS YOU", "blocked, at a dialog, or nobody drives it any more"),
     ("ENDED", "in the last 24 hours; crew history has the others"),
@@ -161,12 +162,13 @@ fn rows(board: &Board, width: usize) -> (Vec<Line<'static>>, usize) {
     };
     let is_narrow = width < NARROW;
     let folder = widest(|row| &row.folder).min(if is_narrow { FOLDER_NARROW } else { FOLDER });
-    let (count, when) = (widest(|row| &row.count), widest(|row| &row.when));
+    let when_of: fn(&BoardRow) -> &str = if is_narrow { brief_when } else { |row| &row.when };
+    let (count, when) = (widest(|row| &row.count), widest(when_of));
     let cost = if is_narrow { 0 } else { widest(|row| &row.cost) };
     let (mut lines, mut chosen, mut group) = (Vec::new(), 0, None);
     for row in &board.rows {
-        if group.replace(row.group) != Some(row.group) {
-            lines.push(head(row.group));
+        if group.replace(row.place.0) != Some(row.place.0) {
+            lines.push(head(row.place.0));
         }
         let is_chosen = board.chosen.as_ref() == Some(&row.id);
         if is_chosen {
@@ -175,7 +177,7 @@ fn rows(board: &Board, width: usize) -> (Vec<Line<'static>>, usize) {
         let id = short(board, &row.id);
         let mut text =
             format!("{}{id}  {}", if is_chosen { ">" } else { " " }, folder_in(row, folder));
-        let _ = write!(text, "  {:>count$}  {:>when$}", row.count, row.when);
+        let _ = write!(text, "  {:>count$}  {:>when$}", row.count, when_of(row));
         if cost > 0 {
             let _ = write!(text, "  {:>cost$}", row.cost);
         }
@@ -188,6 +190,11 @@ fn rows(board: &Board, width: usize) -> (Vec<Line<'static>>, usize) {
         lines.push(Line::from(spans));
     }
     (lines, chosen)
+}
+
+/// The time alone: what it means is clear from the heading.
+fn brief_when(row: &BoardRow) -> &str {
+    row.when.trim_start_matches("until ").trim_end_matches(" ago")
 }
 
 fn head(group: BoardGroup) -> Line<'static> {
@@ -269,7 +276,7 @@ fn line_style(kind: TextKind, line: &str) -> Style {
 
 fn keys() -> Vec<Line<'static>> {
     let line = |(keys, what): &(&str, &str)| plain(format!(" {}  {what}", padded(keys, 9)));
-    std::iter::once(Line::default()).chain(KEYS.iter().map(line)).collect()
+    KEYS.iter().map(line).collect()
 }
 
 /// What is typed, what the last order came to, or what can be typed.
@@ -308,7 +315,7 @@ fn foot(board: &Board, screen: BoardScreen) -> Line<'static> {
                 [" ? keys  q quit", ""]
             } else {
                 [
-                    " ↑↓ choose  ⏎ open  l log  d diff  t tell  p pause  r resume  c cancel  q quit",
+                    " ⏎ open  l log  d diff  t tell  p pause  r resume  c cancel  ? keys  q quit",
                     " ⏎ open  t tell  p pause  ? keys  q quit",
                 ]
             };

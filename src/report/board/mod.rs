@@ -106,19 +106,16 @@ impl Board {
 
     /// Takes the loops as they are now. With `keeps_order` no row moves: somebody is choosing.
     pub fn update(&mut self, mut rows: Vec<BoardRow>, ids: &[LoopId], keeps_order: bool) {
-        rows.sort_by(|one, other| {
-            (one.group, one.order, &one.id).cmp(&(other.group, other.order, &other.id))
-        });
+        let by_place =
+            |one: &BoardRow, other: &BoardRow| (one.place, &one.id).cmp(&(other.place, &other.id));
+        rows.sort_by(by_place);
         if keeps_order || self.typing.is_some() {
-            let group_before = |row: &BoardRow| self.rows.iter().position(|it| it.id == row.id);
             for row in &mut rows {
-                if let Some(at) = group_before(row) {
-                    (row.group, row.order) = (self.rows[at].group, self.rows[at].order);
+                if let Some(before) = self.rows.iter().find(|it| it.id == row.id) {
+                    row.place = before.place;
                 }
             }
-            rows.sort_by(|one, other| {
-                (one.group, one.order, &one.id).cmp(&(other.group, other.order, &other.id))
-            });
+            rows.sort_by(by_place);
         }
         self.id_chars = telling_apart(ids);
         let at = self.at();

@@ -42,8 +42,9 @@ pub struct BoardRow {
     pub news: String,
     pub task: String,
     pub is_over: bool,
-    /// The place in its group; the smallest comes first.
-    pub order: i64,
+    /// Under which heading it stands, and where there; the smallest comes first. The heading is
+    /// that of its group, except while no row may move.
+    pub place: (BoardGroup, i64),
 }
 
 /// What is known of a loop when the board is drawn.
@@ -70,6 +71,12 @@ impl BoardRow {
         let group = group(facts)?;
         let record = facts.record;
         let last = record.last_at().timestamp_millis();
+        let order = match group {
+            BoardGroup::NeedsYou => last,
+            BoardGroup::Running => record.started_at.timestamp_millis(),
+            BoardGroup::Waiting => record.state.due.map_or(i64::MAX, |due| due.timestamp_millis()),
+            BoardGroup::Ended => -last,
+        };
         Some(Self {
             id: record.id.clone(),
             group,
@@ -81,14 +88,7 @@ impl BoardRow {
             news: one_line(&clean(&news(facts)), NEWS_CHARS),
             task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
             is_over: !record.is_live(),
-            order: match group {
-                BoardGroup::NeedsYou => last,
-                BoardGroup::Running => record.started_at.timestamp_millis(),
-                BoardGroup::Waiting => {
-                    record.state.due.map_or(i64::MAX, |due| due.timestamp_millis())
-                }
-                BoardGroup::Ended => -last,
-            },
+            place: (group, order),
         })
     }
 }
@@ -130,17 +130,14 @@ fn news(facts: &BoardFacts<'_>) -> String {
         return at_dialog(dialog, facts.now);
     }
     if facts.owner_is_gone {
-        let gone = match record.driver() {
-            Driver::Session => "its client is gone",
-            Driver::Process => "its crew is gone",
-        };
-        return format!("{}, and {gone}", record.status_word());
+        let who = if record.driver() == Driver::Session { "client" } else { "crew" };
+        return format!("owner gone: its {who} has ended");
     }
     if let Some(ending) = &record.state.ending {
         return ended(record, ending);
     }
     match record.state.status {
-        Status::Paused => format!("paused at iteration {iteration}"),
+        Status::Paused => format!("paused before iteration {iteration}"),
         Status::Waiting => {
             let why = record.state.wait_reason.as_deref().unwrap_or("waits");
             format!("{why} · then iteration {iteration}")
@@ -164,6 +161,7 @@ fn ended(record: &Loop, ending: &Ending) -> String {
     match (ending.proof, state_of_the_checks(record)) {
         (Some(proof), _) => format!("{outcome}, {}", proof.label()),
         (None, Some(checks)) => format!("{outcome} · {checks}"),
+        (None, None) if ending.why.starts_with(outcome) => ending.why.clone(),
         (None, None) => with_reason(outcome, &ending.why),
     }
 }
