@@ -51,7 +51,7 @@ fn typed() -> Exit {
             return Exit::SUCCESS;
         }
         Err(page) if page.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            cmd::print::err(&page.to_string());
+            cmd::print::err(&cmd::print::fold(&page.to_string()));
             return Exit::USAGE;
         }
         Err(error) => return wrong(&misread(&error, &words)),

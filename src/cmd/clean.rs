@@ -29,7 +29,7 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
     let loops = wanted(&home, arguments, age)?;
     if loops.is_empty() {
         let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
-        print::out(&format!("nothing to remove: no loop ended more than {age} ago"));
+        print::folded(&format!("nothing to remove: no loop ended more than {age} ago"));
         return Ok(Exit::SUCCESS);
     }
     show(&home, &loops);

@@ -32,7 +32,7 @@ pub fn config(as_json: bool) -> Result<Exit> {
         print::json(&json(&told));
         return Ok(Exit::SUCCESS);
     }
-    print::out(&page(&told));
+    print::folded(&page(&told));
     for warning in &warnings {
         print::err(&format!("crew: {warning}"));
     }

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 
 /// Plays the demo, each scene as it happens.
 pub fn demo() -> Result<Exit> {
-    Ok(match demo::play(print::out)? {
+    Ok(match demo::play(print::folded)? {
         Played::ToTheEnd => Exit::SUCCESS,
         Played::Interrupted => {
             print::err("crew: interrupted; the demo's files are removed");

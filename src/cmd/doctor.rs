@@ -18,7 +18,7 @@ pub fn doctor(json: bool, client: Option<&Path>) -> Result<Exit> {
     if json {
         print::json(&words::json(&facts, &found));
     } else {
-        print::out(&words::page(&facts, &found));
+        print::folded(&words::page(&facts, &found));
     }
     let broken = found.iter().any(|finding| finding.severity == Severity::Broken);
     Ok(if broken { Exit::ERROR } else { Exit::SUCCESS })

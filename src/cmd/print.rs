@@ -7,12 +7,27 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use serde_json::Value;
 
 use crate::engine::text;
+use crate::report;
 use crate::world::env;
+use crate::world::terminal;
 
 /// Prints a result on standard output.
 pub fn out(text: &str) {
     let line = if text.ends_with('\n') { "" } else { "\n" };
     offer(&format!("{text}{line}"));
+}
+
+/// Prints a page that was made for a wide terminal.
+pub fn folded(page: &str) {
+    out(&fold(page));
+}
+
+/// The page with its lines broken between words where the terminal is narrower than they are.
+pub fn fold(page: &str) -> String {
+    match terminal::columns() {
+        Some(columns) => report::page::folded(page, columns.into()),
+        None => page.to_owned(),
+    }
 }
 
 /// Prints text without adding a line break; `false` when the reader is gone.

@@ -116,11 +116,11 @@ fn list(home: &Home, arguments: &RunArgs) -> Result<Exit> {
     let known = settings::look(home, &checkout()?, !arguments.start.project.no_project)?;
     let settings = merge(&known.layers, settings::environment(), None);
     let Some(name) = &arguments.start.task else {
-        print::out(&prompts::list(&procedures::own(&settings)));
+        print::folded(&prompts::list(&procedures::own(&settings)));
         return Ok(Exit::SUCCESS);
     };
     match procedures::of(&settings, name) {
-        Some(procedure) => print::out(&prompts::page(&procedure)),
+        Some(procedure) => print::folded(&prompts::page(&procedure)),
         None => bail!(UsageError::new(
             format!("there is no procedure `{name}`"),
             "crew run --list names them"

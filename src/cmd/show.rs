@@ -98,7 +98,7 @@ fn iteration(home: &Home, record: &Loop, story: &Story, number: u32, as_json: bo
     if as_json {
         print::json(&words::iteration_json(record, picked, log));
     } else {
-        print::out(&words::iteration(record, picked, log));
+        print::folded(&words::iteration(record, picked, log));
     }
     Ok(())
 }

@@ -256,6 +256,29 @@ pub fn wrapped(text: &str, columns: usize, most: usize) -> Vec<String> {
     lines
 }
 
+/// A text of crew's own whose long lines are broken between words. What follows stands below the
+/// last column that begins in the first half of the screen, else below the line's own beginning.
+pub fn folded(text: &str, columns: usize) -> String {
+    let mut folded = String::new();
+    for line in text.lines() {
+        let own = line.len() - line.trim_start().len();
+        let words = line.match_indices(|it| it != ' ').map(|(start, _)| start);
+        let column = words.filter(|start| *start > own && line[..*start].ends_with("  "));
+        let column = column.take_while(|start| line[..*start].width() <= columns / 2).last();
+        let (head, rest) = line.split_at(column.unwrap_or(own));
+        let hang = head.width() + if column.is_none() { 2 } else { 0 };
+        if line.width() <= columns {
+            folded += line;
+        } else {
+            let lines = wrapped(rest, columns.saturating_sub(hang), usize::MAX);
+            folded += head;
+            folded += &lines.join(&format!("\n{:hang$}", ""));
+        }
+        folded.push('\n');
+    }
+    folded
+}
+
 /// The word, in pieces of at most `columns` if it is of wide characters.
 fn broken(word: &str, columns: usize) -> Vec<&str> {
     let is_wide = word.chars().any(|it| it.width() == Some(2));

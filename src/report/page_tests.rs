@@ -196,3 +196,19 @@ fn a_text_without_blanks_is_broken_where_the_line_ends_and_a_path_stays_whole() 
         assert_eq!(wrapped(text, 13, usize::MAX), expected);
     }
 }
+
+#[test]
+fn a_page_of_crew_folds_between_words_and_below_its_column() {
+    let page = "Look\n  status     how a loop stands, or how it ended; --all lists every loop\n\
+                loop.completion_promise        COMPLETE        built-in\n  short     line\n";
+    assert_eq!(folded(page, 80), page);
+    assert_snapshot!(folded(page, 40), @"
+    Look
+      status     how a loop stands, or how
+                 it ended; --all lists every
+                 loop
+    loop.completion_promise COMPLETE
+      built-in
+      short     line
+    ");
+}
