@@ -75,7 +75,7 @@ type Fault = (&'static str, &'static str, i32, fn(&Sandbox));
 
 /// The finding, a part of its fix, the exit code, and the fault.
 const FAULTS: [Fault; 24] = [
-    ("client-silent", "claude --version", 1, |it| drop(it.program("claude", "exit 7"))),
+    ("client-silent", "install Claude Code again", 1, |it| drop(it.program("claude", "exit 7"))),
     ("client-too-old", "claude update", 1, |it| {
         tell(it, "version", &json!("2.1.100 (Claude Code)"));
     }),

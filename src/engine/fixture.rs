@@ -13,8 +13,8 @@ use super::exam::trial::TrialTerms;
 use super::journal::story::Story;
 use super::page::{Page, PageInputs};
 use super::record::{
-    Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Place, ProcessIdentity,
-    QuestionMode, Role, Run, State, VERSION,
+    Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Permissions, Place,
+    ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
 };
 use super::usage::times::Earlier;
 
@@ -88,7 +88,11 @@ pub fn a_run(procedure: Option<&str>) -> Loop {
     subject.state.owner.session_id = None;
     subject.contract.run = Some(Run {
         procedure: procedure.map(str::to_owned),
-        agent: Agent { name: "claude".to_owned(), ..Agent::default() },
+        agent: Agent {
+            name: "claude".to_owned(),
+            permissions: [(Permissions::AcceptEdits, Vec::new())].into(),
+            ..Agent::default()
+        },
         ..Run::default()
     });
     subject

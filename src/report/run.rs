@@ -17,9 +17,11 @@ pub fn task(subject: &Loop) -> Cow<'_, str> {
 /// The rows of a page about who works, and what crew does with git.
 pub fn rows(run: &Run) -> Vec<(&'static str, String)> {
     let procedure = run.procedure.as_ref().map(|name| format!("procedure {name}"));
-    let permissions = format!("permissions {}", run.permissions.label());
+    // Nothing is asked of an agent that lists no permissions, such as one typed as a command.
+    let permissions = (!run.agent.permissions.is_empty())
+        .then(|| format!("permissions {}", run.permissions.label()));
     let turns = (run.max_turns > 0).then(|| format!("at most {} turns", run.max_turns));
-    let agent = [Some(run.agent.name.clone()), procedure, Some(permissions), turns];
+    let agent = [Some(run.agent.name.clone()), procedure, permissions, turns];
     let agent: Vec<String> = agent.into_iter().flatten().collect();
     let git = git(&run.git).map(|steps| ("git", steps));
     std::iter::once(("agent", agent.join(", "))).chain(git).collect()

@@ -83,6 +83,7 @@ fn capture(
     let said = String::from_utf8_lossy(&ended.output).trim().to_owned();
     match ended.cause {
         ExitCause::Exit(0) => Ok(said),
+        ExitCause::Exit(code) if said.is_empty() => bail!("{} ended with {code}", line()),
         ExitCause::Exit(code) => bail!("{} ended with {code}: {said}", line()),
         ExitCause::TimedOut => bail!("{} gave no answer within {} s", line(), within.as_secs()),
         _ => bail!("{} was ended by a signal", line()),

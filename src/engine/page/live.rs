@@ -25,7 +25,9 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
             Status::Paused => String::new(),
             _ => format!(" · process {pid}"),
         };
-        format!("{}, {}{process}", run.agent.name, run.permissions.label())
+        let asked = Some(run.permissions.label()).filter(|_| !run.agent.permissions.is_empty());
+        let agent = [Some(run.agent.name.as_str()), asked];
+        format!("{}{process}", agent.into_iter().flatten().collect::<Vec<_>>().join(", "))
     });
     let facts = [
         ("dialog", dialog),

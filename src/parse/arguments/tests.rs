@@ -256,11 +256,11 @@ fn what_excludes_each_other_is_refused() {
     refuses(
         "x --no-promise --completion-promise Y",
         "`--no-promise` cannot be used with `--completion-promise <TEXT>`\n\
-         hint: /crew:help lists the options",
+         hint: give one of the two",
     );
     refuses(
         "x --prompt-file y",
-        "`[TASK]` cannot be used with `--prompt-file <FILE>`\nhint: /crew:help lists the options",
+        "`[TASK]` cannot be used with `--prompt-file <FILE>`\nhint: give one of the two",
     );
 }
 
