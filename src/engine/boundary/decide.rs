@@ -12,7 +12,7 @@ use crate::engine::claim::Claim;
 use crate::engine::evidence::Progress;
 use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
-use crate::engine::text::{count, duration};
+use crate::engine::text::duration;
 
 /// What happens next.
 #[must_use]
@@ -220,8 +220,12 @@ fn stalled(judged: &Judged) -> Option<Decision> {
     let stall = judged.after.contract.limits.stall;
     let still = judged.after.state.iterations_without_progress;
     (stall > 0 && still >= stall).then(|| {
-        let last = count(still, "iteration");
-        let why = format!("nothing changed in the last {last}: no file, commit or check");
+        let evidence = judged.after.state.evidence.as_ref();
+        let reason = evidence.map(|it| it.progress_why.as_str()).unwrap_or_default();
+        let why = match still {
+            1 => format!("no progress in the last iteration ({reason})"),
+            _ => format!("no progress in the last {still} iterations (the last: {reason})"),
+        };
         finish(Outcome::Stalled, None, why)
     })
 }

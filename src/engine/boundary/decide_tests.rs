@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::boundary::facts::ProcessEnd;
 use crate::engine::boundary::judge::judge;
 use crate::engine::evidence::Verdict;
+use crate::engine::evidence::changes::Changes;
 use crate::engine::fixture::{a_loop, a_loop_with, at, facts, result};
 use crate::engine::record::{Actor, Role};
 use crate::engine::usage::{Money, Tokens, Usage};
@@ -227,7 +228,18 @@ fn rule_11_no_progress_for_stall_iterations_is_stalled_and_zero_is_never() {
     subject.state.iterations_without_progress = 3;
     assert_eq!(way_out(&subject, &idle()), Decision::Continue);
     subject.state.iterations_without_progress = 4;
-    assert_eq!(outcome(&way_out(&subject, &idle())), Some(Outcome::Stalled));
+    let stalled = way_out(&subject, &idle());
+    assert_eq!(outcome(&stalled), Some(Outcome::Stalled));
+    assert_eq!(why(stalled), "no progress in the last 5 iterations (the last: nothing changed)");
+    let mut spaces = idle();
+    spaces.tree.as_mut().unwrap().identity = "spaces".to_owned();
+    spaces.changes = Some(Changes { white_space: true, ..Changes::default() });
+    subject.contract.limits.stall = 1;
+    subject.state.iterations_without_progress = 0;
+    assert_eq!(
+        why(way_out(&subject, &spaces)),
+        "no progress in the last iteration (only white space changed)"
+    );
     subject.contract.limits.stall = 0;
     assert_eq!(way_out(&subject, &idle()), Decision::Continue);
 }

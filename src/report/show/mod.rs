@@ -190,8 +190,8 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
         row(&mut text, "failure", &clip(failure, 300));
         tail(&mut text, &evidence.errors);
     }
-    let progress = ["made", "none: no file, commit or check changed", "unknown"];
-    row(&mut text, "progress", evidence.progress.worded(progress));
+    let progress = evidence.progress.worded(["made", "none", "unknown"]);
+    row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
     let usage = evidence.usage.as_ref();
     optional(&mut text, "cost", usage.and_then(|usage| usage.text(false)));
     let line = IterationLine::of(iteration, None);

@@ -105,7 +105,7 @@ fn one_iteration_is_shown_with_all_its_evidence() {
     loop haaaaaaa: iteration 1
       time    1m0s
       claim   refused: `cargo test` failed (exit 1)
-      progress made
+      progress made: files changed
       files   something
       verify  `cargo test` failed (exit 1) in 1.2s
               output of cargo test
