@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::{print, requested};
-use crate::drive::back::difference;
+use crate::drive::back::{difference, unseen};
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::parse::iterations::iterations;
@@ -23,7 +23,10 @@ pub fn diff(words: &[String]) -> Result<Exit> {
     };
     let (home, record) = requested(names.first().map(String::as_str))?;
     let text = difference(&home, &record, of)?;
-    if text.is_empty() {
+    let unseen = unseen(&home, &record).filter(|_| of.is_none());
+    if let Some(unseen) = &unseen {
+        print::aside(unseen);
+    } else if text.is_empty() {
         print::aside("no changes");
     }
     print::bytes(text.as_bytes());

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::find::named_by;
+use super::owner::owner_is_gone;
 use super::tree::is_at_rest;
 use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
@@ -31,6 +32,14 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
     };
     let (from, to) = sides.with_context(|| none(record))?;
     snapshots.text(&from, &to, false).map_err(|why| anyhow!(why))
+}
+
+/// What the difference of the whole loop leaves out while its agent works; `None` otherwise.
+pub fn unseen(home: &Home, record: &Loop) -> Option<String> {
+    let is_at_work = record.state.status == Status::Running && !owner_is_gone(home, record);
+    let iteration = record.state.completed + 1;
+    is_at_work
+        .then(|| format!("iteration {iteration} still runs: its changes show when it has ended"))
 }
 
 /// What a person goes back to.

@@ -1,6 +1,8 @@
 //! What a person meets who looks twice: at what was told, brought back or handed on after the fact,
 //! and at a command line that lost its quotes.
 
+use rustix::process::Signal;
+
 use super::{CLAIM, HANG, WORK, World};
 use crate::sandbox::{DEADLINE, Sandbox};
 
@@ -51,14 +53,40 @@ fn what_was_told_before_a_pause_comes_with_the_resume_and_stands_on_the_page() {
     running.wait(DEADLINE);
     world.crew(&["tell", "second"]).success();
     world.steps(&[CLAIM]);
-    world.crew(&["resume", "-q"]).success();
+    world.crew(&["resume", "-q", "--tell", "third"]).success();
     let prompt = world.prompt(2);
-    assert!(prompt.contains("first") && prompt.contains("second"), "{prompt}");
+    let has = ["first", "second", "third"].map(|words| prompt.contains(words));
+    assert_eq!(has, [true; 3], "{prompt}");
     let page = world.crew(&["status"]).success();
-    assert!(page.contains("told    \"first\" (iteration 1)"), "{page}");
-    assert!(page.contains("told    \"second\" (iteration 1)"), "{page}");
+    assert!(page.contains("told    \"first\" (in the prompt of iteration 1)"), "{page}");
+    assert!(page.contains("told    \"second\" (in the prompt of iteration 1)"), "{page}");
+    assert!(page.contains("told    \"third\" (in the prompt of iteration 1)"), "{page}");
     let story = world.crew(&["show"]).success();
     assert!(story.contains("told by the user: \"second\""), "{story}");
+}
+
+#[test]
+fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_when_it_will() {
+    let world = World::new(&[&format!("echo half > half.txt; {HANG}")]);
+    let running = world.hanging(&["run", "Build it", "-n", "3", "-q"]);
+    let seen = world.crew(&["diff"]);
+    let told = "iteration 1 still runs: its changes show when it has ended\n";
+    assert_eq!((seen.stdout.as_str(), seen.stderr.as_str()), ("", told), "{seen:#?}");
+    running.signal(Signal::INT);
+    running.wait(DEADLINE);
+    std::fs::write(world.sandbox.file("mine.txt"), "a person's\n").unwrap();
+    let sees = || {
+        let page = world.crew(&["show"]).success();
+        assert!(page.contains("half.txt  interrupted before its end"), "{page}");
+        let diff = world.crew(&["diff", "1"]).success();
+        assert!(diff.contains("+half") && !diff.contains("person"), "{diff}");
+        let iteration = world.crew(&["show", "--iteration", "1"]).success();
+        assert!(iteration.contains("progress made: 1 new file"), "{iteration}");
+    };
+    sees();
+    world.steps(&["echo Thinking.", CLAIM]);
+    world.crew(&["resume", "-q"]).success();
+    sees();
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::act::{Resuming, act};
 use super::machine::Machine;
 use super::screen::FullScreen;
 use crate::cmd::follow::last_steps;
-use crate::drive::back::difference;
+use crate::drive::back::{difference, unseen};
 use crate::drive::page;
 use crate::engine::record::{Loop, LoopId};
 use crate::engine::text::clean;
@@ -140,7 +140,7 @@ impl<'a> Desk<'a> {
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
             TextKind::Diff => difference(self.home, record, None).map(|diff| match diff.as_str() {
-                "" => "Nothing has changed.".to_owned(),
+                "" => unseen(self.home, record).unwrap_or_else(|| "no changes".to_owned()),
                 _ => diff,
             }),
         };

@@ -15,7 +15,7 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::Event;
+use crate::engine::journal::{Event, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -84,7 +84,22 @@ pub fn resume(
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;
     }
-    let record = held.record(record, |next| Event::Changed {
+    let is_told = record.state.messages.len() > found.state.messages.len();
+    let mut record = held.record(record, resumed)?;
+    if is_told {
+        record = held.record(record, |next| Event::changed(TOLD, next))?;
+    }
+    if let Some(accepted) = &accepted {
+        let _ = held.note(&record, clock::now(), accepted);
+    }
+    release(home, former, &record);
+    let _ = view::write(&record);
+    let handoff = made.or_else(|| view::newest_handoff(&record));
+    Ok(Resumed { record, handoff, accepted, unproved })
+}
+
+fn resumed(next: &Loop) -> Event {
+    Event::Changed {
         what: match next.driver() {
             Driver::Session => "resumed in a session".to_owned(),
             Driver::Process => "resumed in fresh processes".to_owned(),
@@ -94,14 +109,7 @@ pub fn resume(
         environment: next.environment.clone().map(Box::new),
         protected: None,
         state: Box::new(next.state.clone()),
-    })?;
-    if let Some(accepted) = &accepted {
-        let _ = held.note(&record, clock::now(), accepted);
     }
-    release(home, former, &record);
-    let _ = view::write(&record);
-    let handoff = made.or_else(|| view::newest_handoff(&record));
-    Ok(Resumed { record, handoff, accepted, unproved })
 }
 
 /// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is

@@ -151,8 +151,9 @@ impl Seen {
         let tree = self.judges_progress(contract) || !contract.checks.is_empty();
         let is_one = !self.breaks_off() && self.ran_an_iteration();
         match self.agent.process {
-            Some(ProcessEnd::BrokenOff(_)) => Looks::default(),
-            Some(ProcessEnd::Skipped(_)) if is_one => Looks { tree, ..Looks::default() },
+            Some(ProcessEnd::BrokenOff(_) | ProcessEnd::Skipped(_)) if is_one => {
+                Looks { tree, ..Looks::default() }
+            }
             _ if is_one => Looks { tree, protected: !contract.protect.is_empty(), checks: true },
             _ => Looks::default(),
         }

@@ -93,8 +93,12 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
             None if skipped(facts).is_some() => state.consecutive_failures,
             None => 0,
         };
-        state.iterations_without_progress =
-            if progress == Progress::None { state.iterations_without_progress + 1 } else { 0 };
+        state.iterations_without_progress = match progress {
+            // It had no time to make any.
+            Progress::None if is_broken_off(facts) => state.iterations_without_progress,
+            Progress::None => state.iterations_without_progress + 1,
+            Progress::Made | Progress::Unknown => 0,
+        };
         state.evidence = Some(evidence);
         remember_checks(&mut after, facts);
         after.state.remember_tree(facts.tree_checked.clone());
@@ -316,6 +320,10 @@ fn errors(facts: &Facts, failure: Option<&str>, progress: Progress) -> String {
     let end = process_failure(agent, facts.seen.heard(), progress);
     let is_told = failure.is_some() && end.as_deref() == failure;
     if is_told { tail_of(&agent.errors, TAIL_CHARS) } else { String::new() }
+}
+
+fn is_broken_off(facts: &Facts) -> bool {
+    matches!(facts.seen.agent.process, Some(ProcessEnd::BrokenOff(_)))
 }
 
 fn skipped(facts: &Facts) -> Option<String> {

@@ -249,6 +249,8 @@ fn no_progress_is_counted_and_unknown_never_stalls() {
     let mut idle = facts(Claim::None);
     idle.tree = Some("tree at the start".into());
     assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 4);
+    idle.seen.agent.process = Some(ProcessEnd::BrokenOff("Ctrl-C".to_owned()));
+    assert_eq!(judge(&subject, &idle).after.state.iterations_without_progress, 3);
     let mut outside_git = facts(Claim::None);
     outside_git.tree = None;
     assert_eq!(judge(&subject, &outside_git).after.state.iterations_without_progress, 0);

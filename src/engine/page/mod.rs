@@ -5,6 +5,7 @@
 mod ending;
 mod iterations;
 mod live;
+mod messages;
 mod next;
 mod results;
 
@@ -14,8 +15,8 @@ use serde::Serialize;
 pub use self::ending::{asked_for_help, state_of_the_checks, verdict};
 pub use self::iterations::{IterationLine, LastWords, PageLine, files};
 pub use self::live::at_dialog;
+pub use self::messages::TOLD_CHARS;
 pub use self::next::Step;
-pub use self::results::TOLD_CHARS;
 use super::boundary::limits;
 use super::evidence::changes::Changes;
 use super::evidence::test_report::TestMemories;

@@ -49,7 +49,7 @@ fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, why: &str) {
     record.state.ending = Some(Ending { outcome, proof, why: why.to_owned() });
 }
 
-fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
+pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
     Page::of(&PageInputs {
         record,
         story,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::messages::{self, TOLD_CHARS};
 use super::{Fact, PageInputs};
 use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{ChangeKind, Changes};
@@ -18,8 +19,6 @@ const NAMED: usize = 5;
 const TAIL_CHARS: usize = 600;
 /// The most commits by name.
 const COMMITS: usize = 5;
-/// The longest words of a person, in characters.
-pub const TOLD_CHARS: usize = 200;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
 
@@ -35,7 +34,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(inputs.changes.and_then(changed));
     facts.extend(commits(inputs));
     facts.extend(brought_back(inputs));
-    facts.extend(told(inputs));
+    facts.extend(messages::told(inputs));
     facts.extend(asked(inputs));
     facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
     facts
@@ -205,21 +204,4 @@ fn asked(inputs: &PageInputs<'_>) -> impl Iterator<Item = Fact> {
         let question = quoted(&clip(&it.text, TOLD_CHARS));
         Fact::new("asked", format!("{question} (iteration {}, told to decide)", it.iteration))
     })
-}
-
-/// The messages that a person sent to the agent during the loop.
-fn told(inputs: &PageInputs<'_>) -> Vec<Fact> {
-    let state = &inputs.record.state;
-    let told = inputs.story.chapters.iter().filter_map(|chapter| match &chapter.what {
-        What::Told { words, iteration } => Some((quoted(&one_line(words, TOLD_CHARS)), iteration)),
-        _ => None,
-    });
-    let told: Vec<(String, &u32)> = told.collect();
-    let delivered = told.len().saturating_sub(state.messages.len().saturating_sub(state.told));
-    let row = |(index, (words, iteration)): (usize, (String, &u32))| {
-        let iteration = format!("iteration {iteration}");
-        let when = if index < delivered { &iteration } else { "waits for the next prompt" };
-        Fact::new("told", format!("{words} ({when})"))
-    };
-    told.into_iter().enumerate().map(row).collect()
 }
