@@ -16,7 +16,7 @@ mod world;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser};
 
 use crate::exit::Exit;
@@ -66,25 +66,30 @@ fn typed() -> Exit {
     exit
 }
 
-/// What is wrong with the words, and what shows the right ones: for a missing word the first
-/// example of the verb, else the verb's page of help.
+/// What is wrong with the words, and what shows the right ones: for a missing word an example of
+/// the verb that has it, or the first, else the verb's page of help.
 fn misread(error: &clap::Error, words: &[OsString]) -> UsageError {
     let verb = words.get(1).and_then(|verb| verb.to_str()).filter(|verb| !verb.starts_with('-'));
-    let example = verb.and_then(example);
-    let help =
-        example.filter(|_| error.kind() == ErrorKind::MissingRequiredArgument).unwrap_or_else(
-            || verb.map_or("crew".to_owned(), |verb| format!("crew {verb}")) + " --help",
-        );
+    let is_missing = error.kind() == ErrorKind::MissingRequiredArgument;
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(missing)) => missing.first().map_or("", String::as_str),
+        _ => "",
+    };
+    let help = verb.filter(|_| is_missing).and_then(|verb| example(verb, missing));
+    let help = help.unwrap_or_else(|| {
+        verb.map_or("crew".to_owned(), |verb| format!("crew {verb}")) + " --help"
+    });
     let procedures = prompts::procedures::names();
     meant::unknown(error, words, &procedures).unwrap_or_else(|| UsageError::of(error, &help))
 }
 
-/// The first example on a verb's page of help.
-fn example(verb: &str) -> Option<String> {
+/// An example from a verb's page of help: the first with that word, or the first.
+fn example(verb: &str, word: &str) -> Option<String> {
     let command = cli::Cli::command();
     let page = command.find_subcommand(verb)?.get_after_help()?.to_string();
     let (_, examples) = page.split_once("Examples:\n")?;
-    examples.lines().next().map(|line| line.trim().to_owned())
+    let with_it = examples.lines().find(|line| line.split(' ').any(|part| part == word));
+    with_it.or_else(|| examples.lines().next()).map(|line| line.trim().to_owned())
 }
 
 fn wrong(error: &UsageError) -> Exit {

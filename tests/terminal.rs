@@ -130,6 +130,7 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
             &["handoff"],
             "crew: `<DESCRIPTION>...` is missing\nhint: crew handoff \"the parser is done, its tests are next\"\n",
         ),
+        (&["show", "--raw"], "crew: `--log` is missing\nhint: crew show --log -f\n"),
         (
             &["stats"],
             "crew: there is no command `stats`\nhint: did you mean crew status? crew --help names all\n",

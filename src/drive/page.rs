@@ -27,7 +27,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
     let kept = in_snapshots(home, record);
     let has_snapshots = kept.is_some();
     let changes = kept.or_else(|| git::changes_since(record));
-    let commits = result::commits(home, record);
+    let commits = result::commits(home, record, changes.as_ref());
     let page = Page::of(&PageInputs {
         record,
         story,
@@ -36,7 +36,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
         is_pausing: store::is_pausing(home, record),
         changes: changes.as_ref(),
         has_snapshots,
-        commits: commits.as_deref(),
+        commits: &commits,
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
         now: clock::local(),

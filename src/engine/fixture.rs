@@ -6,6 +6,7 @@ use chrono::{DateTime, TimeDelta};
 use super::boundary::facts::{AgentOutcome, Facts, Seen};
 use super::claim::Claim;
 use super::claim::promise::Promise;
+use super::evidence::commits::Commits;
 use super::evidence::test_report::TestMemories;
 use super::evidence::{CheckResult, Verdict};
 use super::exam::ExamMode;
@@ -125,7 +126,7 @@ pub fn a_page(record: &Loop, story: &Story) -> Page {
         is_pausing: false,
         changes: None,
         has_snapshots: false,
-        commits: None,
+        commits: &Commits::default(),
         tests: &TestMemories::new(),
         resume: &format!("crew resume {}", record.id),
         now: at(3600).wall.fixed_offset(),

@@ -174,7 +174,7 @@ fn finished(event: &RunEvent<'_>) -> Value {
         "iterations_ms": record.elapsed_ms,
         "spread_ms": record.spread(),
         "usage": usage(&record.state.usage),
-        "commits": page.commits.as_deref().unwrap_or_default(),
+        "commits": page.commits.made(),
         "handoff": page.handoff,
         "page": page,
         "next": (!over && saved).then(|| going_on(record)),

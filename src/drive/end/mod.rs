@@ -58,7 +58,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let mut page = page::read(home, &record);
     let handoff = handed_off.then(|| handoff::put(&record, &page, "", outcome.label(), now).ok());
     page.handoff = handoff.flatten().map(|file| file.display().to_string());
-    result::write(home, &record, page.commits.as_deref(), now);
+    result::write(home, &record, &page.commits, now);
     let _ = view::write(&record);
     room::give_up(home, &record.id);
     if let Some(session_id) = &record.state.owner.session_id {
@@ -99,11 +99,11 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    let commits = (!record.is_live()).then(|| result::commits(home, &record)).flatten();
+    let commits = (!record.is_live()).then(|| result::commits(home, &record, None));
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
-    if !record.is_live() {
-        result::write(home, &record, commits.as_deref(), clock::now().wall);
+    if let Some(commits) = commits.filter(|_| !record.is_live()) {
+        result::write(home, &record, &commits, clock::now().wall);
     }
     Ok(())
 }

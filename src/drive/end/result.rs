@@ -4,6 +4,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
+use crate::engine::evidence::changes::Changes;
+use crate::engine::evidence::commits::Commits;
 use crate::engine::record::Loop;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git;
@@ -13,8 +15,8 @@ use crate::world::store::Home;
 const RESULT_BYTES: u64 = 1 << 20;
 
 /// Writes the result. It is best effort: the record is final already.
-pub fn write(home: &Home, record: &Loop, commits: Option<&[String]>, now: DateTime<Utc>) {
-    let result = json!({
+pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {
+    let mut result = json!({
         "schema": 1,
         "id": record.id,
         "generation": record.state.generation,
@@ -24,8 +26,12 @@ pub fn write(home: &Home, record: &Loop, commits: Option<&[String]>, now: DateTi
         "awake_ms": record.state.awake_ms,
         "usage": record.state.usage,
         "ended_at": now,
-        "commits": commits,
     });
+    if let (Some(result), Ok(Value::Object(commits))) =
+        (result.as_object_mut(), serde_json::to_value(commits))
+    {
+        result.extend(commits);
+    }
     let file = home.loop_file(&record.id, "result.json");
     let _ = disk::write(&file, result.to_string().as_bytes(), Durability::Machine);
 }
@@ -36,14 +42,18 @@ pub fn is_written(home: &Home, record: &Loop) -> bool {
     read(home, record).is_some()
 }
 
-/// The commits since a loop started, of one that is over those up to its end; `None` if they are
-/// not known.
-pub fn commits(home: &Home, record: &Loop) -> Option<Vec<String>> {
+/// The commits since a loop started, of one that is over those up to its end. `changes`
+/// are the files of which some may be uncommitted.
+pub fn commits(home: &Home, record: &Loop, changes: Option<&Changes>) -> Commits {
     let result = (!record.is_live()).then(|| read(home, record)).flatten();
-    match result.as_ref().and_then(|result| result.get("commits")) {
-        Some(recorded) => serde_json::from_value(recorded.clone()).ok()?,
-        None => git::commits_since(record),
+    if let Some(result) = result.filter(|result| result.get("commits").is_some()) {
+        return serde_json::from_value(result).unwrap_or_default();
     }
+    let Some(mut commits) = git::commits_since(record) else { return Commits::default() };
+    if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
+        commits.uncommitted = git::uncommitted(record, changes);
+    }
+    commits
 }
 
 fn read(home: &Home, record: &Loop) -> Option<Value> {

@@ -3,6 +3,7 @@
 
 pub mod changes;
 pub mod check;
+pub mod commits;
 pub mod said;
 pub mod size;
 pub mod test_report;

@@ -180,6 +180,9 @@ fn had_failed(inputs: &PageInputs<'_>, check: &CheckResult) -> Option<String> {
         Some(run) => {
             format!("; before the loop {} of {} failed", run.failed, count(run.total(), "test"))
         }
+        None if inputs.record.contract.checks.len() > 1 => {
+            format!("; {} had failed before", named(&check.run))
+        }
         None => "; it had failed before".to_owned(),
     })
 }

@@ -19,6 +19,7 @@ pub use self::messages::TOLD_CHARS;
 pub use self::next::Step;
 use super::boundary::limits;
 use super::evidence::changes::Changes;
+use super::evidence::commits::Commits;
 use super::evidence::test_report::TestMemories;
 use super::journal::story::Story;
 use super::record::{Dialog, Loop, LoopId, Outcome, Proof};
@@ -38,9 +39,8 @@ pub struct PageInputs<'a> {
     pub changes: Option<&'a Changes>,
     /// Whether `crew diff` has the snapshots to show that.
     pub has_snapshots: bool,
-    /// The commits since the start, the newest first: "1a2b3c4 Add the list"; `None` if they are
-    /// not known.
-    pub commits: Option<&'a [String]>,
+    /// What became of the commits.
+    pub commits: &'a Commits,
     /// The test results of each check, by command.
     pub tests: &'a TestMemories,
     /// The command that resumes it.
@@ -75,8 +75,9 @@ pub struct Page {
     pub earlier: u64,
     /// What became of tests, checks, files, commits and questions.
     pub results: Vec<Fact>,
-    /// The commits since the start; `None` if they are not known.
-    pub commits: Option<Vec<String>>,
+    /// What became of the commits.
+    #[serde(flatten)]
+    pub commits: Commits,
     pub changes: Option<Changes>,
     /// The file of the handoff.
     pub handoff: Option<String>,
@@ -134,7 +135,7 @@ impl Page {
             iterations,
             earlier,
             results: results::facts(inputs),
-            commits: inputs.commits.map(<[String]>::to_vec),
+            commits: inputs.commits.clone(),
             changes: inputs.changes.cloned(),
             handoff: None,
             stop: next::stop(inputs),

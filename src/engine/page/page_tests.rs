@@ -50,7 +50,18 @@ fn ended(record: &mut Loop, outcome: Outcome, proof: Option<Proof>, why: &str) {
 }
 
 pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemories) -> Page {
-    Page::of(&PageInputs {
+    Page::of(&inputs(record, story, changes, tests))
+}
+
+fn inputs<'a>(
+    record: &'a Loop,
+    story: &'a Story,
+    changes: &'a Changes,
+    tests: &'a TestMemories,
+) -> PageInputs<'a> {
+    const NO_COMMITS: &Commits =
+        &Commits { made: Some(Vec::new()), switched_to: None, lost: Vec::new(), uncommitted: None };
+    PageInputs {
         record,
         story,
         owner_is_gone: false,
@@ -58,11 +69,11 @@ pub fn page(record: &Loop, story: &Story, changes: &Changes, tests: &TestMemorie
         is_pausing: false,
         changes: Some(changes),
         has_snapshots: true,
-        commits: Some(&[]),
+        commits: NO_COMMITS,
         tests,
         resume: "crew resume haaaaaaa",
         now: at(3600).wall.fixed_offset(),
-    })
+    }
 }
 
 /// The lines of a page that a reader in a hurry reads: the first, the reasons, and what to do.
@@ -308,4 +319,45 @@ fn a_wait_is_told_on_the_readers_clock_and_with_its_date_where_it_is_far_off() {
         let tokyo = FixedOffset::east_opt(9 * 3600).unwrap();
         assert_eq!(verdict(&record, at(0).wall.with_timezone(&tokyo)), expected);
     }
+}
+
+#[test]
+fn commits_name_their_branch_what_is_left_and_what_was_lost() {
+    let lines = |made: &[&str]| made.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    let of = |made: &[&str], switched_to: Option<&str>, lost: &[&str], uncommitted| Commits {
+        made: Some(lines(made)),
+        switched_to: switched_to.map(str::to_owned),
+        lost: lines(lost),
+        uncommitted,
+    };
+    let mut text = String::new();
+    for commits in [
+        of(&["1a Add b", "2b Add a"], None, &[], Some(0)),
+        of(&["1a Add b"], Some("feature"), &[], Some(1)),
+        of(&[], None, &[], Some(2)),
+        of(&[], None, &[], Some(1)),
+        of(&[], None, &["0c Mine"], None),
+        Commits::default(),
+    ] {
+        let mut record = a_run(None);
+        let story = story(&mut record, &[("a b", None, ClaimResult::None)]);
+        ended(&mut record, Outcome::Exhausted, None, "the limit of 1 iteration is reached");
+        let (changes, tests) = (changed("a b"), TestMemories::new());
+        let inputs = PageInputs { commits: &commits, ..inputs(&record, &story, &changes, &tests) };
+        for fact in Page::of(&inputs).results.iter().filter(|fact| fact.name != "files") {
+            let _ = writeln!(text, "{}: {} {:?}", fact.name, fact.text, fact.detail);
+        }
+        text.push('\n');
+    }
+    insta::assert_snapshot!(text, @r#"
+    commits: 2 on main ["1a Add b", "2b Add a"]
+
+    commits: 1 on feature (the loop's branch is main); 1 file uncommitted ["1a Add b"]
+
+    commits: none on main: the files are uncommitted []
+
+    commits: none on main; 1 file uncommitted []
+
+    lost: 1 commit from before the loop, no longer on main ["0c Mine"]
+    "#);
 }

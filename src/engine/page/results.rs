@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use super::messages::{self, TOLD_CHARS};
 use super::{Fact, PageInputs};
 use crate::engine::evidence::Verdict;
-use crate::engine::evidence::changes::{ChangeKind, Changes};
+use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use crate::engine::evidence::commits::Commits;
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
 use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::journal::story::What;
 use crate::engine::record::{CheckMemory, Loop, Outcome};
-use crate::engine::text::{clip, named, one_line, quoted, tail_of};
+use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
 
 /// The most names in a row.
 const NAMED: usize = 5;
@@ -33,6 +34,7 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(other_checks(inputs));
     facts.extend(inputs.changes.and_then(changed));
     facts.extend(commits(inputs));
+    facts.extend(lost(inputs));
     facts.extend(brought_back(inputs));
     facts.extend(messages::told(inputs));
     facts.extend(asked(inputs));
@@ -149,17 +151,21 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
 /// "7 changed, 2 new, +214 −31", with the names of what is new and gone.
 fn changed(changes: &Changes) -> Option<Fact> {
     let text = changes.words()?;
-    let of = |wanted: fn(&ChangeKind) -> bool| -> Vec<String> {
-        let files = changes.files.iter().filter(|file| wanted(&file.kind));
-        files.map(|file| one_line(&file.path, PATH_CHARS)).collect()
+    let of = |wanted: fn(&ChangedFile) -> bool| -> Vec<String> {
+        let path = |file: &ChangedFile| match &file.kind {
+            ChangeKind::Renamed { from } => {
+                [from, &file.path].map(|path| one_line(path, PATH_CHARS)).join(" → ")
+            }
+            _ => one_line(&file.path, PATH_CHARS),
+        };
+        changes.files.iter().filter(|file| wanted(file)).map(path).collect()
     };
-    let yours = changes.files.iter().filter(|file| file.yours);
-    let yours = yours.map(|file| one_line(&file.path, PATH_CHARS));
     let rows = [
-        ("changed", of(|kind| *kind == ChangeKind::Modified)),
-        ("new", of(|kind| *kind == ChangeKind::Created)),
-        ("gone", of(|kind| *kind == ChangeKind::Deleted)),
-        ("dirty before the loop, too", yours.collect()),
+        ("changed", of(|file| file.kind == ChangeKind::Modified)),
+        ("new", of(|file| file.kind == ChangeKind::Created)),
+        ("gone", of(|file| file.kind == ChangeKind::Deleted)),
+        ("renamed", of(|file| matches!(file.kind, ChangeKind::Renamed { .. }))),
+        ("dirty before the loop, too", of(|file| file.yours)),
     ];
     let rows = rows.into_iter().filter(|(_, names)| !names.is_empty());
     // Only the first files of many are known by name.
@@ -170,18 +176,40 @@ fn changed(changes: &Changes) -> Option<Fact> {
 }
 
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let all = inputs.commits?;
+    let Commits { switched_to, uncommitted, .. } = inputs.commits;
+    let made = inputs.commits.made();
     let branch = inputs.record.branch();
-    let on = branch.map(|branch| format!(" on {branch}")).unwrap_or_default();
-    let detail: Vec<String> = all.iter().take(COMMITS).cloned().collect();
+    let on = match (switched_to, branch) {
+        (Some(now), Some(branch)) => format!(" on {now} (the loop's branch is {branch})"),
+        (Some(branch), None) => format!(" on {branch}"),
+        (None, branch) => branch.map(|branch| format!(" on {branch}")).unwrap_or_default(),
+    };
+    let detail: Vec<String> = made.iter().take(COMMITS).cloned().collect();
+    let files = inputs.changes.map_or(0, Changes::total);
+    let left = match uncommitted.unwrap_or_default() {
+        0 => String::new(),
+        left if left == files && made.is_empty() => ": the files are uncommitted".to_owned(),
+        left => format!("; {} uncommitted", count(left, "file")),
+    };
     // That nothing was committed is news where there is something to commit.
-    let is_left = branch.is_some() && inputs.changes.is_some_and(|it| it.total() > 0);
-    let text = match all.len() {
-        0 if is_left && !inputs.record.is_live() => format!("none{on}: the files are uncommitted"),
-        0 => return None,
-        some => format!("{some}{on}"),
+    let text = match made.len() {
+        0 if left.is_empty() => return None,
+        0 => format!("none{on}{left}"),
+        some => format!("{some}{on}{left}"),
     };
     Some(Fact { name: "commits", text, detail })
+}
+
+/// The commits from before the loop that its branch no longer has.
+fn lost(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let lost = &inputs.commits.lost;
+    let branch = inputs.record.place.branch.as_deref().unwrap_or("HEAD");
+    let detail: Vec<String> = lost.iter().take(COMMITS).cloned().collect();
+    let text = format!(
+        "{} from before the loop, no longer on {branch}",
+        count(lost.len() as u64, "commit")
+    );
+    (!lost.is_empty()).then_some(Fact { name: "lost", text, detail })
 }
 
 /// Where a person has brought the tree back to since the last iteration: the files above are then

@@ -137,7 +137,7 @@ fn what_was_done(page: &Page) -> String {
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let _ = writeln!(text, "- {number}: {}", parts.join("; "));
     }
-    let made = page.commits.as_deref().unwrap_or_default();
+    let made = page.commits.made();
     if !made.is_empty() {
         let gap = if text.is_empty() { "" } else { "\n" };
         let listed = made.len().min(COMMITS_NAMED);
@@ -147,6 +147,7 @@ fn what_was_done(page: &Page) -> String {
         }
         let _ = write!(text, "{gap}Commits since the start:\n\n{commits}");
     }
+    text.push_str(&facts(page, &["lost"]));
     text
 }
 
@@ -202,9 +203,9 @@ fn said(subject: &Loop) -> String {
 fn context(subject: &Loop, page: &Page) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
-    let then = page.then.as_ref().map(|then| &then.command);
     let resume = page.resume.as_ref().map_or_else(String::new, |resume| {
-        let whole = then.filter(|then| then.starts_with(resume)).unwrap_or(resume);
+        let steps = std::iter::once(&page.next).chain(&page.then).map(|step| &step.command);
+        let whole = steps.into_iter().find(|step| step.starts_with(resume)).unwrap_or(resume);
         format!("- Resume: `{whole}`\n")
     });
     format!(

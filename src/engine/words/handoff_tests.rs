@@ -6,6 +6,7 @@ use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, at, facts, result};
 use crate::engine::journal::story::Story;
 use crate::engine::record::Role;
@@ -30,8 +31,9 @@ fn a_handoff_holds_every_fact_crew_has_and_no_empty_section() {
     };
     let files =
         [file("src/a.rs", ChangeKind::Created, false), file("b.txt", ChangeKind::Modified, true)];
+    let made = vec!["1a2b3c4 Add the list endpoint".to_owned()];
     let page = Page {
-        commits: Some(vec!["1a2b3c4 Add the list endpoint".to_owned()]),
+        commits: Commits { made: Some(made), ..Commits::default() },
         changes: Some(Changes::of(files)),
         ..a_page(&ended, &Story::picking(None))
     };

@@ -105,7 +105,7 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
         activity: vec!["edit   src/session.rs  +14 -3".to_owned()],
     });
     assert_snapshot!(drawn(&board, 80, 24), @"
-    crew watch   6 loops   2 need you   1 runs   1 waits               $7.20   12:06
+    crew watch   6 loops   2 need you   1 running   1 waiting          $7.20   12:06
 
      NEEDS YOU
     >baaa  ~/w/backup            1/10      59m ago  blocked · `npm test` fails
@@ -131,7 +131,7 @@ fn what_needs_a_person_comes_first_and_the_chosen_loop_is_told_beneath() {
      ⏎ open  l log  d diff  t tell  p pause  r resume  c cancel  ? keys  q quit
     ");
     assert_snapshot!(drawn(&board, 40, 12), @"
-    6 loops · 2 need you · 1 runs      12:06
+    6 loops · 2 need you · 1 running   12:06
      NEEDS YOU
     >baaa  …/backup  1/10    59m  blocked ·…
      haaa  ~/w/lost  2/10    59m  owner gon…

@@ -90,7 +90,7 @@ fn styled(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(Span::styled(text.into(), style))
 }
 
-/// "crew watch   6 loops   1 needs you   3 run      $31.40   07:02".
+/// "crew watch   6 loops   1 needs you   3 running   $31.40   07:02".
 fn list_head(board: &Board, screen: BoardScreen) -> Line<'static> {
     let many = |group| board.rows.iter().filter(|row| row.group == group).count();
     let needs = many(BoardGroup::NeedsYou);
@@ -101,11 +101,10 @@ fn list_head(board: &Board, screen: BoardScreen) -> Line<'static> {
     if needs > 0 {
         left.push(styled(format!("{needs} need{} you", if needs == 1 { "s" } else { "" }), RED));
     }
-    for (number, one, several) in
-        [(many(BoardGroup::Running), "runs", "run"), (many(BoardGroup::Waiting), "waits", "wait")]
-    {
+    for (group, word) in [(BoardGroup::Running, "running"), (BoardGroup::Waiting, "waiting")] {
+        let number = many(group);
         if number > 0 && (screen.width >= NARROW || left.len() < 3) {
-            left.push(plain(format!("{number} {}", if number == 1 { one } else { several })));
+            left.push(plain(format!("{number} {word}")));
         }
     }
     if board.unreadable > 0 && screen.width >= NARROW {

@@ -6,6 +6,7 @@ use crate::engine::boundary::decide::{Decision, apply, decide};
 use crate::engine::boundary::judge::judge;
 use crate::engine::claim::Claim;
 use crate::engine::evidence::Verdict;
+use crate::engine::evidence::commits::Commits;
 use crate::engine::fixture::{a_loop_with, a_page, a_run, at, facts, result};
 use crate::engine::journal::{Event, JournalEntry, SCHEMA};
 use crate::engine::record::Role;
@@ -134,12 +135,9 @@ fn for_programs_the_story_has_its_schema_and_each_line_its_kind() {
 fn the_html_page_stands_alone_and_holds_no_text_of_others_unescaped() {
     let (mut record, story) = moved("<script>alert(1)</script> \"&' build");
     record.place.branch = Some("<img src=x>".to_owned());
-    let commits = vec!["1a2b3c4 <b>bold</b>".to_owned()];
-    let text = html::html(&known(
-        &record,
-        &story,
-        &Page { commits: Some(commits), ..a_page(&record, &story) },
-    ));
+    let made = Some(vec!["1a2b3c4 <b>bold</b>".to_owned()]);
+    let commits = Commits { made, ..Commits::default() };
+    let text = html::html(&known(&record, &story, &Page { commits, ..a_page(&record, &story) }));
     for never in ["<script", "<img", "<b>", "<i>", "http:", "https:", "src="] {
         assert!(!text.replace("&lt;img src=x&gt;", "").contains(never), "{never} in\n{text}");
     }

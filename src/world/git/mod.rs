@@ -17,7 +17,7 @@ pub mod steps;
 mod tests;
 pub mod worktree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use self::command::{Command, OF_ANOTHER, whole};
@@ -25,7 +25,8 @@ use super::files::disk;
 use super::store::home::hash;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
-use crate::engine::record::Loop;
+use crate::engine::evidence::commits::Commits;
+use crate::engine::record::{CheckedOut, Loop};
 use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
 use crate::parse::tree_changes::tree_changes;
 
@@ -81,13 +82,37 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
     Some(hash(text.as_bytes()))
 }
 
-/// The commits since a loop started, the newest first; `None` if that is
-/// not known.
-pub fn commits_since(subject: &Loop) -> Option<Vec<String>> {
+/// The commits since a loop started, and those that its branch has lost; `None` if they are not
+/// known. What is uncommitted is another look, [`uncommitted`].
+pub fn commits_since(subject: &Loop) -> Option<Commits> {
     let start = subject.place.head.as_ref()?;
-    let range = format!("{start}..HEAD");
-    let log = ["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX, &range];
-    Some(Git::of(subject).run(&log)?.lines().map(str::to_owned).collect())
+    let log = |of: &[&str]| {
+        let form = ["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX];
+        let text = Git::of(subject).run(&[&form[..], of].concat())?;
+        Some(text.lines().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let made = log(&[&format!("{start}..HEAD")])?;
+    let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
+    // A commit that was only rebased is not lost.
+    let lost =
+        |branch: &str| log(&["--cherry-pick", "--right-only", &format!("{branch}...{start}")]);
+    let lost = own.and_then(|own| lost(&own)).or_else(|| lost("HEAD")).unwrap_or_default();
+    let CheckedOut { branch, commit } = head::checked_out(&subject.place.checkout)?;
+    let is_own = branch.as_deref() == subject.branch();
+    let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
+    let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
+    Some(Commits { made, switched_to, lost, uncommitted: None })
+}
+
+/// How many of these changed files are in no commit; `None` outside a repository, or when git took
+/// too long or printed too much.
+pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
+    let entries = Git::of(subject).look()?.entries;
+    let paths: BTreeSet<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
+    let named = changes.files.iter().filter(|file| paths.contains(file.path.as_str())).count();
+    // Only the first files of many are known by name.
+    let is_whole = changes.files.len() as u64 == changes.total();
+    Some(if is_whole { named as u64 } else { changes.total().min(paths.len() as u64) })
 }
 
 /// What differs from the commit at which a loop started, for a loop without snapshots: changes from

@@ -3,6 +3,7 @@
 //! not matter.
 
 mod commit;
+mod commits;
 mod push;
 mod rebase;
 mod snapshots;

@@ -1,0 +1,28 @@
+//! What became of the commits of a loop's repository: those made since its start, and those that
+//! were there before. It reads no repository.
+
+use serde::{Deserialize, Serialize};
+
+/// The commits, each as "1a2b3c4 Add the list", the newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commits {
+    /// Those that are checked out and were not at the start; `None` if they are not known.
+    #[serde(rename = "commits")]
+    pub made: Option<Vec<String>>,
+    /// The branch, or the commit of a detached head, that is checked out instead of the loop's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switched_to: Option<String>,
+    /// Those from before the loop that the branch of its start no longer has.
+    #[serde(default, rename = "lost_commits", skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+    /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
+    #[serde(default, rename = "uncommitted_files", skip_serializing_if = "Option::is_none")]
+    pub uncommitted: Option<u64>,
+}
+
+impl Commits {
+    /// Those made since the start, as far as they are known.
+    pub fn made(&self) -> &[String] {
+        self.made.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,76 @@
+//! What became of a loop's commits, and of those it found.
+
+use super::Yard;
+use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
+use crate::engine::evidence::commits::Commits;
+use crate::engine::fixture::a_loop;
+use crate::engine::record::Loop;
+use crate::world::git::{commits_since, uncommitted};
+
+/// The subjects of what was made and lost after a script in `repo`, and where it led.
+fn after(script: &str) -> (Vec<String>, Option<String>, Vec<String>) {
+    let yard = Yard::new();
+    yard.commit_file("repo", "mine", "before the loop\n");
+    let record = Loop { place: yard.place(), ..a_loop() };
+    yard.sh("repo", script);
+    let Commits { made, switched_to, lost, .. } = commits_since(&record).unwrap();
+    let subjects = |lines: Vec<String>| {
+        lines.iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+    };
+    (subjects(made.unwrap()), switched_to, subjects(lost))
+}
+
+/// A script, and what was made, checked out instead and lost after it.
+type Case = (&'static str, &'static [&'static str], Option<&'static str>, &'static [&'static str]);
+
+#[test]
+fn commits_are_told_with_the_branch_they_are_on_and_those_that_were_lost() {
+    let table: [Case; 7] = [
+        ("true", &[], None, &[]),
+        ("git commit -qm more --allow-empty", &["more"], None, &[]),
+        (
+            "git switch -qc feature; git commit -qm more --allow-empty",
+            &["more"],
+            Some("feature"),
+            &[],
+        ),
+        ("git reset -q --hard HEAD~1", &[], None, &["change mine"]),
+        (
+            "echo more >> mine; git commit -qa --amend -m amended",
+            &["amended"],
+            None,
+            &["change mine"],
+        ),
+        (
+            "git switch -q --detach HEAD~1; echo x > other; git add other; git commit -qm below; \
+             git switch -q main; git rebase -q HEAD@{1}",
+            &["change mine", "below"],
+            None,
+            &[],
+        ),
+        ("git branch -m renamed", &[], Some("renamed"), &[]),
+    ];
+    for (script, made, switched_to, lost) in table {
+        let (is_made, is_on, is_lost) = after(script);
+        assert_eq!(is_made, made, "{script}");
+        assert_eq!(is_on.as_deref(), switched_to, "{script}");
+        assert_eq!(is_lost, lost, "{script}");
+    }
+}
+
+#[test]
+fn only_the_loops_own_files_are_counted_as_uncommitted() {
+    let yard = Yard::new();
+    let record = Loop { place: yard.place(), ..a_loop() };
+    for name in ["kept", "loose", "yours"] {
+        yard.write(&format!("repo/{name}"), "x\n");
+    }
+    yard.sh("repo", "git add kept; git commit -qm Kept");
+    let file = |path: &str| ChangedFile {
+        path: path.to_owned(),
+        kind: ChangeKind::Created,
+        lines: None,
+        yours: false,
+    };
+    assert_eq!(uncommitted(&record, &Changes::of(["kept", "loose"].map(file))), Some(1));
+}
