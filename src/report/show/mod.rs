@@ -20,7 +20,7 @@ use crate::engine::journal::Choice;
 use crate::engine::journal::regression::{Regression, regressions};
 use crate::engine::journal::story::{Chapter, Iteration, Story, What, Who};
 use crate::engine::page::{IterationLine, LastWords, Page};
-use crate::engine::record::{Driver, Loop};
+use crate::engine::record::{Driver, Limits, Loop};
 use crate::engine::text::{clip, count, quoted, with_reason};
 
 /// Below this width what happened stands below its time.
@@ -88,12 +88,29 @@ fn contract(record: &Loop) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("task", run::task(record).into_owned()),
         ("done", line::done_when(record).trim_start_matches("done ").to_owned()),
-        ("limits", limits::named(&record.contract.limits)),
+        ("limits", limits::named(&record.contract.limits) + &gives_up(&record.contract.limits)),
         ("folder", record.place.folder.display().to_string()),
     ];
     rows.extend(record.place.branch.clone().map(|branch| ("branch", branch)));
+    let protect = &record.contract.protect;
+    rows.extend((!protect.is_empty()).then(|| ("protect", protect.join(", "))));
     rows.extend(record.contract.run.iter().flat_map(run::rows));
     rows
+}
+
+/// "; over after 3 failures in a row or 5 iterations without progress".
+fn gives_up(limits: &Limits) -> String {
+    let [failures, stall] = [
+        (limits.failure_threshold, "failure", "in a row"),
+        (limits.stall, "iteration", "without progress"),
+    ]
+    .map(|(most, noun, how)| (most > 0).then(|| format!("{} {how}", count(most, noun))));
+    let reasons: Vec<String> = failures.into_iter().chain(stall).collect();
+    if reasons.is_empty() {
+        String::new()
+    } else {
+        format!("; over after {}", reasons.join(" or "))
+    }
 }
 
 /// "session s-1, then process 99".
