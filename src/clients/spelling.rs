@@ -24,6 +24,19 @@ pub fn going_on(subject: &Loop) -> String {
     format!("{} {}{}", of_loop(subject, "resume"), subject.id, raise(subject))
 }
 
+/// How a loop is stopped while it runs: "crew pause k3v9abcd, crew cancel k3v9abcd".
+pub fn stopping(subject: &Loop) -> String {
+    let id = &subject.id;
+    match subject.driver() {
+        Driver::Session => format!(
+            "{}, {}; in any terminal: crew cancel {id}",
+            of_loop(subject, "pause"),
+            of_loop(subject, "cancel-loop")
+        ),
+        Driver::Process => format!("crew pause {id}, crew cancel {id}"),
+    }
+}
+
 /// How a loop that is over may go on, for a hint: "crew resume k3v9abcd resumes it".
 pub fn way_on(subject: &Loop) -> String {
     let start = || match subject.driver() {

@@ -93,7 +93,9 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
             Reply::Instead(format!("crew: {}", help::no_loop_in_a_session(&start)))
         }
         EventResult::Status(Some(record)) => Reply::Instead(page_of(home, &record)),
-        EventResult::Cancelled(attempt) => Reply::Instead(control_replies::cancelled(&attempt)),
+        EventResult::Cancelled(attempt) => {
+            Reply::Instead(control_replies::cancelled(&attempt, reading_in_a_client()))
+        }
         EventResult::Paused(paused) => Reply::Instead(control_replies::paused(&paused)),
         EventResult::HandedOff(file) => Reply::Instead(control_replies::handed_off(&file)),
         EventResult::Already(obeyed, record) => {

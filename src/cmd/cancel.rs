@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::{actor, control_replies, ordered};
+use super::{actor, control_replies, ordered, reading};
 use crate::drive::end;
 use crate::exit::Exit;
 use crate::world::store;
@@ -12,7 +12,9 @@ use crate::world::store;
 pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     ordered(
         name,
-        |home, id| Ok(control_replies::cancelled(&end::cancel(home, id, actor(), reason)?)),
+        |home, id| {
+            Ok(control_replies::cancelled(&end::cancel(home, id, actor(), reason)?, reading()))
+        },
         ("cancelled", |home, id| store::order_cancel(home, id, actor(), reason)),
     )
 }

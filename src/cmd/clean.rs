@@ -26,10 +26,17 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
     let home = home()?;
     clean::finish(&home)?;
     let age = arguments.older_than.or(arguments.names.is_empty().then_some(AGE));
-    let loops = wanted(&home, arguments, age)?;
+    let (loops, kept) = wanted(&home, arguments, age)?;
     if loops.is_empty() {
         let age = brief(u64::try_from(age.unwrap_or_default().as_millis()).unwrap_or(u64::MAX));
-        print::folded(&format!("nothing to remove: no loop ended more than {age} ago"));
+        print::folded(&match kept {
+            0 => format!("nothing to remove: no loop ended more than {age} ago"),
+            kept => format!(
+                "nothing to remove: {} ended more than {age} ago, but can still be resumed where \
+                 it ran; crew clean LOOP removes one all the same",
+                count(kept as u64, "loop")
+            ),
+        });
         return Ok(Exit::SUCCESS);
     }
     show(&home, &loops);
@@ -61,8 +68,9 @@ pub fn clean(arguments: &CleanArgs) -> Result<Exit> {
 }
 
 /// The loops that were named, all of them over, or else all; those of the age that was asked for.
-/// Where nobody is asked, nothing that only begins like a name goes.
-fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<Vec<Loop>> {
+/// Where nobody is asked, nothing that only begins like a name goes. Also how many are of that age
+/// and stay, because an open client could resume them.
+fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<(Vec<Loop>, usize)> {
     let names = &arguments.names;
     if names.is_empty() {
         return Ok(clean::ended_before(home, all(home)?, age.unwrap_or(AGE)));
@@ -86,7 +94,7 @@ fn wanted(home: &Home, arguments: &CleanArgs, age: Option<Duration>) -> Result<V
     }
     Ok(match age {
         Some(age) => clean::ended_before(home, loops, age),
-        None => loops,
+        None => (loops, 0),
     })
 }
 

@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use super::reading_in_a_client;
 use crate::clients;
 use crate::clients::spelling::{going_on, split};
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
 use crate::engine::record::{Loop, Obeyed};
+use crate::report::page::Reading;
 use crate::report::{line, page};
 use crate::world::clock;
 
 /// The result of a cancel.
-pub fn cancelled(attempt: &EndAttempt) -> String {
+pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {
     match attempt {
-        EndAttempt::Ended(ended) => page::text(&ended.page, reading_in_a_client()),
+        EndAttempt::Ended(ended) => page::text(&ended.page, reading),
         EndAttempt::Over(record) => over(record),
         EndAttempt::LeftToTheBoundary => {
             "cancelled: the process that runs the loop ends it in a moment".to_owned()

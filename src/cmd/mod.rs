@@ -42,6 +42,7 @@ use crate::clients::variables::inside_an_agent;
 use crate::drive::find::{Found, find, is_here};
 use crate::drive::owner::owner_is_gone;
 use crate::engine::record::{Actor, Loop, LoopId};
+use crate::engine::text::Shown;
 use crate::exit::Exit;
 use crate::parse::arguments::UsageError;
 use crate::report::help;
@@ -117,8 +118,23 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
 
 /// The home of the terminal this was typed in.
 fn home() -> Result<Home> {
+    if let Some(named) = env::text("CREW_HOME").filter(|_| env::path("CREW_HOME").is_none()) {
+        bail!(UsageError::new(
+            format!("CREW_HOME is `{}`, which is not an absolute path", Shown(&named)),
+            "export CREW_HOME=\"$HOME/.local/state/crew\", or unset it"
+        ));
+    }
     let home = Home::of_terminal();
-    home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
+    let home =
+        home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))?;
+    let root = home.root();
+    if disk::exists(root) && !disk::is_folder(root) {
+        bail!(
+            "{} is not a folder, so no loop can be kept there\nhint: set CREW_HOME to a folder",
+            root.display()
+        );
+    }
+    Ok(home)
 }
 
 /// Fails inside an agent, where crew only narrows.

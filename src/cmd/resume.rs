@@ -22,8 +22,9 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
         "an agent cannot resume a loop\nhint: a person can, in a terminal or with /crew:resume",
     )?;
     let (home, record) = requested(arguments.set.name.as_deref())?;
+    let changes = arguments.set.limits.by_key().collect();
     if arguments.now
-        && let Some(woken) = control::wake(&home, &record.id)?
+        && let Some(woken) = control::wake(&home, &record.id, &changes, arguments.tell.as_deref())?
     {
         let iteration = woken.iteration();
         print::out(&format!("loop {}: the wait is over, iteration {iteration} begins", woken.id));
@@ -33,7 +34,6 @@ pub fn resume(arguments: &ResumeArgs) -> Result<Exit> {
     let mut notes = Vec::new();
     let adapted = |record: &mut _| adapt(&home, record, arguments).map(|told| notes = told);
     let options = &arguments.options;
-    let changes = arguments.set.limits.by_key().collect();
     let Resumed { record, unproved, .. } =
         take(&home, &record.id, &changes, NewOwner::process()?, adapted)?;
     let mut reporter = Reporter::new(options.output);

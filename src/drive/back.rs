@@ -4,7 +4,8 @@
 use anyhow::{Context, Result, anyhow, bail};
 
 use super::find::named_by;
-use super::owner::owner_is_gone;
+use super::owner::works;
+use super::start::place;
 use super::tree::is_at_rest;
 use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::record::{Loop, Status};
@@ -36,10 +37,9 @@ pub fn difference(home: &Home, record: &Loop, of: Option<Iterations>) -> Result<
 
 /// What the difference of the whole loop leaves out while its agent works; `None` otherwise.
 pub fn unseen(home: &Home, record: &Loop) -> Option<String> {
-    let is_at_work = record.state.status == Status::Running && !owner_is_gone(home, record);
     let iteration = record.state.completed + 1;
-    is_at_work
-        .then(|| format!("iteration {iteration} still runs: its changes show when it has ended"))
+    works(home, record)
+        .then(|| format!("iteration {iteration} is still running: its changes show when it ends"))
 }
 
 /// What a person goes back to.
@@ -67,6 +67,9 @@ pub fn back(home: &Home, record: &Loop, target: &BackTo) -> Result<Restored> {
             let id = &other.id;
             bail!("loop {id} is {} here\nhint: crew pause {id} first", other.status_word());
         }
+    }
+    if let Some(gone) = place::gone(&record.place) {
+        bail!("loop {} cannot go back: {gone}", record.id);
     }
     let lock = store::boundary_lock(home, &record.id, LOCK_WAIT)?;
     let _lock = lock.with_context(|| {

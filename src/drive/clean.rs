@@ -16,17 +16,21 @@ use crate::world::git::snapshots::Snapshots;
 use crate::world::store::removal::{self, Pointers};
 use crate::world::store::{self, Home};
 
-/// The loops that ended longer ago than this.
-pub fn ended_before(home: &Home, loops: Vec<Loop>, age: Duration) -> Vec<Loop> {
+/// The loops that ended longer ago than this, and how many others did that an open client could
+/// still resume.
+pub fn ended_before(home: &Home, loops: Vec<Loop>, age: Duration) -> (Vec<Loop>, usize) {
     let age = chrono::TimeDelta::from_std(age).unwrap_or(chrono::TimeDelta::MAX);
     let is_old = |record: &Loop| {
-        // Nothing writes a record after its end, which may be long after its last iteration.
+        // An earlier crew's record does not say when it ended, but nothing wrote it afterwards.
         let written = disk::stamp(&home.loop_file(&record.id, "loop.json"));
         let written = written.and_then(|(_, at)| i64::try_from(at / 1_000_000_000).ok());
-        let ended = record.last_at().timestamp().max(written.unwrap_or(i64::MAX));
+        let recorded = record.state.ended_at.map(|at| at.timestamp());
+        let ended = recorded.or(written).unwrap_or(i64::MAX);
         clock::now().wall.timestamp().saturating_sub(ended) >= age.num_seconds()
     };
-    loops.into_iter().filter(|it| !it.is_live() && is_old(it) && !is_in_reach(it)).collect()
+    let ended = loops.into_iter().filter(|it| !it.is_live() && is_old(it));
+    let (kept, loops): (Vec<Loop>, Vec<Loop>) = ended.partition(is_in_reach);
+    (loops, kept.len())
 }
 
 /// Whether its process may still do something with the loop: an open client can resume one that is

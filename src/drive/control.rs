@@ -11,13 +11,12 @@ use super::{end, meter};
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::{Event, TOLD};
-use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, Status};
+use crate::engine::record::{Actor, Driver, Life, Loop, LoopId, MESSAGE_CHARS, Status};
 use crate::parse::arguments::UsageError;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
 
-/// The most characters of one message to the agent, and how many may be queued.
-const WORDS_CHARS: usize = 400;
+/// The most messages to the agent that may be queued.
 const WORDS_MAX: usize = 5;
 
 /// Milliseconds between two checks for an order, each of which reads the disk.
@@ -111,14 +110,26 @@ pub fn begun(record: &mut Loop) {
     record.state.due = None;
 }
 
-/// Cuts short the wait in which a run's owner sleeps; `None` where there is no such wait.
-pub fn wake(home: &Home, id: &LoopId) -> Result<Option<Loop>> {
+/// Cuts short the wait in which a run's owner sleeps, after it has changed the limits and sent the
+/// agent a message; `None`, and nothing is done, where there is no such wait.
+pub fn wake(
+    home: &Home,
+    id: &LoopId,
+    changes: &LimitChanges,
+    words: Option<&str>,
+) -> Result<Option<Loop>> {
     let record = store::load(home, id)?;
     let waits = record.state.status == Status::Waiting && record.driver() == Driver::Process;
     if !waits || life(&record.state.owner) != Life::Alive {
         return Ok(None);
     }
     leave_to_older(home, &record)?;
+    if !changes.is_empty() {
+        set(home, id, changes, Actor::User)?;
+    }
+    if let Some(words) = words {
+        tell(home, id, words)?;
+    }
     begin_again(home, id, "the wait was cut short by the user").map(Some)
 }
 
@@ -176,9 +187,9 @@ pub fn tellable(words: &str) -> Result<String> {
     if words.is_empty() {
         bail!(UsageError::new("the message is empty", "crew tell \"use the existing parser\""));
     }
-    if words.chars().count() > WORDS_CHARS {
+    if words.chars().count() > MESSAGE_CHARS {
         bail!(
-            "the message is longer than {WORDS_CHARS} characters\nhint: write it to a file and send the file's name"
+            "the message is longer than {MESSAGE_CHARS} characters\nhint: write it to a file and send the file's name"
         );
     }
     Ok(words)

@@ -112,6 +112,11 @@ pub fn owner_is_gone(home: &Home, record: &Loop) -> bool {
     record.is_live() && !rests && (disk::exists(&end_mark(home, &record.id)) || gone())
 }
 
+/// Whether its agent is at work now, as far as this machine knows.
+pub fn works(home: &Home, record: &Loop) -> bool {
+    record.state.status == Status::Running && !owner_is_gone(home, record)
+}
+
 /// The reason an ownerless loop is ended with.
 pub fn gone_why(record: &Loop) -> &'static str {
     match record.driver() {

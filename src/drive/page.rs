@@ -7,7 +7,7 @@ use super::end::result;
 use super::owner::{owner_is_gone, spent_ms};
 use super::session::dialog::waiting_dialog;
 use super::tree::is_at_rest;
-use crate::clients::spelling::going_on;
+use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::journal::story::Story;
 use crate::engine::page::{IterationLine, Page, PageInputs, PageLine};
@@ -39,6 +39,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
         commits: &commits,
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
+        stop: &stopping(record),
         now: clock::local(),
     });
     let has_handoff = record.outcome().is_some_and(|outcome| outcome != Outcome::Completed);

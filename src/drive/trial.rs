@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use super::boundary::check::Within;
 use super::exam;
 use super::scratch::ScratchFolder;
+use super::start::place;
 use crate::engine::boundary::protect::Cover;
 use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::test_path::is_test;
@@ -45,6 +46,9 @@ pub fn by_hand(home: &Home, record: &Loop, stop: Stop<'_>) -> Result<Trial> {
     let id = &record.id;
     if matches!(record.state.status, Status::Running | Status::Waiting) {
         bail!("loop {id} is {}\nhint: crew pause {id} first", record.status_word());
+    }
+    if let Some(gone) = place::gone(&record.place) {
+        bail!("loop {id} cannot be tried: {gone}");
     }
     if record.contract.checks.is_empty() {
         bail!("loop {id} has no check that could fail without its work");

@@ -129,6 +129,7 @@ pub fn a_page(record: &Loop, story: &Story) -> Page {
         commits: &Commits::default(),
         tests: &TestMemories::new(),
         resume: &format!("crew resume {}", record.id),
+        stop: &format!("crew pause {}", record.id),
         now: at(3600).wall.fixed_offset(),
     })
 }

@@ -188,7 +188,7 @@ pub fn short(subject: &Loop, owner_is_gone: bool, at: DateTime<FixedOffset>) -> 
     parts.extend(match (subject.state.status, subject.state.due) {
         _ if owner_is_gone => Some("owner gone".to_owned()),
         (Status::Running, _) => None,
-        (Status::Waiting, Some(due)) => Some(format!("waits until {}", clock_time(due, at))),
+        (Status::Waiting, Some(due)) => Some(format!("waiting until {}", clock_time(due, at))),
         _ => Some(subject.status_word().to_owned()),
     });
     parts.extend(subject.state.usage.cost_text(subject.contract.limits.max_cost_micros > 0));
@@ -259,7 +259,7 @@ mod tests {
         assert_snapshot!(short(&subject, true, now), @"crew 1/10 · owner gone");
         subject.state.status = Status::Waiting;
         subject.state.due = Some(at(3600).wall);
-        assert_snapshot!(short(&subject, false, now), @"crew 1/10 · waits until 12:06");
+        assert_snapshot!(short(&subject, false, now), @"crew 1/10 · waiting until 12:06");
         subject.state.status = Status::Paused;
         subject.contract.limits.max_iterations = 0;
         assert_snapshot!(short(&subject, false, now), @"crew 1 · paused");

@@ -100,12 +100,12 @@ pub fn removable(loops: &[Loop], bytes: &[u64], at: ListReading<'_>) -> String {
     )
 }
 
-/// "running", "waits until 03:10", "completed, checked".
+/// "running", "waiting until 03:10", "completed, checked".
 fn state(subject: &Loop, at: ListReading<'_>) -> String {
     let word = subject.status_word();
     let proof = subject.state.ending.as_ref().and_then(|ending| ending.proof);
     match (subject.state.due.filter(|_| subject.is_live()), proof) {
-        (Some(due), _) => format!("waits until {}", clock_time(due, at.reading.clock())),
+        (Some(due), _) => format!("waiting until {}", clock_time(due, at.reading.clock())),
         (None, Some(proof)) => format!("{word}, {}", proof.label()),
         (None, None) => word.to_owned(),
     }

@@ -13,9 +13,10 @@ use crate::engine::text::{clip, duration};
 pub struct Live {
     /// "iteration 3/10".
     iteration: String,
+    number: u32,
     cost: Option<String>,
-    /// "`cargo test` failed (exit 1)".
-    check: Option<String>,
+    /// "`cargo test` failed (exit 1)", and the iteration after which it ran.
+    check: Option<(u32, String)>,
     doing: Doing,
 }
 
@@ -39,6 +40,7 @@ impl Live {
         match *event {
             RunEvent::Started(record) | RunEvent::Resumed(record) => {
                 self.look(record);
+                self.number = record.state.completed;
                 "starting".clone_into(&mut self.iteration);
             }
             RunEvent::IterationStarted(record) => {
@@ -55,7 +57,7 @@ impl Live {
             }
             RunEvent::CheckEnded(result) => {
                 let run = clip(&result.run, 30);
-                self.check = Some(format!("`{run}` {}", result.what_happened()));
+                self.check = Some((self.number, format!("`{run}` {}", result.what_happened())));
                 self.doing = Doing::Iterating;
                 return false;
             }
@@ -82,7 +84,8 @@ impl Live {
     }
 
     fn look(&mut self, record: &Loop) {
-        self.iteration = format!("iteration {}", numbered(record, record.iteration()));
+        self.number = record.iteration();
+        self.iteration = format!("iteration {}", numbered(record, self.number));
         self.cost = spent(record);
     }
 
@@ -101,7 +104,9 @@ impl Live {
             }
         }
         parts.extend(self.cost.clone());
-        parts.extend(self.check.clone());
+        // What an earlier iteration left is no news of what this one found.
+        let is_new = |(after, _): &&(u32, String)| after + 1 >= self.number;
+        parts.extend(self.check.as_ref().filter(is_new).map(|(_, check)| check.clone()));
         parts.join(" · ")
     }
 }
@@ -145,7 +150,10 @@ mod tests {
         live.on_event(&RunEvent::Waiting(&record));
         assert_snapshot!(live.line(at(2).wall), @"waiting (rate limit), 12m 28s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
         assert_snapshot!(live.line(at(900).wall), @"waiting (rate limit), 0s left · iteration 2/10 · $1.84 · `cargo test` failed (exit 1)");
+        record.state.completed = 2;
+        live.on_event(&RunEvent::IterationStarted(&record));
+        assert_snapshot!(live.line(at(900).wall), @"iteration 3/10 · $1.84");
         live.on_event(&RunEvent::Stopping);
-        assert_snapshot!(live.line(at(900).wall), @"iteration 2/10 · ending the agent, Ctrl-C again kills it · $1.84 · `cargo test` failed (exit 1)");
+        assert_snapshot!(live.line(at(900).wall), @"iteration 3/10 · ending the agent, Ctrl-C again kills it · $1.84");
     }
 }

@@ -68,7 +68,7 @@ pub fn text(page: &Page, reading: Reading) -> String {
         optional(&mut text, "handoff", handoff.cloned());
     }
     text.push('\n');
-    optional(&mut text, "stop", page.stop.map(str::to_owned));
+    optional(&mut text, "stop", page.stop.clone());
     step(&mut text, "next", &page.next, reading.width);
     page.then.iter().for_each(|then| step(&mut text, "then", then, reading.width));
     text

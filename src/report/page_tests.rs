@@ -38,7 +38,7 @@ fn full() -> Page {
             fact("why", "the limit of 10 iterations is reached; 3 claims were refused", &[]),
             fact(
                 "red",
-                "`npm test` passed after iteration 3 and fails since iteration 4, which changed split.ts",
+                "`npm test` passed after iteration 3 and has failed since iteration 4, which changed split.ts",
                 &[],
             ),
         ],
@@ -85,8 +85,8 @@ fn the_page_of_an_end_tells_it_in_one_order_at_80_columns() {
       Second line …
 
       why     the limit of 10 iterations is reached; 3 claims were refused
-      red     `npm test` passed after iteration 3 and fails since iteration 4, which
-              changed split.ts
+      red     `npm test` passed after iteration 3 and has failed since iteration 4,
+              which changed split.ts
       time    2h 10m, from 11:06 to 12:05, 1h ago · $9.15 of $10.00
 
       (2 iterations before these)
@@ -123,9 +123,9 @@ fn at_40_columns_times_costs_and_words_go_first() {
       why     the limit of 10 iterations is
               reached; 3 claims were refused
       red     `npm test` passed after
-              iteration 3 and fails since
-              iteration 4, which changed
-              split.ts
+              iteration 3 and has failed
+              since iteration 4, which
+              changed split.ts
       time    2h 10m, from 11:06 to 12:05,
               1h ago · $9.15 of $10.00
 
@@ -163,7 +163,7 @@ fn a_running_loop_says_who_works_its_limits_and_how_to_stop_it() {
       folder  /repo
       time    0s, since 11:06
 
-      stop    crew pause, crew cancel
+      stop    crew pause haaaaaaa
       next    crew show haaaaaaa
     ");
 }

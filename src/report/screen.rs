@@ -108,8 +108,7 @@ fn iteration(after: &Loop, at: DateTime<FixedOffset>) -> String {
         parts.extend(said(evidence));
         parts
             .extend((evidence.claim == ClaimResult::Accepted).then(|| "claim accepted".to_owned()));
-        let is_shown = |failure: &&String| evidence.failing().any(|it| failure.contains(&it.run));
-        parts.extend(evidence.failure.as_ref().filter(|it| !is_shown(it)).cloned());
+        parts.extend(evidence.other_failure().map(str::to_owned));
     }
     parts.join("  ")
 }

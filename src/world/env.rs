@@ -28,7 +28,13 @@ pub fn all() -> BTreeMap<OsString, OsString> {
 
 /// The folder this process was started in.
 pub fn current_folder() -> std::io::Result<PathBuf> {
-    std::env::current_dir()
+    std::env::current_dir().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => std::io::Error::new(
+            error.kind(),
+            "the folder you are in is gone\nhint: cd into one that is there",
+        ),
+        _ => error,
+    })
 }
 
 /// The folder for temporary files.

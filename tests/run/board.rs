@@ -76,8 +76,10 @@ fn copied(world: &World, from: &Path, number: usize) {
     record["id"] = json!(id);
     record["place"]["checkout"] = json!(folder);
     record["state"]["last_iteration_at"] = json!(last);
+    record["state"]["ended_at"] = json!(last);
     if number % 10 == 1 {
         record["state"]["status"] = json!("paused");
+        record["state"]["ended_at"].take();
         record["state"]["ending"] = Value::Null;
     }
     std::fs::write(to.join("loop.json"), record.to_string()).unwrap();

@@ -55,10 +55,12 @@ fn a_person_cuts_a_wait_short_from_another_terminal() {
     let world = World::new(&[WORK, CRASH, CLAIM]);
     let running = world.sandbox.start_crew(&["run", "Build the app", "--delay", "5s"]);
     poll_until("the wait", || running.stdout().contains("Waiting until"));
-    let told = world.crew(&["resume", "--now"]).success();
+    let told = world.crew(&["resume", "--now", "--tell", "use tabs", "-n", "+5"]).success();
     assert_eq!(told.trim(), format!("loop {}: the wait is over, iteration 3 begins", world.id()));
     let ran = running.wait(DEADLINE);
     assert_eq!((ran.code(), world.calls()), (0, 3), "{ran:?}");
+    let prompt = world.prompt(3);
+    assert!(prompt.contains("use tabs") && prompt.contains("3 of 15"), "{prompt}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_whe
     let world = World::new(&[&format!("echo half > half.txt; {HANG}")]);
     let running = world.hanging(&["run", "Build it", "-n", "3", "-q"]);
     let seen = world.crew(&["diff"]);
-    let told = "iteration 1 still runs: its changes show when it has ended\n";
+    let told = "iteration 1 is still running: its changes show when it ends\n";
     assert_eq!((seen.stdout.as_str(), seen.stderr.as_str()), ("", told), "{seen:#?}");
     running.signal(Signal::INT);
     running.wait(DEADLINE);
@@ -87,6 +87,32 @@ fn an_interrupted_iteration_shows_what_it_had_written_and_a_running_one_says_whe
     world.steps(&["echo Thinking.", CLAIM]);
     world.crew(&["resume", "-q"]).success();
     sees();
+}
+
+#[test]
+fn what_a_check_wrote_before_an_interruption_is_not_the_agents() {
+    let world = World::new(&[CLAIM]);
+    let check = "if test -e begun; then touch report.xml; sleep 60; fi; touch begun; false";
+    let running =
+        world.sandbox.start_crew(&["run", "Build it", "-n", "3", "-q", "--verify", check]);
+    crate::sandbox::poll_until("the check", || world.sandbox.file("report.xml").exists());
+    running.signal(Signal::INT);
+    running.wait(DEADLINE);
+    let iteration = world.crew(&["show", "--iteration", "1"]).success();
+    assert!(iteration.contains("progress none: nothing changed"), "{iteration}");
+}
+
+#[test]
+fn an_end_is_dated_when_it_is_recorded_and_a_resume_takes_the_date_back() {
+    let world = World::new(&[WORK, HANG]);
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    let ended_at = || world.record()["state"]["ended_at"].clone();
+    assert!(ended_at().is_string(), "{}", world.record());
+    let running = world.hanging(&["resume", "-n", "+1", "-q"]);
+    assert!(ended_at().is_null());
+    running.signal(Signal::INT);
+    running.wait(DEADLINE);
+    assert!(ended_at().is_string());
 }
 
 #[test]
@@ -195,7 +221,7 @@ fn what_is_committed_after_the_end_is_not_told_as_the_loops() {
     let world = World::new(&["echo work > work.txt"]);
     world.crew(&["run", "Build it", "-n", "1", "-q"]);
     let told = world.crew(&["status"]).success();
-    assert!(told.contains("  commits none on main: the files are uncommitted\n"), "{told}");
+    assert!(told.contains("  commits none; the file is uncommitted\n"), "{told}");
     let git = |arguments: &[&str]| world.sandbox.git(arguments);
     git(&["add", "."]);
     git(&["commit", "-qm", "mine"]);

@@ -131,7 +131,7 @@ fn the_story_names_the_iteration_and_the_files_that_turned_a_check_red() {
     world.crew(&["run", "Do it", "-n", "3", "--gate", "! test -e broken"]);
     let told = world.crew(&["show"]).stdout;
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    let red = "red `! test -e broken` passed after iteration 1 and fails since iteration 2, which changed \
+    let red = "red `! test -e broken` passed after iteration 1 and has failed since iteration 2, which changed \
                b.txt, broken";
     assert!(told.contains(red), "{told}");
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use crate::cmd::print;
 use crate::engine::events::RunEvent;
 use crate::report::live::Live;
+use crate::report::page::fitting;
 use crate::world::clock::{self, Stopwatch};
 use crate::world::terminal;
 
@@ -79,6 +80,8 @@ impl Screen {
         let skipped = self.block.len().saturating_sub(rows.saturating_sub(ROWS_LEFT));
         let mut lines: Vec<String> = self.block.iter().skip(skipped).cloned().collect();
         lines.push(format!("{spinner} {hours:02}:{minutes:02}:{:02} {said}", seconds % 60));
+        let columns = terminal::columns().map_or(usize::MAX, usize::from);
+        let lines: Vec<String> = lines.iter().map(|line| fitting(line, columns)).collect();
         print::redraw(&lines);
     }
 }

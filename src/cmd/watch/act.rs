@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::cmd::{actor, control_replies, refuse_an_agent};
+use crate::cmd::{actor, control_replies, reading, refuse_an_agent};
+use crate::drive::resume::refuse_the_spent;
 use crate::drive::{control, end};
-use crate::engine::boundary::limits::{raise, reached};
-use crate::engine::record::{LoopId, Outcome, ProcessIdentity};
+use crate::engine::record::{LoopId, ProcessIdentity};
 use crate::exit;
 use crate::report::board::BoardOrder;
 use crate::world::files::disk;
@@ -41,21 +41,21 @@ impl Resuming {
 
 /// Obeys, and says in a line what came of it.
 pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> String {
-    let done =
-        match order {
-            BoardOrder::Pause(id) => control::pause(home, id, actor(), false)
-                .map(|paused| control_replies::paused(&paused)),
-            BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
-                .map(|attempt| control_replies::cancelled(&attempt)),
-            BoardOrder::Tell(id, words) => tell(home, id, words),
-            BoardOrder::Resume(id, words) => {
-                resume(home, id, words.as_deref()).map(|(started, told)| {
-                    resuming.push(started);
-                    told
-                })
-            }
-            BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
-        };
+    let done = match order {
+        BoardOrder::Pause(id) => {
+            control::pause(home, id, actor(), false).map(|paused| control_replies::paused(&paused))
+        }
+        BoardOrder::Cancel(id) => end::cancel(home, id, actor(), None)
+            .map(|attempt| control_replies::cancelled(&attempt, reading())),
+        BoardOrder::Tell(id, words) => tell(home, id, words),
+        BoardOrder::Resume(id, words) => {
+            resume(home, id, words.as_deref()).map(|(started, told)| {
+                resuming.push(started);
+                told
+            })
+        }
+        BoardOrder::Quit | BoardOrder::Open(..) => Ok(String::new()),
+    };
     let text = done.unwrap_or_else(|error| exit::message(&error).replace("\nhint:", " ·"));
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -73,16 +73,13 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
 fn resume(home: &Home, id: &LoopId, words: Option<&str>) -> Result<(Resuming, String)> {
     refuse_an_agent("an agent cannot resume a loop\nhint: a person can, in a terminal")?;
     let record = store::load(home, id)?;
-    if record.outcome() == Some(Outcome::Completed) {
-        bail!("loop {id} is completed");
-    }
-    if let Some(limit) = reached(&record) {
-        bail!("{limit}: crew resume {id}{}", raise(&record));
-    }
+    refuse_the_spent(&record, "crew resume")?;
     let output = home.loop_file(id, "run.log");
     let variables = [("CREW_HOME", home.root().display().to_string())];
+    // A message may begin with a hyphen.
+    let told = words.map(|words| format!("--tell={words}"));
     let mut arguments = vec!["resume", id.as_str()];
-    arguments.extend(words.iter().flat_map(|words| ["--tell", words]));
+    arguments.extend(told.as_deref());
     let process = detach::start(&arguments, &record.place.folder, &variables, &output)?;
     let told = format!(
         "loop {id} is resumed by process {}, which writes to {}",

@@ -26,6 +26,9 @@ const LOOK_MS: u64 = 1000;
 const KEY_WAIT: Duration = Duration::from_millis(200);
 /// After a key no row moves for so long, in milliseconds.
 const CHOOSING_MS: u64 = 10_000;
+/// How long an open page stays as it was while its loop has recorded nothing: reading one compares
+/// the working tree, and no key is heard meanwhile.
+const PAGE_MS: u64 = 5_000;
 /// How much of a log is read for the board, and for a screen of its own, in bytes.
 const LOG_LITTLE: u64 = 128 << 10;
 const LOG_MUCH: u64 = 1 << 20;
@@ -78,6 +81,8 @@ struct Desk<'a> {
     resuming: Vec<Resuming>,
     /// The iterations of a loop at a generation of its record, in lines of a width.
     told: Option<(LoopId, u64, usize, Vec<String>)>,
+    /// The page that was read last: its loop at a generation, for a width, and when.
+    page: Option<(LoopId, u64, usize, Stopwatch)>,
     is_ascii: bool,
     /// The folder that is called `~`.
     user: Option<PathBuf>,
@@ -96,6 +101,7 @@ impl<'a> Desk<'a> {
             touched: None,
             resuming: Vec::new(),
             told: None,
+            page: None,
             is_ascii: !(locale.contains("utf-8") || locale.contains("utf8")),
             user: env::path("HOME"),
         }
@@ -108,11 +114,18 @@ impl<'a> Desk<'a> {
         let is_choosing = self.touched.as_ref().is_some_and(|it| it.elapsed_ms() < CHOOSING_MS);
         self.board.update(rows, &self.machine.ids(), is_choosing);
         self.board.miss(self.machine.unreadable());
-        if let Some(told) = self.resuming.iter().find_map(Resuming::ended) {
-            self.resuming.retain(|it| it.ended().is_none());
+        let mut resuming = self.resuming.iter().enumerate();
+        let ended = resuming.find_map(|(index, it)| Some((index, it.ended()?)));
+        if let Some((index, told)) = ended {
+            self.resuming.remove(index);
             self.board.tell(clean(&told));
         }
-        if let Some(open) = self.board.open().filter(|open| open.kind != TextKind::Diff) {
+        let open = self.board.open().filter(|open| match open.kind {
+            TextKind::Page => self.is_outdated(&open.id, width),
+            TextKind::Log => true,
+            TextKind::Diff => false,
+        });
+        if let Some(open) = open {
             self.read(open.kind, open.id.clone(), width);
         }
         self.describe(width);
@@ -129,6 +142,12 @@ impl<'a> Desk<'a> {
         self.board.tell(clean(&told));
     }
 
+    fn is_outdated(&self, id: &LoopId, width: usize) -> bool {
+        let now = self.machine.record(id).map(|record| (id, record.state.generation, width));
+        let read = self.page.as_ref().filter(|it| it.3.elapsed_ms() < PAGE_MS);
+        read.map(|it| (&it.0, it.1, it.2)) != now
+    }
+
     /// Reads a text about a loop and shows it.
     fn read(&mut self, kind: TextKind, id: LoopId, width: usize) {
         let Some(record) = self.machine.record(&id) else { return };
@@ -136,12 +155,16 @@ impl<'a> Desk<'a> {
             TextKind::Page => {
                 let now = clock::local();
                 let reading = Reading { width, now: now.to_utc(), offset: *now.offset() };
+                self.page = Some((id.clone(), record.state.generation, width, Stopwatch::start()));
                 Ok(text(&page::read(self.home, record), reading))
             }
             TextKind::Log => last_steps(self.home, record, LOG_MUCH),
-            TextKind::Diff => difference(self.home, record, None).map(|diff| match diff.as_str() {
-                "" => unseen(self.home, record).unwrap_or_else(|| "no changes".to_owned()),
-                _ => diff,
+            TextKind::Diff => difference(self.home, record, None).map(|diff| {
+                match (unseen(self.home, record), diff.as_str()) {
+                    (Some(unseen), _) => format!("{unseen}\n\n{diff}"),
+                    (None, "") => "no changes".to_owned(),
+                    (None, _) => diff,
+                }
             }),
         };
         let told = told.unwrap_or_else(|error| exit::message(&error));

@@ -7,11 +7,13 @@ use super::Open;
 use super::check::{Within, run};
 use crate::drive::{as_found, exam, tree, trial};
 use crate::engine::boundary::facts::{Facts, Seen};
+use crate::engine::boundary::protect::{Marks, Unseen};
 use crate::engine::boundary::wants::{may_complete, wants, wants_exam, wants_trial};
 use crate::engine::events::RunEvent;
+use crate::engine::evidence::changes::Changes;
 use crate::engine::evidence::test_report::{TestMemories, is_no_worse};
 use crate::engine::evidence::{CheckResult, Verdict};
-use crate::engine::record::{Check, Driver, Loop};
+use crate::engine::record::{Check, Driver, Loop, TreeSeen};
 use crate::engine::usage::Usage;
 use crate::world::clock::{self, Deadline};
 use crate::world::files::protected;
@@ -22,13 +24,41 @@ use crate::world::store::{Home, test_memory};
 /// hook after 60 minutes.
 const BOUNDARY_OF_A_SESSION: Duration = Duration::from_secs(55 * 60);
 
+/// The working tree as the agent left it.
+#[derive(Debug, Clone)]
+pub struct LeftBehind {
+    tree: Option<TreeSeen>,
+    changes: Option<Changes>,
+    protected: Option<Result<Marks, Unseen>>,
+}
+
+impl LeftBehind {
+    /// What counts of an iteration that was broken off.
+    pub fn broken_off(self) -> Self {
+        Self { protected: None, ..self }
+    }
+}
+
 impl Open {
-    /// Gathers what is wanted and reports each check; `usage` is already known. `stop` ends a
-    /// running check early. Returns `None` when it ended one: then nothing is known about this
-    /// boundary.
+    /// Looks at the working tree: before the checks, because they may write where the agent must
+    /// not, and what they write is not the agent's work.
+    pub fn look(&self, seen: &Seen) -> LeftBehind {
+        let subject = &self.before;
+        let looks = seen.looks(&subject.contract);
+        let tree = looks.tree.then(|| tree::look(&self.home, subject)).flatten();
+        let changes = tree.as_ref().and_then(|left| tree::changes(&self.home, subject, left));
+        let is_protected = looks.protected && subject.protected.is_some();
+        let protected = is_protected.then(|| protected::look(subject));
+        LeftBehind { tree, changes, protected }
+    }
+
+    /// Gathers what is wanted and reports each check; what the agent `left` and its `usage` are
+    /// already known. `stop` ends a running check early. Returns `None` when it ended one: then
+    /// nothing else is known about this boundary.
     pub fn gather(
         &self,
         seen: Seen,
+        left: LeftBehind,
         usage: Option<Usage>,
         stop: Stop<'_>,
         tell: &dyn Fn(&RunEvent<'_>),
@@ -37,13 +67,8 @@ impl Open {
         let within = Within::of(subject, seen.agent.missed_ms);
         let is_session = subject.driver() == Driver::Session;
         let latest = is_session.then(|| Deadline::after(BOUNDARY_OF_A_SESSION));
-        let looks = seen.looks(&subject.contract);
-        let look = || looks.tree.then(|| tree::look(&self.home, subject)).flatten();
-        let left = look();
-        let changes = left.as_ref().and_then(|left| tree::changes(&self.home, subject, left));
-        // Before the checks, because they may write where the agent must not.
-        let is_protected = looks.protected && subject.protected.is_some();
-        let protected = is_protected.then(|| protected::look(subject));
+        let LeftBehind { tree: left, changes, protected } = left;
+        let is_looked_at = seen.looks(&subject.contract).tree;
         let mut facts = Facts {
             seen,
             now: clock::now(),
@@ -74,7 +99,7 @@ impl Open {
             facts.now = clock::now();
         }
         if !facts.checks.is_empty() {
-            facts.tree_checked = look();
+            facts.tree_checked = is_looked_at.then(|| tree::look(&self.home, subject)).flatten();
         }
         if let Some(left) = exam_left.filter(|_| wants_exam(subject, &facts)) {
             let checked = facts.tree_checked.as_ref().filter(|_| !facts.checks.is_empty());

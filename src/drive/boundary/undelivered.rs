@@ -30,6 +30,7 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
     if mark.is_some_and(|of| of == record.state.boundaries.to_string())
         && let Some(evidence) = &mut record.state.evidence
     {
+        record.state.told = 0;
         let since = std::mem::take(&mut record.state.messages);
         record.state.messages = std::mem::take(&mut evidence.words);
         record.state.messages.extend(since);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 
-use super::owner::{is, life, owner_is_gone, spent_ms};
+use super::owner::{is, life, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::journal::Event;
 use crate::engine::page::Page;
@@ -251,7 +251,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         return Ok(EndAttempt::Over(Box::new(record)));
     }
     let what = ending.why.clone();
-    let was_at_work = record.state.status == Status::Running && !owner_is_gone(home, &record);
+    let was_at_work = works(home, &record);
     ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
     drop(held);
@@ -286,7 +286,7 @@ pub fn let_end(record: &Loop) -> Result<()> {
 /// Turns a record into that of a loop that is over.
 pub fn ended(home: &Home, record: &mut Loop, ending: Ending) {
     // Nobody worked while the owner was gone, however late that is noticed.
-    if record.state.status == Status::Running && !owner_is_gone(home, record) {
+    if works(home, record) {
         record.state.awake_ms += spent_ms(record);
     }
     record.state.status = Status::Finished;

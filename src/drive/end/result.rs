@@ -12,7 +12,7 @@ use crate::world::git;
 use crate::world::store::Home;
 
 /// The largest result that is read.
-const RESULT_BYTES: u64 = 1 << 20;
+const RESULT_BYTES: u64 = 8 << 20;
 
 /// Writes the result. It is best effort: the record is final already.
 pub fn write(home: &Home, record: &Loop, commits: &Commits, now: DateTime<Utc>) {

@@ -15,7 +15,7 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::{Event, TOLD};
+use crate::engine::journal::{Event, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -58,14 +58,14 @@ pub fn resume(
     let mut record = held.load()?;
     refuse(home, &record, &new_owner.owner)?;
     record.contract.limits = changed(changes, &record, 0);
-    if let Some(limit) = reached(&record) {
-        let command = match new_owner.owner.driver {
-            Driver::Session => spelling::command(clients::of(&new_owner.owner), "resume"),
-            Driver::Process => "crew resume".to_owned(),
-        };
-        bail!("{limit}\nhint: raise it in the same command: {command} {id}{}", raise(&record));
-    }
+    let command = match new_owner.owner.driver {
+        Driver::Session => spelling::command(clients::of(&new_owner.owner), "resume"),
+        Driver::Process => "crew resume".to_owned(),
+    };
+    refuse_the_spent(&record, &command)?;
+    let messages = record.state.messages.len();
     adapt(&mut record)?;
+    let is_told = record.state.messages.len() > messages;
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
@@ -84,10 +84,10 @@ pub fn resume(
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;
     }
-    let is_told = record.state.messages.len() > found.state.messages.len();
     let mut record = held.record(record, resumed)?;
-    if is_told {
-        record = held.record(record, |next| Event::changed(TOLD, next))?;
+    // The loop is taken already: this line is for its story.
+    if is_told && let Ok(next) = held.record(record.clone(), |next| Event::changed(TOLD, next)) {
+        record = next;
     }
     if let Some(accepted) = &accepted {
         let _ = held.note(&record, clock::now(), accepted);
@@ -101,7 +101,7 @@ pub fn resume(
 fn resumed(next: &Loop) -> Event {
     Event::Changed {
         what: match next.driver() {
-            Driver::Session => "resumed in a session".to_owned(),
+            Driver::Session => RESUMED_IN_A_SESSION.to_owned(),
             Driver::Process => "resumed in fresh processes".to_owned(),
         },
         limits: Some(next.contract.limits.clone()),
@@ -110,6 +110,26 @@ fn resumed(next: &Loop) -> Event {
         protected: None,
         state: Box::new(next.state.clone()),
     }
+}
+
+/// Fails for a loop that is completed, or has used up a limit; `command` is how it is resumed.
+pub fn refuse_the_spent(record: &Loop, command: &str) -> Result<()> {
+    refuse_the_completed(record)?;
+    match reached(record) {
+        Some(limit) => bail!(
+            "{limit}\nhint: raise it in the same command: {command} {}{}",
+            record.id,
+            raise(record)
+        ),
+        None => Ok(()),
+    }
+}
+
+fn refuse_the_completed(record: &Loop) -> Result<()> {
+    if record.outcome() == Some(Outcome::Completed) {
+        bail!("loop {} is completed\nhint: {}", record.id, spelling::way_on(record));
+    }
+    Ok(())
 }
 
 /// Fails if the loop's place prevents a resume: a person switched it off there, or its folder is
@@ -155,8 +175,12 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
     state.ending = None;
     state.due = None;
     state.transient_errors = 0;
-    // What was told in an iteration that never reached its boundary is told again.
-    state.told = 0;
+    // What was told in an iteration that never reached its boundary is told again; a session is
+    // told at once.
+    state.told = match new_owner.owner.driver {
+        Driver::Session => state.messages.len(),
+        Driver::Process => 0,
+    };
     state.incurable = None;
     // What ended the loop is forgiven once: otherwise the first boundaries would end it again.
     if matches!(outcome, Some(Outcome::Aborted | Outcome::Stalled)) {
@@ -178,10 +202,8 @@ fn hand_over(home: &Home, record: &mut Loop, new_owner: NewOwner) {
 
 /// Fails with the reason why a loop cannot be taken.
 fn refuse(home: &Home, record: &Loop, new_owner: &Owner) -> Result<()> {
+    refuse_the_completed(record)?;
     let id = &record.id;
-    if record.outcome() == Some(Outcome::Completed) {
-        bail!("loop {id} is completed\nhint: {}", spelling::way_on(record));
-    }
     let owner = &record.state.owner;
     let is_paused_run = record.state.status == Status::Paused && record.driver() == Driver::Process;
     let runs = matches!(record.state.status, Status::Running | Status::Waiting);

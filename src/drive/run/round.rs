@@ -12,6 +12,7 @@ use crate::drive::{exam, tree};
 use crate::engine::boundary::decide::{Decision, spent_at_rest};
 use crate::engine::boundary::facts::{Facts, ProcessEnd, Seen};
 use crate::engine::events::RunEvent;
+use crate::engine::journal::DELIVERED;
 use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
@@ -68,14 +69,16 @@ impl Runner<'_> {
         let cancels = Cancels::new(self.home, &id);
         let stop = || (self.tick() && !signalled) || cancels.any();
         let usage = attempt.usage.clone();
-        let gather = |seen, stop: Stop<'_>| {
-            open.gather(seen, usage.clone(), stop, &|event| self.tell(event))
+        let gather = |seen, left, stop: Stop<'_>| {
+            open.gather(seen, left, usage.clone(), stop, &|event| self.tell(event))
         };
-        let facts = gather(seen(&attempt), &stop).or_else(|| {
-            // A signal or an order ended a check: all that is known of the iteration is that it was
-            // broken off.
+        let seen_now = seen(&attempt);
+        let left = open.look(&seen_now);
+        let facts = gather(seen_now, left.clone(), &stop).or_else(|| {
+            // A signal or an order ended a check: all that is known of the iteration is what the
+            // agent left, and that it was broken off.
             attempt.agent.process = Some(ProcessEnd::BrokenOff(self.signals.why()));
-            gather(seen(&attempt), &|| false)
+            gather(seen(&attempt), left.broken_off(), &|| false)
         })?;
         let closing = DriverNotes { lost: self.loss(), ..DriverNotes::default() };
         let boundary = self.ledger.boundary(open, &facts, closing)?;
@@ -168,11 +171,14 @@ impl Runner<'_> {
         });
     }
 
-    /// The user's queued messages are in the prompt of the iteration that begins.
+    /// The user's messages are in the prompt of the iteration that begins: those queued, and those
+    /// that the last boundary left.
     pub(super) fn mark_as_delivered(&mut self) {
-        let told = self.ledger.record.state.messages.len();
-        if told != self.ledger.record.state.told {
-            self.ledger.change("told the agent", |record| record.state.told = told);
+        let state = &self.ledger.record.state;
+        let told = state.messages.len();
+        if told != state.told || state.evidence.as_ref().is_some_and(|last| !last.words.is_empty())
+        {
+            self.ledger.change(DELIVERED, |record| record.state.told = told);
         }
     }
 }

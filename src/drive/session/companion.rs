@@ -12,7 +12,7 @@ use super::stop::{is_ours, ticket};
 use crate::clients::Hook;
 use crate::drive::boundary::undelivered;
 use crate::drive::control;
-use crate::engine::journal::Event;
+use crate::engine::journal::{Event, WOKEN};
 use crate::engine::record::{Loop, LoopId, Status};
 use crate::engine::words::prompt;
 use crate::world::clock;
@@ -128,7 +128,7 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     if !valid {
         return Ok(None);
     }
-    let what = format!("woken for iteration {}", ticket.iteration);
+    let what = format!("{WOKEN}{}", ticket.iteration);
     if record.state.due.is_none() {
         held.note(&record, clock::now(), what)?;
         return Ok(Some(prompt::next(&record)));
@@ -139,10 +139,12 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     control::begun(&mut record);
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
-    if let Some(evidence) = &mut record.state.evidence
-        && !record.state.messages.is_empty()
+    let state = &mut record.state;
+    if let Some(evidence) = &mut state.evidence
+        && state.messages.len() > state.told
     {
-        evidence.words = std::mem::take(&mut record.state.messages);
+        let told = std::mem::take(&mut state.told);
+        evidence.words = std::mem::take(&mut state.messages).split_off(told);
     }
     undelivered::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(what, next))?;

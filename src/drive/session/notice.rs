@@ -1,8 +1,7 @@
 //! A notice on the user's terminal that the loop waits for the model's service, or that it ended
-//! because the service refused it. The client shows
-//! nothing of a hook's answer to a failed request, and lets only a hook that it waits for send a
-//! notice to the terminal (tried on 2.1.197 and 2.1.330). So the handler beside the waiting one
-//! does that. It records nothing.
+//! because the service refused it. The client shows nothing of a hook's answer to a failed request,
+//! and lets only a hook that it waits for send a notice to the terminal (tried on 2.1.197 and
+//! 2.1.330). So the handler beside the waiting one does that. It records nothing.
 
 use std::time::Duration;
 

@@ -166,7 +166,9 @@ pub fn facts(home: &Home, open: &Open, seen: Seen, usage: Option<&Usage>) -> Res
     let ended = signals::end_requested()?;
     let cancel = home.loop_file(&open.before.id, "cancel");
     let give_up = || ended.load(Ordering::Relaxed) || disk::exists(&cancel);
-    let gather = |seen: Seen, stop: Stop<'_>| open.gather(seen, usage.cloned(), stop, &|_| ());
+    let left = open.look(&seen);
+    let gather =
+        |seen: Seen, stop: Stop<'_>| open.gather(seen, left.clone(), usage.cloned(), stop, &|_| ());
     let facts = match gather(seen.clone(), &give_up) {
         // A cancel ended a check: the order alone decides.
         None if !ended.load(Ordering::Relaxed) => {

@@ -9,7 +9,9 @@ use super::protect::{changed, complaint};
 use crate::engine::claim::Claim;
 use crate::engine::evidence::test_report::TestReport;
 use crate::engine::evidence::test_run::TestRun;
-use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict};
+use crate::engine::evidence::{
+    CheckResult, ClaimResult, Evidence, Progress, TAIL_CHARS, Verdict, gate_failed,
+};
 use crate::engine::exam::finding::ExamFinding;
 use crate::engine::exam::trial::Trial;
 use crate::engine::record::{CheckMemory, Loop, Proof, Role, State};
@@ -94,7 +96,7 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
             None => 0,
         };
         state.iterations_without_progress = match progress {
-            // It had no time to make any.
+            // It might still have made some.
             Progress::None if is_broken_off(facts) => state.iterations_without_progress,
             Progress::None => state.iterations_without_progress + 1,
             Progress::Made | Progress::Unknown => 0,
@@ -111,12 +113,15 @@ pub fn judge(before: &Loop, facts: &Facts) -> Judged {
 
 /// The messages left for the next prompt: all except those an agent received, if one was started.
 fn left_for_next_prompt(state: &mut State, facts: &Facts) -> Vec<String> {
-    let mut words = std::mem::take(&mut state.messages);
-    let told = std::mem::take(&mut state.told).min(words.len());
-    if !matches!(facts.seen.agent.process, Some(ProcessEnd::NotStarted(_))) {
-        words.drain(..told);
+    let messages = std::mem::take(&mut state.messages);
+    let told = std::mem::take(&mut state.told);
+    match facts.seen.agent.process {
+        Some(ProcessEnd::NotStarted(_) | ProcessEnd::Skipped(_)) => {
+            let last = state.evidence.take().map(|last| last.words);
+            last.into_iter().flatten().chain(messages).collect()
+        }
+        _ => messages.into_iter().skip(told).collect(),
     }
-    words
 }
 
 fn remember_checks(after: &mut Loop, facts: &Facts) {
@@ -229,7 +234,7 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
     let failed_gate = subject.contract.of_role(Role::Gate).find(|gate| {
         matches!(facts.verdict(&gate.run), Some(Verdict::Failed | Verdict::TimedOut))
     })?;
-    Some(format!("gate `{}` failed", failed_gate.run))
+    Some(gate_failed(&failed_gate.run))
 }
 
 /// What is wrong with the protected paths. A look that was wanted and failed is a complaint, too.

@@ -374,12 +374,15 @@ fn words_that_an_agent_was_told_are_not_told_again() {
         (1, ProcessEnd::Exit(1), &["since"]),
         (0, ProcessEnd::Exit(0), &["before", "since"]),
         (9, ProcessEnd::BrokenOff("Ctrl-C".to_owned()), &[]),
-        (1, ProcessEnd::NotStarted("no such program".to_owned()), &["before", "since"]),
+        (1, ProcessEnd::NotStarted("no program".to_owned()), &["left", "before", "since"]),
+        (0, ProcessEnd::Skipped("not now".to_owned()), &["left", "before", "since"]),
     ];
     for (told, process, left) in table {
         let mut subject = a_loop();
         subject.state.messages = vec!["before".to_owned(), "since".to_owned()];
         subject.state.told = told;
+        let words = vec!["left".to_owned()];
+        subject.state.evidence = Some(Evidence { words, ..Evidence::default() });
         let mut facts = facts(Claim::None);
         facts.seen.agent.process = Some(process);
         let after = judge(&subject, &facts).after.state;

@@ -21,6 +21,9 @@ pub struct Commits {
 }
 
 impl Commits {
+    /// The most of a kind that are looked up.
+    pub const MOST: usize = 1000;
+
     /// Those made since the start, as far as they are known.
     pub fn made(&self) -> &[String] {
         self.made.as_deref().unwrap_or_default()

@@ -68,6 +68,12 @@ impl Evidence {
         self.checks.iter().filter(|check| check.verdict != Verdict::Passed)
     }
 
+    /// Why the iteration failed, where no failing check shows it.
+    pub fn other_failure(&self) -> Option<&str> {
+        let is_shown = |why: &str| self.failing().any(|check| why == gate_failed(&check.run));
+        self.failure.as_deref().filter(|why| !is_shown(why))
+    }
+
     /// What happened to the tests: "3 tests fixed".
     pub fn test_news(&self) -> impl Iterator<Item = String> {
         self.checks.iter().filter_map(|check| check.tests.as_ref()).flat_map(TestReport::news)
@@ -87,6 +93,11 @@ impl Evidence {
     pub fn cost(&self) -> Option<String> {
         self.usage.as_ref()?.cost_text(false)
     }
+}
+
+/// Why an iteration failed whose gate did.
+pub fn gate_failed(run: &str) -> String {
+    format!("gate `{run}` failed")
 }
 
 /// The result of the agent's claim.

@@ -78,6 +78,12 @@ pub enum Event {
 pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
 /// What a change is called by which the user told the agent something.
 pub const TOLD: &str = "told by the user";
+/// What a change is called by which a fresh process got the messages that waited.
+pub const DELIVERED: &str = "told the agent";
+/// How a change begins by which a wait in a session ended with a prompt.
+pub const WOKEN: &str = "woken for iteration ";
+/// What a change is called by which a session took a loop over, with a prompt.
+pub const RESUMED_IN_A_SESSION: &str = "resumed in a session";
 
 impl Event {
     /// The state that the loop has after this; `None` for a note.

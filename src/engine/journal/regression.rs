@@ -1,5 +1,5 @@
 //! Where a check turned red, from the story of a loop: "`cargo test` passed after iteration 4 and
-//! fails since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and runs
+//! has failed since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and runs
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ impl Regression {
             1 => format!(", which changed {names}"),
             _ => format!("; changed in between: {names}"),
         };
-        format!("`{run}` passed {green} and fails since iteration {red_since}{what}")
+        format!("`{run}` passed {green} and has failed since iteration {red_since}{what}")
     }
 }
 
@@ -182,12 +182,12 @@ mod tests {
             found.iter().map(Regression::words).collect::<Vec<_>>().join("; ")
         });
         insta::assert_snapshot!(told.join("\n"), @"
-        `cargo test` passed after iteration 1 and fails since iteration 3; changed in between: b, c
-        `cargo test` passed before iteration 1 and fails since iteration 1, which changed a, b, c, d, e and 2 more
+        `cargo test` passed after iteration 1 and has failed since iteration 3; changed in between: b, c
+        `cargo test` passed before iteration 1 and has failed since iteration 1, which changed a, b, c, d, e and 2 more
 
 
 
-        `cargo test` passed before iteration 1 and fails since iteration 1
+        `cargo test` passed before iteration 1 and has failed since iteration 1
         ");
     }
 

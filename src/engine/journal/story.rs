@@ -53,8 +53,8 @@ pub enum What {
     Boundary { decision: Choice, why: Option<String> },
     /// A change between boundaries; `by` is the new driver, if that changed.
     Changed { what: String, by: Option<Who>, limits: Option<Limits> },
-    /// The user told the agent something, in or before this iteration.
-    Told { words: String, iteration: u32 },
+    /// The user told the agent something.
+    Told { words: String },
     /// For information.
     Noted { what: String },
 }
@@ -143,9 +143,7 @@ impl Story {
                     self.drivers.push(reached, by.clone());
                 }
                 match state.messages.last() {
-                    Some(words) if what == TOLD => {
-                        What::Told { words: words.clone(), iteration: state.completed + 1 }
-                    }
+                    Some(words) if what == TOLD => What::Told { words: words.clone() },
                     _ => What::Changed { what, by, limits },
                 }
             }

@@ -6,7 +6,7 @@ use super::{Fact, PageInputs, live};
 use crate::engine::evidence::{CheckResult, ClaimResult, Evidence, Verdict};
 use crate::engine::journal::regression::regressions;
 use crate::engine::journal::story::Iteration;
-use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
+use crate::engine::record::{Ending, Loop, Outcome, Proof, Status};
 use crate::engine::text::{clip, clock_time, count, one_line, quoted};
 
 /// The longest reason, in characters; a hint stands at its end.
@@ -109,8 +109,8 @@ pub fn at(inputs: &PageInputs<'_>) -> Option<DateTime<Utc>> {
 /// The rows: what is needed, why, what was best; of a live loop what it waits for and who works.
 pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let record = inputs.record;
-    let who = if record.driver() == Driver::Session { "client" } else { "crew" };
-    let gone = inputs.owner_is_gone.then(|| format!("gone: its {who} has ended"));
+    let gone =
+        inputs.owner_is_gone.then(|| format!("gone: its {} has ended", record.driver().program()));
     let needs = asked_for_help(record).map(|needs| quoted(&one_line(needs, WHY_CHARS)));
     let why = record.state.ending.as_ref().filter(|_| needs.is_none());
     let why =

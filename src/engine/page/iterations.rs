@@ -195,8 +195,8 @@ fn said(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
     let evidence = &iteration.evidence;
     let is_end = iteration.decision == Choice::Finish;
     // A failed gate stands in the column of the checks.
-    let is_shown = |failure: &&String| evidence.failing().any(|it| failure.contains(&it.run));
-    let failure = evidence.failure.as_ref().filter(|it| !is_shown(it) || evidence.said.is_none());
+    let whole = evidence.failure.as_deref().filter(|_| evidence.said.is_none());
+    let failure = evidence.other_failure().or(whole);
     let told = match (&evidence.claim, failure) {
         (ClaimResult::Accepted, _) => {
             let proof = match proof.filter(|_| is_end) {
@@ -210,7 +210,7 @@ fn said(iteration: &Iteration, proof: Option<Proof>) -> LastWords {
         (ClaimResult::NearMiss(_), _) => Some("claimed, not heard".to_owned()),
         (ClaimResult::Blocked(_), _) => Some("blocked".to_owned()),
         (ClaimResult::Failure(why), _) => Some(with_reason("said it failed", why)),
-        (ClaimResult::None, Some(failure)) => Some(failure.clone()),
+        (ClaimResult::None, Some(failure)) => Some(failure.to_owned()),
         (ClaimResult::None, None) => evidence.skipped.clone().or(evidence.ended.clone()),
     };
     match (told, &evidence.said) {

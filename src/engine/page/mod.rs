@@ -45,6 +45,8 @@ pub struct PageInputs<'a> {
     pub tests: &'a TestMemories,
     /// The command that resumes it.
     pub resume: &'a str,
+    /// How it is stopped while it runs.
+    pub stop: &'a str,
     /// The time on the reader's clock.
     pub now: DateTime<FixedOffset>,
 }
@@ -82,7 +84,7 @@ pub struct Page {
     /// The file of the handoff.
     pub handoff: Option<String>,
     /// How a running loop is stopped.
-    pub stop: Option<&'static str>,
+    pub stop: Option<String>,
     /// The command to type next, which shows something.
     pub next: Step,
     /// The one after it, where looking is not enough.

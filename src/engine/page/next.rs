@@ -39,7 +39,7 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         None | Some(Outcome::Completed) => (look(inputs), None),
         Some(Outcome::Blocked) if asked_for_help(record).is_some() && is_run => {
             let answer = format!("{} --tell \"your answer\"", inputs.resume);
-            (Step::new(answer, "the agent and its log see it: no secrets"), None)
+            (Step::new(answer, "no secrets in it: the agent reads it, and its log keeps it"), None)
         }
         Some(Outcome::Blocked) if wants_acceptance(inputs) => {
             let accept = format!("{} --accept-exam", inputs.resume);
@@ -58,7 +58,7 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
         Outcome::Cancelled => {
             let on = record.branch().map(|branch| format!("continues on {branch}"));
             let undo = changed_something(inputs)
-                .then(|| format!("crew back {} 0 undoes its changes", record.id));
+                .then(|| format!("crew back {} 0 undoes what the loop changed", record.id));
             let what: Vec<String> = on.into_iter().chain(undo).collect();
             Step::new(resume, &what.join("; "))
         }
@@ -69,7 +69,7 @@ fn after(inputs: &PageInputs<'_>, outcome: Outcome) -> Step {
         Outcome::Exhausted => match shown_regression(inputs) {
             Some(Regression { green_after, .. }) => Step::new(
                 format!("crew back {} {green_after}", record.id),
-                &format!("back to where it passed; {resume} continues"),
+                &format!("brings back what passed, and can be undone; {resume} continues"),
             ),
             None if is_run => {
                 Step::new(resume, "continues; --tell \"...\" answers or advises the agent")
@@ -117,9 +117,9 @@ fn is_at_rest(inputs: &PageInputs<'_>) -> bool {
 }
 
 /// How a running loop is stopped; `None` for one that is over or at rest.
-pub fn stop(inputs: &PageInputs<'_>) -> Option<&'static str> {
+pub fn stop(inputs: &PageInputs<'_>) -> Option<String> {
     let is_running = inputs.record.is_live() && !is_at_rest(inputs);
-    is_running.then_some("crew pause, crew cancel")
+    is_running.then(|| inputs.stop.to_owned())
 }
 
 /// The command that shows what the loop did.

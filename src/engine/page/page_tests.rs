@@ -72,6 +72,7 @@ fn inputs<'a>(
         commits: NO_COMMITS,
         tests,
         resume: "crew resume haaaaaaa",
+        stop: "crew pause haaaaaaa",
         now: at(3600).wall.fixed_offset(),
     }
 }
@@ -148,9 +149,9 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
 
     exhausted after 2 iterations · `npm test` fails
     why: the limit of 2 iterations is reached; 1 claim was refused
-    red: `npm test` passed after iteration 1 and fails since iteration 2, which changed b
+    red: `npm test` passed after iteration 1 and has failed since iteration 2, which changed b
     $ crew diff haaaaaaa 1..2 what turned `npm test` red
-    $ crew back haaaaaaa 1 back to where it passed; crew resume haaaaaaa continues
+    $ crew back haaaaaaa 1 brings back what passed, and can be undone; crew resume haaaaaaa continues
 
     exhausted after 1 iteration · but `npm test` passes
     why: the limit of 1 iteration is reached
@@ -159,7 +160,7 @@ fn every_end_names_its_verdict_its_reason_and_a_command_that_shows_something() {
 
     blocked in iteration 1 · needs you
     needs: "the password of backup_ro"
-    $ crew resume haaaaaaa --tell "your answer" the agent and its log see it: no secrets
+    $ crew resume haaaaaaa --tell "your answer" no secrets in it: the agent reads it, and its log keeps it
 
     stalled after 1 iteration · -
     why: nothing changed in the last iteration
@@ -214,13 +215,13 @@ fn a_loop_that_lives_says_how_to_stop_it_and_where_its_work_is_seen() {
     limits: up to 10 iterations, 12h
     folder: /repo
     $ crew show haaaaaaa --log -f
-    stop Some("crew pause, crew cancel")
+    stop Some("crew pause haaaaaaa")
 
     running, iteration 1 of 10 · -
     limits: up to 10 iterations, 12h
     folder: /repo
     $ crew show haaaaaaa
-    stop Some("crew pause, crew cancel")
+    stop Some("crew pause haaaaaaa")
 
     paused after 0 iterations · -
     agent: claude, accept-edits
@@ -354,9 +355,9 @@ fn commits_name_their_branch_what_is_left_and_what_was_lost() {
 
     commits: 1 on feature (the loop's branch is main); 1 file uncommitted ["1a Add b"]
 
-    commits: none on main: the files are uncommitted []
+    commits: none; the files are uncommitted []
 
-    commits: none on main; 1 file uncommitted []
+    commits: none; 1 file uncommitted []
 
     lost: 1 commit from before the loop, no longer on main ["0c Mine"]
     "#);

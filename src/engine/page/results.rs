@@ -188,13 +188,16 @@ fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     let files = inputs.changes.map_or(0, Changes::total);
     let left = match uncommitted.unwrap_or_default() {
         0 => String::new(),
-        left if left == files && made.is_empty() => ": the files are uncommitted".to_owned(),
+        1 if files == 1 && made.is_empty() => "; the file is uncommitted".to_owned(),
+        left if left == files && made.is_empty() => "; the files are uncommitted".to_owned(),
         left => format!("; {} uncommitted", count(left, "file")),
     };
     // That nothing was committed is news where there is something to commit.
     let text = match made.len() {
-        0 if left.is_empty() => return None,
+        0 if left.is_empty() && switched_to.is_none() => return None,
+        0 if switched_to.is_none() => format!("none{left}"),
         0 => format!("none{on}{left}"),
+        Commits::MOST.. => format!("{} or more{on}{left}", Commits::MOST),
         some => format!("{some}{on}{left}"),
     };
     Some(Fact { name: "commits", text, detail })

@@ -45,6 +45,8 @@ use super::usage::times::{self, Earlier, Spread};
 
 /// The format this crew writes. It also reads every earlier one: [`upgrade`].
 pub const VERSION: u32 = 2;
+/// The most characters of one message to the agent.
+pub const MESSAGE_CHARS: usize = 400;
 
 /// A loop's name: eight characters of `a-z0-9`, the first a letter. Safe as a file name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Hash)]
@@ -186,6 +188,9 @@ pub struct State {
     /// When the running iteration began.
     pub began: Moment,
     pub last_iteration_at: Option<DateTime<Utc>>,
+    /// When the end was recorded; `None` of a live loop, and where an earlier crew wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<DateTime<Utc>>,
     /// The identity of the working tree at the last boundary.
     pub tree: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -282,6 +287,9 @@ impl Loop {
         let memory = self.state.checks.get(run)?;
         let happened = memory.what_happened();
         Some(match memory.after {
+            Some(0) if self.state.completed > 0 => {
+                format!("{happened} before iteration 1, not run since")
+            }
             Some(0) => format!("{happened} before iteration 1"),
             Some(after) => format!("{happened} after iteration {after}"),
             None => format!("{happened} when it last ran"),
@@ -310,9 +318,9 @@ impl Loop {
         times::spread(&self.earlier, &self.elapsed_ms)
     }
 
-    /// When it last moved: its last iteration, or its start if none ended.
+    /// When it last moved: its end, else its last iteration, or its start if none ended.
     pub fn last_at(&self) -> DateTime<Utc> {
-        self.state.last_iteration_at.unwrap_or(self.started_at)
+        self.state.ended_at.or(self.state.last_iteration_at).unwrap_or(self.started_at)
     }
 
     /// Whether the working tree is looked at: for the stall rule, for an iteration that runs into

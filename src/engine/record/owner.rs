@@ -20,6 +20,16 @@ pub enum Driver {
     Process,
 }
 
+impl Driver {
+    /// The program that drives.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Session => "client",
+            Self::Process => "crew",
+        }
+    }
+}
+
 /// A process, distinguished from a later one with the same id by its start time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {

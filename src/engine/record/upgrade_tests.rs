@@ -96,7 +96,7 @@ fn state() -> Value {
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
         "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
-        "last_iteration_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
+        "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
         "checks": { "c": {
             "last": "timedout", "ever_failed": true, "after": 3, "exit": 4, "elapsed_ms": 5, "tail": "t",
         } }, "exam": "s", "incurable": "i",

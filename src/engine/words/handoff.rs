@@ -204,8 +204,8 @@ fn context(subject: &Loop, page: &Page) -> String {
     let promise = subject.contract.promise.as_ref();
     let promise = promise.map_or_else(|| "none".to_owned(), ToString::to_string);
     let resume = page.resume.as_ref().map_or_else(String::new, |resume| {
-        let steps = std::iter::once(&page.next).chain(&page.then).map(|step| &step.command);
-        let whole = steps.into_iter().find(|step| step.starts_with(resume)).unwrap_or(resume);
+        let mut steps = std::iter::once(&page.next).chain(&page.then).map(|step| &step.command);
+        let whole = steps.find(|step| step.starts_with(resume)).unwrap_or(resume);
         format!("- Resume: `{whole}`\n")
     });
     format!(

@@ -97,9 +97,7 @@ fn reasons(last: &Evidence) -> String {
         let _ = writeln!(text, "It was not run to its end: {how}. What it changed is there.");
     }
     let is_told = matches!(last.claim, ClaimResult::Failure(_));
-    let names = |check: &CheckResult, failure: &str| failure.contains(&check.run);
-    let failure = last.failure.as_deref().filter(|_| !is_told);
-    if let Some(failure) = failure.filter(|it| !last.failing().any(|check| names(check, it))) {
+    if let Some(failure) = last.other_failure().filter(|_| !is_told) {
         let _ = writeln!(text, "The iteration counts as a failure: {}.", clip(failure, 500));
         let errors = tail_of(&last.errors, ERRORS_CHARS);
         if !errors.is_empty() {

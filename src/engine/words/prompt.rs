@@ -12,9 +12,8 @@ use std::time::Duration;
 use super::PromptReader;
 use super::news::{first_step, seen, verdict};
 use super::rules::{ahead, reminder, rules};
-use crate::engine::evidence::Evidence;
 use crate::engine::journal::account::Account;
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, MESSAGE_CHARS};
 use crate::engine::text::{clip, clip_at_word, period, units};
 
 /// The most UTF-16 units a prompt may have.
@@ -30,9 +29,8 @@ const TASK_BEGINNING: usize = 1_000;
 const EARLIER_UNITS_MAX: usize = 2_000;
 /// Room for the line above what crew saw, with a claim's reason.
 const HEADING_UNITS: usize = 1_100;
-/// How many of the user's messages are shown, and how much of each.
+/// How many of the user's messages are shown.
 const TOLD: usize = 5;
-const TOLD_CHARS: usize = 400;
 
 /// Waits of a minute or more are shown in minutes.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -80,7 +78,7 @@ pub fn woken(subject: &Loop, waited: Duration) -> String {
          continue where you were. Counters and limits are as before; commands you left running may have ended.\n{}\n\
          {}\n{CONTINUE}",
         first_line(subject),
-        subject.state.evidence.as_ref().map_or_else(String::new, told),
+        told(subject),
         reminder(subject)
     )
 }
@@ -100,9 +98,9 @@ pub fn next(subject: &Loop) -> String {
     let task = task(subject, TASK_UNITS_SHORT);
     let tail =
         format!("{}{step}The task:\n{task}\n{}\n{CONTINUE}", ahead(subject), reminder(subject));
-    let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail) + told_units(last));
+    let told = told(subject);
+    let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail) + units(&told));
     let seen = last.map_or_else(String::new, |it| seen(it, room, PromptReader::Maker));
-    let told = last.map_or_else(String::new, told);
     head + &seen + &told + "\n" + &tail
 }
 
@@ -118,28 +116,30 @@ pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account]) -> St
     let rules = rules(subject, PromptReader::Maker);
     let tail = format!("{}How to finish:\n{rules}{CONTINUE}", ahead(subject));
     let last = subject.state.evidence.as_ref();
-    let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail) + told_units(last));
+    let told = told(subject);
+    let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail) + units(&told));
     let earlier = earlier(accounts, room.min(EARLIER_UNITS_MAX));
     let room = room.saturating_sub(units(&earlier) + HEADING_UNITS);
-    let seen = last.map_or_else(String::new, |it| {
+    let mut news = last.map_or_else(String::new, |it| {
         let verdict = verdict(it, PromptReader::Maker).map(|it| format!(" {it}"));
         let (iteration, verdict) = (it.iteration, verdict.unwrap_or_default());
         let seen = seen(it, room, PromptReader::Maker);
-        format!("After iteration {iteration}:{verdict}\n{seen}{}\n", told(it))
-    });
-    head + &seen + &earlier + &tail
+        format!("After iteration {iteration}:{verdict}\n{seen}")
+    }) + &told;
+    if !news.is_empty() {
+        news.push('\n');
+    }
+    head + &news + &earlier + &tail
 }
 
 /// What the user said, for the agent.
-fn told(last: &Evidence) -> String {
-    let words = last.words.iter().take(TOLD);
+fn told(subject: &Loop) -> String {
+    let state = &subject.state;
+    let last = state.evidence.iter().flat_map(|last| &last.words);
+    let words = last.chain(state.messages.iter().take(state.told)).take(TOLD);
     words.fold(String::new(), |text, words| {
-        text + "The user says: " + &clip(words, TOLD_CHARS) + "\n"
+        text + "The user says: " + &clip(words, MESSAGE_CHARS) + "\n"
     })
-}
-
-fn told_units(last: Option<&Evidence>) -> usize {
-    last.map_or(0, |last| units(&told(last)))
 }
 
 /// The last iterations, a line each, as many of the newest as fit.

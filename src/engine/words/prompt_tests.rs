@@ -56,6 +56,30 @@ fn a_refused_claim_comes_back_with_the_failing_command_and_its_tail() {
 }
 
 #[test]
+fn a_failure_that_names_a_failing_check_is_told_all_the_same() {
+    let subject = a_loop_with(&[("tests/run.sh", Role::Gate)]);
+    let mut facts = facts(Claim::None);
+    facts.checks = vec![result("tests/run.sh", Verdict::Failed)];
+    let mut after = judge(&subject, &facts).after;
+    let failure = |after: &mut Loop, why: &str| {
+        after.state.evidence.as_mut().unwrap().failure = Some(why.to_owned());
+        next(after)
+    };
+    let broken = "protected paths were changed: `tests/run.sh`";
+    assert!(failure(&mut after, broken).contains(broken));
+    assert!(!failure(&mut after, "gate `tests/run.sh` failed").contains("gate `"));
+}
+
+#[test]
+fn what_waited_at_a_resume_is_in_its_prompt_also_before_the_first_boundary() {
+    let mut subject = a_loop();
+    subject.state.messages = vec!["use tabs".to_owned(), "later".to_owned()];
+    subject.state.told = 1;
+    let prompt = again(&subject, None, &[]);
+    assert!(prompt.contains("The user says: use tabs\n") && !prompt.contains("later"), "{prompt}");
+}
+
+#[test]
 fn an_iteration_without_a_claim_is_told_what_changed_and_a_still_one_is_nudged() {
     let mut subject = a_loop();
     subject.state.iterations_without_progress = 2;

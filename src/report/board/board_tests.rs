@@ -242,6 +242,24 @@ fn each_key_asks_for_what_its_name_says() {
 }
 
 #[test]
+fn a_completed_loop_takes_no_message_and_no_resume() {
+    let mut board = a_board();
+    board.choose(&id("faaaaaaa"));
+    for key in ['t', 'r'] {
+        assert_eq!(board.press(BoardKey::Char(key), 24), None);
+        assert!(drawn(&board, 80, 24).contains("loop faaaaaaa is completed"), "{key}");
+        assert_eq!(pressed(&mut board, &[BoardKey::Char('q')]), [BoardOrder::Quit], "{key}");
+    }
+}
+
+#[test]
+fn a_screen_of_any_size_is_drawn() {
+    for (width, height) in (0..90).step_by(7).flat_map(|width| (0..30).map(move |it| (width, it))) {
+        drawn(&a_board(), width, height);
+    }
+}
+
+#[test]
 fn while_somebody_chooses_no_row_moves_and_the_choice_stays_with_its_loop() {
     let mut board = a_board();
     board.press(BoardKey::Down, 24);
@@ -283,6 +301,10 @@ fn an_old_end_is_left_to_the_history_and_one_that_needs_a_person_stays_for_a_wee
         });
         row.map(|row| row.group)
     };
+    let mut cancelled = ended(a_loop("aaaaaaaa", "api"), Outcome::Cancelled, None);
+    cancelled.state.last_iteration_at = Some(now().to_utc() - TimeDelta::hours(48));
+    cancelled.state.ended_at = Some(now().to_utc());
+    assert!(row(&cancelled, false).is_some(), "it ended now, long after its last iteration");
     assert_eq!(aged(Outcome::Exhausted, 23, false), Some(BoardGroup::Ended));
     assert_eq!(aged(Outcome::Exhausted, 24, false), None);
     assert_eq!(aged(Outcome::Blocked, 100, false), Some(BoardGroup::NeedsYou));

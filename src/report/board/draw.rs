@@ -139,7 +139,7 @@ fn list(board: &Board, screen: BoardScreen, room: usize) -> Vec<Line<'static>> {
     let is_tall = screen.height >= TALL;
     let (rows, chosen) = rows(board, screen.width);
     let gap = usize::from(is_tall);
-    let left = room.saturating_sub(gap + rows.len() + 1).max(room / 2 - 1);
+    let left = room.saturating_sub(gap + rows.len() + 1).max((room / 2).saturating_sub(1));
     let detail = if is_tall { detail(board, screen.width, left) } else { Vec::new() };
     let taken = if detail.is_empty() { 0 } else { detail.len() + 1 };
     let for_rows = room.saturating_sub(gap + taken);

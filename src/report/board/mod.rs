@@ -6,7 +6,7 @@ mod row;
 
 pub use self::draw::{BoardScreen, lines};
 pub use self::row::{BoardFacts, BoardGroup, BoardRow};
-use crate::engine::record::LoopId;
+use crate::engine::record::{LoopId, MESSAGE_CHARS};
 
 /// A key, as far as the board knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +95,6 @@ pub struct Board {
 
 /// The fewest characters of an id that are shown.
 const ID_CHARS: usize = 4;
-/// The longest message that is typed here, in characters.
-const MESSAGE_CHARS: usize = 2000;
 
 impl Board {
     /// How many records of loops cannot be read.
@@ -194,6 +192,11 @@ impl Board {
 
     fn about_the_chosen(&mut self, key: BoardKey) -> Option<BoardOrder> {
         let id = self.open.as_ref().map(|open| &open.id).or(self.chosen.as_ref())?.clone();
+        let is_completed = self.rows.iter().any(|row| row.id == id && row.is_completed);
+        if is_completed && matches!(key, BoardKey::Char('t' | 'r')) {
+            self.notice = Some(format!("loop {id} is completed: nothing is left to resume"));
+            return None;
+        }
         match key {
             BoardKey::Enter => Some(BoardOrder::Open(TextKind::Page, id)),
             BoardKey::Char('l') => Some(BoardOrder::Open(TextKind::Log, id)),

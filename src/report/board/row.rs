@@ -5,7 +5,7 @@ use std::path::Path;
 use chrono::{DateTime, FixedOffset, Utc};
 
 use crate::engine::page::{asked_for_help, at_dialog, state_of_the_checks};
-use crate::engine::record::{Dialog, Driver, Ending, Loop, LoopId, Outcome, Status};
+use crate::engine::record::{Dialog, Ending, Loop, LoopId, Outcome, Status};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
 use crate::report::line;
 use crate::report::list::folder;
@@ -42,6 +42,7 @@ pub struct BoardRow {
     pub news: String,
     pub task: String,
     pub is_over: bool,
+    pub is_completed: bool,
     /// Under which heading it stands, and where there; the smallest comes first. The heading is
     /// that of its group, except while no row may move.
     pub place: (BoardGroup, i64),
@@ -88,6 +89,7 @@ impl BoardRow {
             news: one_line(&clean(&news(facts)), NEWS_CHARS),
             task: one_line(&clean(&crate::report::run::task(record)), NEWS_CHARS),
             is_over: !record.is_live(),
+            is_completed: record.outcome() == Some(Outcome::Completed),
             place: (group, order),
         })
     }
@@ -130,8 +132,7 @@ fn news(facts: &BoardFacts<'_>) -> String {
         return at_dialog(dialog, facts.now);
     }
     if facts.owner_is_gone {
-        let who = if record.driver() == Driver::Session { "client" } else { "crew" };
-        return format!("owner gone: its {who} has ended");
+        return format!("owner gone: its {} has ended", record.driver().program());
     }
     if let Some(ending) = &record.state.ending {
         return ended(record, ending);

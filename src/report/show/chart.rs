@@ -62,17 +62,19 @@ pub fn charts<'a>(iterations: impl Iterator<Item = &'a Iteration>) -> String {
     let each = all.len().div_ceil(BARS_MAX);
     let bars: Vec<Bar> = all.chunks(each).map(bar).collect();
     let mut text = String::new();
+    let of =
+        if each == 1 { "each iteration".to_owned() } else { format!("every {each} iterations") };
     let longest = bars.iter().map(|bar| bar.elapsed_ms).max().unwrap_or_default();
-    let name = format!("Time of each iteration, at most {}", brief(longest));
+    let name = format!("Time of {of}, at most {}", brief(longest));
     text.push_str(&chart(&name, &bars, longest, |bar| Some(bar.elapsed_ms)));
     let failing = bars.iter().filter_map(|bar| bar.failing).max();
     if let Some(most) = failing.filter(|most| *most > 0) {
-        let name = format!("Failing tests after each iteration, at most {most}");
+        let name = format!("Failing tests, where they ran, at most {most}");
         text.push_str(&chart(&name, &bars, most, |bar| bar.failing));
     }
     let dearest = bars.iter().map(|bar| bar.cost_micros).max().unwrap_or_default();
     if dearest > 0 {
-        let name = format!("Cost of each iteration, at most {}", Money::from_micros(dearest));
+        let name = format!("Cost of {of}, at most {}", Money::from_micros(dearest));
         text.push_str(&chart(&name, &bars, dearest, |bar| Some(bar.cost_micros)));
     }
     text
@@ -91,7 +93,7 @@ fn bar(iterations: &[&Iteration]) -> Bar {
     }
 }
 
-/// Bars from the floor of the chart; one that has a value is never invisible.
+/// Bars from the floor of the chart; one that has a value is never invisible, not even at 0.
 fn chart(name: &str, bars: &[Bar], most: u64, value: impl Fn(&Bar) -> Option<u64>) -> String {
     let mut text = format!(
         "<figure><figcaption>{name}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -101,7 +103,7 @@ fn chart(name: &str, bars: &[Bar], most: u64, value: impl Fn(&Bar) -> Option<u64
     let width = (WIDTH * 4 / slots / 5).clamp(8, 400);
     for (index, bar) in (0..).zip(bars) {
         let Some(value) = value(bar) else { continue };
-        let height = if value == 0 { 0 } else { (value.saturating_mul(HEIGHT) / most).max(20) };
+        let height = (value.saturating_mul(HEIGHT) / most).max(20);
         let (x, y) = (WIDTH * index / slots, HEIGHT - height);
         let _ = writeln!(
             text,

@@ -79,6 +79,9 @@ pub fn html(known: &StoryPage<'_>) -> String {
     text.push_str("<dl>\n");
     page.ending.iter().for_each(|fact| told(&mut text, fact));
     row(&mut text, "time", &time(page, known.reading));
+    if known.record.is_live() {
+        row(&mut text, "as of", &known.time(known.reading.now));
+    }
     text.push_str("</dl>\n");
     iterations(&mut text, known);
     results(&mut text, page);

@@ -98,18 +98,18 @@ fn contract(record: &Loop) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// "; over after 3 failures in a row or 5 iterations without progress".
+/// "; ends after 3 failures in a row or 5 iterations without progress".
 fn gives_up(limits: &Limits) -> String {
-    let [failures, stall] = [
+    let reasons = [
         (limits.failure_threshold, "failure", "in a row"),
         (limits.stall, "iteration", "without progress"),
     ]
     .map(|(most, noun, how)| (most > 0).then(|| format!("{} {how}", count(most, noun))));
-    let reasons: Vec<String> = failures.into_iter().chain(stall).collect();
+    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     if reasons.is_empty() {
         String::new()
     } else {
-        format!("; over after {}", reasons.join(" or "))
+        format!("; ends after {}", reasons.join(" or "))
     }
 }
 
@@ -137,7 +137,7 @@ fn chapter_line(chapter: &Chapter) -> String {
             Some(by) => format!("{what}; driven by {} from here", who(by)),
             None => what.clone(),
         },
-        What::Told { words, .. } => format!("told by the user: {}", quoted(&clip(words, 300))),
+        What::Told { words } => format!("told by the user: {}", quoted(&clip(words, 300))),
         What::Noted { what } => format!("note: {what}"),
     };
     clip(&text, 300)
@@ -217,7 +217,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
         row(&mut text, "said", &quoted(words));
     }
     for words in &evidence.words {
-        row(&mut text, "told", &clip(words, 300));
+        row(&mut text, "told", &format!("{} (for the next prompt)", quoted(&clip(words, 300))));
     }
     for check in &evidence.checks {
         let roles: Vec<&str> = check.roles.iter().map(|role| role.label()).collect();

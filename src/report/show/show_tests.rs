@@ -78,7 +78,7 @@ fn the_page_tells_both_drivers_every_iteration_and_the_end() {
     contract
       task    Build the todo API…
       done    when the agent says COMPLETE and `cargo test` passes
-      limits  up to 10 iterations, 12h; over after 3 failures in a row or 5
+      limits  up to 10 iterations, 12h; ends after 3 failures in a row or 5
               iterations without progress
       folder  /repo
       branch  main

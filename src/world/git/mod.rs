@@ -26,12 +26,13 @@ use super::store::home::hash;
 use super::{env, recorded_environment};
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
-use crate::engine::record::{CheckedOut, Loop};
+use crate::engine::record::Loop;
+use crate::engine::text::one_line;
 use crate::parse::git::{BRANCHES, GitStatus, files as files_of, status};
 use crate::parse::tree_changes::tree_changes;
 
-/// The most commits that are counted.
-const COMMITS_MAX: &str = "-1000";
+/// The longest line of a commit, in characters.
+const SUBJECT_CHARS: usize = 200;
 
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
@@ -87,17 +88,21 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
 pub fn commits_since(subject: &Loop) -> Option<Commits> {
     let start = subject.place.head.as_ref()?;
     let log = |of: &[&str]| {
-        let form = ["log", "--no-show-signature", "--format=%h %s", COMMITS_MAX];
+        let most = format!("-{}", Commits::MOST);
+        let form = ["log", "--no-show-signature", "--format=%h %s", &most];
         let text = Git::of(subject).run(&[&form[..], of].concat())?;
-        Some(text.lines().map(str::to_owned).collect::<Vec<_>>())
+        Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect::<Vec<_>>())
     };
     let made = log(&[&format!("{start}..HEAD")])?;
     let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
-    // A commit that was only rebased is not lost.
-    let lost =
-        |branch: &str| log(&["--cherry-pick", "--right-only", &format!("{branch}...{start}")]);
+    // A commit that was only rebased is not lost, nor is a merge, which a rebase leaves out. One
+    // that was rebased with other lines cannot be told from a lost one.
+    let lost = |branch: &str| {
+        let apart = format!("{branch}...{start}");
+        log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
+    };
     let lost = own.and_then(|own| lost(&own)).or_else(|| lost("HEAD")).unwrap_or_default();
-    let CheckedOut { branch, commit } = head::checked_out(&subject.place.checkout)?;
+    let (branch, commit) = head(&subject.place.checkout);
     let is_own = branch.as_deref() == subject.branch();
     let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
     let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
@@ -110,9 +115,10 @@ pub fn uncommitted(subject: &Loop, changes: &Changes) -> Option<u64> {
     let entries = Git::of(subject).look()?.entries;
     let paths: BTreeSet<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
     let named = changes.files.iter().filter(|file| paths.contains(file.path.as_str())).count();
-    // Only the first files of many are known by name.
-    let is_whole = changes.files.len() as u64 == changes.total();
-    Some(if is_whole { named as u64 } else { changes.total().min(paths.len() as u64) })
+    // Only the first files of many are known by name: all of them tell of the others, some do not.
+    let (known, all) = (changes.files.len(), changes.total());
+    let is_told = known as u64 == all || (named == known && paths.len() as u64 >= all);
+    is_told.then_some(if named == known { all } else { named as u64 })
 }
 
 /// What differs from the commit at which a loop started, for a loop without snapshots: changes from

@@ -313,11 +313,13 @@ impl Held {
 
     /// Records a change: journal, then state. `event` is made from the new record.
     pub fn record(&self, mut next: Loop, event: impl FnOnce(&Loop) -> Event) -> io::Result<Loop> {
+        let at = clock::now().wall;
         next.state.generation += 1;
+        next.state.ended_at = (!next.is_live()).then(|| next.state.ended_at.unwrap_or(at));
         next.check().map_err(io::Error::other)?;
         let entry = JournalEntry {
             schema: SCHEMA,
-            at: clock::now().wall,
+            at,
             generation: next.state.generation,
             event: event(&next),
         };

@@ -104,7 +104,7 @@ impl Snapshots {
     /// What changed from one snapshot to another.
     pub fn compare(&self, from: &str, to: &str) -> Result<Changes, String> {
         let arguments = ["diff-tree", "-r", "-M", "--raw", "--numstat", "-z", from, to];
-        Ok(tree_changes(&self.printed(&arguments, &[])?))
+        Ok(tree_changes(&self.stored(&arguments)?))
     }
 
     /// Whether two snapshots differ in white space alone.
@@ -117,7 +117,7 @@ impl Snapshots {
     pub fn text(&self, from: &str, to: &str, is_summary: bool) -> Result<String, String> {
         let form = if is_summary { "--stat=100" } else { "--patch" };
         let plain = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", form, from, to];
-        Ok(String::from_utf8_lossy(&self.printed(&plain, &[])?).into_owned())
+        Ok(String::from_utf8_lossy(&self.stored(&plain)?).into_owned())
     }
 
     /// Keeps which paths were changed before the loop began.

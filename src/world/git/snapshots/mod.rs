@@ -218,6 +218,11 @@ impl Snapshots {
         self.printed_in(&self.checkout, arguments, input, None)
     }
 
+    /// What git prints about snapshots alone, also where the checkout is gone.
+    fn stored(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+        self.printed_in(&self.folder, arguments, &[], None)
+    }
+
     /// The same with a folder as the working tree, and an index of its own.
     fn printed_in(
         &self,

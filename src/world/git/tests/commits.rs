@@ -25,7 +25,7 @@ type Case = (&'static str, &'static [&'static str], Option<&'static str>, &'stat
 
 #[test]
 fn commits_are_told_with_the_branch_they_are_on_and_those_that_were_lost() {
-    let table: [Case; 7] = [
+    let table: [Case; 8] = [
         ("true", &[], None, &[]),
         ("git commit -qm more --allow-empty", &["more"], None, &[]),
         (
@@ -49,6 +49,7 @@ fn commits_are_told_with_the_branch_they_are_on_and_those_that_were_lost() {
             &[],
         ),
         ("git branch -m renamed", &[], Some("renamed"), &[]),
+        ("git refs migrate --ref-format=reftable 2>/dev/null || true", &[], None, &[]),
     ];
     for (script, made, switched_to, lost) in table {
         let (is_made, is_on, is_lost) = after(script);
@@ -56,6 +57,52 @@ fn commits_are_told_with_the_branch_they_are_on_and_those_that_were_lost() {
         assert_eq!(is_on.as_deref(), switched_to, "{script}");
         assert_eq!(is_lost, lost, "{script}");
     }
+}
+
+#[test]
+fn a_merge_that_a_rebase_left_out_is_not_lost() {
+    let yard = Yard::new();
+    yard.sh(
+        "repo",
+        "git switch -qc side; echo s > side; git add side; git commit -qm side; git switch -q main
+         git commit -qm main --allow-empty; git merge -q --no-edit side",
+    );
+    let record = Loop { place: yard.place(), ..a_loop() };
+    yard.sh(
+        "repo",
+        "git switch -q --detach HEAD~2; echo b > base; git add base; git commit -qm base
+         git switch -q main; git rebase -q HEAD@{1}",
+    );
+    let commits = commits_since(&record).unwrap();
+    let subjects = |lines: &[String]| lines.iter().map(|it| it[8..].to_owned()).collect::<Vec<_>>();
+    assert!(!subjects(commits.made()).is_empty());
+    assert_eq!(subjects(&commits.lost), Vec::<String>::new());
+}
+
+#[test]
+fn of_many_files_it_is_said_only_that_all_are_uncommitted() {
+    let yard = Yard::new();
+    let record = Loop { place: yard.place(), ..a_loop() };
+    let names: Vec<String> = (0..130).map(|number| format!("file{number:03}")).collect();
+    names.iter().for_each(|name| yard.write(&format!("repo/{name}"), "x\n"));
+    let file = |path: &String| ChangedFile {
+        path: path.to_owned(),
+        kind: ChangeKind::Created,
+        lines: None,
+        yours: false,
+    };
+    let changes = Changes::of(names.iter().map(file));
+    assert_eq!(uncommitted(&record, &changes), Some(130));
+    yard.sh("repo", "git add .; git commit -qm all; echo y > mine; echo y > yours; echo y > other");
+    assert_eq!(uncommitted(&record, &changes), None);
+}
+
+#[test]
+fn a_subject_of_any_length_is_cut() {
+    let yard = Yard::new();
+    let record = Loop { place: yard.place(), ..a_loop() };
+    yard.sh("repo", "yes word | head -c 2000000 | git commit -q --allow-empty -F -");
+    assert!(commits_since(&record).unwrap().made()[0].chars().count() <= 200);
 }
 
 #[test]
