@@ -75,6 +75,7 @@ impl Report {
             closing: self.closing.clone(),
             denied: self.denied.clone(),
             cut: self.cut,
+            out_of_turns: self.out_of_turns,
             said: self.last_words.as_deref().or(self.final_message.as_deref()).and_then(said),
             ..AgentOutcome::default()
         }

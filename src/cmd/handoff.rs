@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::{actor, control_replies, print, requested};
 use crate::drive::end::handoff;
+use crate::engine::record::Status;
 use crate::exit::Exit;
 
 /// Writes a page for the requested loop.
@@ -11,5 +12,8 @@ pub fn handoff(words: &[String], kind: &str, name: Option<&str>) -> Result<Exit>
     let (home, record) = requested(name)?;
     let page = handoff::write(&home, &record, kind, &words.join(" "), actor())?;
     print::out(&control_replies::handed_off(&page));
+    if record.state.status == Status::Running {
+        print::aside("it is read when somebody resumes the loop; crew tell reaches its agent now");
+    }
     Ok(Exit::SUCCESS)
 }

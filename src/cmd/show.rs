@@ -17,6 +17,7 @@ use crate::report::show::StoryPage;
 use crate::world::env;
 use crate::world::files::disk::{self, Durability};
 use crate::world::git::drafts;
+use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{Home, logs};
 
 /// Shows the requested loop, one iteration of it, or what its agent printed.
@@ -68,10 +69,15 @@ fn before(home: &Home, record: &Loop, file: &Path) -> Result<Exit> {
         None => drafts::before(home, &record.id, file)?,
         kept => kept,
     };
-    let Some(kept) = kept else {
+    let snapshots = Snapshots::of(home, record);
+    let as_found = || {
+        let path = inside.to_str()?;
+        snapshots.named(&record.id, "0").and_then(|found| snapshots.blob(&found, path))
+    };
+    let Some(kept) = kept.or_else(as_found) else {
         bail!(
-            "loop {} keeps no copy of {}: it was committed when the loop began, or is too large\n\
-             hint: git show HEAD:FILE for what is committed",
+            "loop {} keeps no copy of {}: git ignored it when the loop began, it is too large, or it \
+             was not there\nhint: git show HEAD:FILE for what is committed",
             record.id,
             file.display()
         );

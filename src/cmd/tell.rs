@@ -11,7 +11,7 @@ use crate::exit::Exit;
 /// Queues a message for the agent of the requested loop.
 pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     refuse_an_agent(
-        "an agent cannot send itself a message\nhint: write a handoff: crew handoff \"…\"",
+        "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
     )?;
     let words = control::tellable(&words.join(" "))?;
     let (home, record) = requested(name)?;

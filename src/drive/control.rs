@@ -7,7 +7,7 @@ use std::cell::Cell;
 use anyhow::{Result, bail};
 
 use super::owner::{life, owner_is_gone, spent_ms};
-use super::{end, meter};
+use super::{end, meter, tree};
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::{Event, TOLD};
@@ -81,7 +81,12 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
 /// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken
 /// off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    change(home, id, what, |record| rested(home, record))
+    let record = change(home, id, what, |record| rested(home, record))?;
+    // A run's own process does this once its agent has ended.
+    if record.driver() == Driver::Session {
+        tree::close(home, &record);
+    }
+    Ok(record)
 }
 
 /// Turns a record into that of a paused loop.

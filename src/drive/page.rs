@@ -6,11 +6,12 @@ use std::io;
 use super::end::result;
 use super::owner::{owner_is_gone, spent_ms};
 use super::session::dialog::waiting_dialog;
-use super::tree::is_at_rest;
+use super::tree::{self, is_at_rest};
 use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;
-use crate::engine::journal::story::Story;
-use crate::engine::page::{IterationLine, Page, PageInputs, PageLine};
+use crate::engine::journal::COMMITTED;
+use crate::engine::journal::story::{Story, What};
+use crate::engine::page::{ChangesFrom, IterationLine, Page, PageInputs, PageLine};
 use crate::engine::record::{Loop, Outcome, Status};
 use crate::world::git::snapshots::Snapshots;
 use crate::world::store::{self, Home, journal, test_memory, view};
@@ -24,10 +25,25 @@ pub fn read(home: &Home, record: &Loop) -> Page {
 
 /// The same for a caller that has read the story.
 pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
-    let kept = in_snapshots(home, record);
-    let has_snapshots = kept.is_some();
+    made(home, record, story, false)
+}
+
+/// The page for a new owner who finds the tree changed since the loop left it: with the tree as it
+/// is.
+pub fn with_the_tree_as_it_is(home: &Home, record: &Loop) -> Page {
+    let story = story(home, record, None).unwrap_or_else(|_| Story::picking(None));
+    made(home, record, &story, true)
+}
+
+fn made(home: &Home, record: &Loop, story: &Story, is_moved: bool) -> Page {
+    let kept = in_snapshots(home, record, is_moved);
+    let changes_from = match (&kept, is_moved) {
+        (None, _) => ChangesFrom::Git,
+        (Some(_), true) => ChangesFrom::Tree,
+        (Some(_), false) => ChangesFrom::Snapshots,
+    };
     let changes = kept.or_else(|| git::changes_since(record));
-    let commits = result::commits(home, record, changes.as_ref());
+    let commits = result::commits(home, record, changes.as_ref(), &by_crew(story));
     let page = Page::of(&PageInputs {
         record,
         story,
@@ -35,7 +51,7 @@ pub fn of(home: &Home, record: &Loop, story: &Story) -> Page {
         dialog: waiting_dialog(record),
         is_pausing: store::is_pausing(home, record),
         changes: changes.as_ref(),
-        has_snapshots,
+        changes_from,
         commits: &commits,
         tests: &test_memory::read(home, &record.id),
         resume: &going_on(record),
@@ -68,12 +84,23 @@ pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story>
     Ok(story)
 }
 
+/// The ids of the commits that crew made.
+fn by_crew(story: &Story) -> Vec<String> {
+    let changed = story.chapters.iter().filter_map(|chapter| match &chapter.what {
+        What::Changed { what, .. } => what.strip_prefix(COMMITTED),
+        _ => None,
+    });
+    changed.map(str::to_owned).collect()
+}
+
 /// What the loop changed up to its last snapshot, so that work in the tree after its end is not
-/// taken for its own. `None` without snapshots.
-fn in_snapshots(home: &Home, record: &Loop) -> Option<Changes> {
+/// taken for its own; `is_moved` asks for all that differs now. `None` without snapshots.
+fn in_snapshots(home: &Home, record: &Loop, is_moved: bool) -> Option<Changes> {
     let snapshots = Snapshots::of(home, record);
     let from = snapshots.as_found(&record.id)?;
-    let to = snapshots.final_state(&record.id, is_at_rest(record))?;
+    let rests = is_at_rest(record) || owner_is_gone(home, record);
+    let now = is_moved.then(|| tree::look(home, record)?.snapshot).flatten();
+    let to = now.or_else(|| snapshots.final_state(&record.id, rests))?;
     let mut changes = snapshots.compare(&from, &to).ok()?;
     let yours = snapshots.yours(&record.id);
     changes.mark_yours(|path| yours.iter().any(|it| it == path));

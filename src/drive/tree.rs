@@ -35,11 +35,15 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
             return TreeBegun { seen: found.map(|found| hashed(subject, found)), watched, note };
         }
     };
-    // A resume before the end of iteration 1 finds what that iteration did so far.
+    let found = without_cut_off(&snapshots, subject, &snapshot.commit);
+    let is_cut_off = found.is_some();
+    let snapshot = Snapshot { commit: found.unwrap_or(snapshot.commit), ..snapshot };
     let is_known = subject.state.completed == 0 && snapshots.as_found(&subject.id).is_some();
-    if !is_known {
-        let _ = snapshots.end(&subject.id, subject.state.completed, &snapshot.commit);
-    }
+    let _ = match subject.state.completed {
+        0 if is_known && is_cut_off => snapshots.name(&subject.id, CHECKED, &snapshot.commit),
+        0 if is_known => Ok(()),
+        completed => snapshots.end(&subject.id, completed, &snapshot.commit),
+    };
     if subject.state.completed == 0 && !is_known {
         let status = git::look(&subject.place.checkout).unwrap_or_default();
         let yours: Vec<String> = status.entries.into_iter().map(|entry| entry.path).collect();
@@ -47,6 +51,25 @@ pub fn begin(home: &Home, subject: &Loop) -> TreeBegun {
     }
     let note = filled.words();
     TreeBegun { seen: Some(kept(subject, &snapshot)), watched: filled.watched, note }
+}
+
+/// The tree as it is now, but for what an attempt did that was cut off: that counts as the work of
+/// the iteration, which runs again, and what a person changed since does not. `None` if no attempt
+/// did anything.
+fn without_cut_off(snapshots: &Snapshots, subject: &Loop, now: &str) -> Option<String> {
+    let before = subject.state.trees.snapshot.as_ref()?;
+    let left = snapshots.closed(&subject.id)?;
+    let work = snapshots.paths(before, &left).ok().filter(|work| !work.is_empty())?;
+    let work: Vec<&str> = work.iter().map(String::as_str).collect();
+    snapshots.mixed(now, before, &work).ok()
+}
+
+/// Whether the tree is another than the one the loop left.
+pub fn has_moved(home: &Home, subject: &Loop) -> bool {
+    let is_other = |(snapshots, now): (Snapshots, Snapshot)| {
+        snapshots.final_state(&subject.id, true).is_some_and(|left| left != now.commit)
+    };
+    take(home, subject).is_some_and(is_other)
 }
 
 /// The tree as it is now; `None` if nothing can look at it. With snapshots that is one process if

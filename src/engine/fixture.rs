@@ -12,7 +12,7 @@ use super::evidence::{CheckResult, Verdict};
 use super::exam::ExamMode;
 use super::exam::trial::TrialTerms;
 use super::journal::story::Story;
-use super::page::{Page, PageInputs};
+use super::page::{ChangesFrom, Page, PageInputs};
 use super::record::{
     Agent, Check, Contract, Driver, Limits, Loop, LoopId, Moment, Owner, Permissions, Place,
     ProcessIdentity, QuestionMode, Role, Run, State, VERSION,
@@ -125,7 +125,7 @@ pub fn a_page(record: &Loop, story: &Story) -> Page {
         dialog: None,
         is_pausing: false,
         changes: None,
-        has_snapshots: false,
+        changes_from: ChangesFrom::Git,
         commits: &Commits::default(),
         tests: &TestMemories::new(),
         resume: &format!("crew resume {}", record.id),

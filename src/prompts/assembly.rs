@@ -146,7 +146,9 @@ fn without_words(page: &str, words: &[String]) -> String {
 
 /// What the last iteration came to, and those before it.
 fn last_seen(subject: &Loop, known: &PromptInputs<'_>) -> String {
-    let Some(last) = &subject.state.evidence else { return before_the_first(subject) };
+    let Some(last) = &subject.state.evidence else {
+        return before_the_first(subject, known.handoff.is_some());
+    };
     let verdict = verdict(last, PromptReader::Next).map(|it| format!(" {it}")).unwrap_or_default();
     let seen = seen(last, SEEN_UNITS_MAX, PromptReader::Next);
     let mut text = format!("After iteration {}:{verdict}\n{seen}", last.iteration);
@@ -173,9 +175,11 @@ fn body_of(page: &str) -> String {
     body.trim().replace("\n## ", "\n### ")
 }
 
-/// The results of the checks before the first iteration; empty if none ran.
-fn before_the_first(subject: &Loop) -> String {
-    let mut text = String::from("Nothing was done yet. Before iteration 1:\n");
+/// The results of the checks before the first iteration; empty if none ran. `is_begun` says that an
+/// attempt at it was cut off.
+fn before_the_first(subject: &Loop, is_begun: bool) -> String {
+    let begun = if is_begun { "" } else { "Nothing was done yet. " };
+    let mut text = format!("{begun}Before iteration 1:\n");
     for (run, memory) in &subject.state.checks {
         let happened = memory.what_happened();
         let _ = writeln!(text, "- `{}` {happened}.", clip(run, COMMAND_CHARS_MAX));

@@ -13,6 +13,7 @@ mod client;
 mod closing;
 mod commits;
 mod crashes;
+mod cut_off;
 #[cfg(target_os = "linux")]
 mod cycles;
 mod exam;

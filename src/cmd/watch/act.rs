@@ -62,7 +62,7 @@ pub fn act(home: &Home, order: &BoardOrder, resuming: &mut Vec<Resuming>) -> Str
 
 fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(
-        "an agent cannot send itself a message\nhint: write a handoff: crew handoff \"…\"",
+        "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
     )?;
     control::tell(home, id, words)?;
     Ok(format!("loop {id}: the agent gets the message with its next prompt"))

@@ -8,14 +8,17 @@ use anyhow::{Result, bail};
 use chrono::{DateTime, Utc};
 
 use crate::clients::spelling::of_loop;
-use crate::drive::page;
+use crate::drive::{page, tree};
 use crate::engine::page::Page;
-use crate::engine::record::{Actor, Loop, Status};
-use crate::engine::words::handoff::{file_name, text};
+use crate::engine::record::{Actor, Loop, Outcome, Status};
+use crate::engine::words::handoff::{authors_words, file_name, is_whole, text};
 use crate::parse::handoff_words::is_kind;
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, LOCK_WAIT, view};
+
+/// The largest page that is read, in bytes.
+const PAGE_BYTES: u64 = 1 << 20;
 
 /// Writes a handoff page of the given type, journals who wrote it, and returns its path.
 pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> Result<PathBuf> {
@@ -37,9 +40,11 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
 }
 
 /// The page a new owner reads about a loop that did not end: made now, unless one was written since
-/// its last iteration. Best effort: `None` where there is nothing to write or it cannot be written.
+/// its last iteration and the tree is still what it says. Best effort: `None` where there is nothing
+/// to write or it cannot be written.
 pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
-    if !record.is_live() {
+    let is_moved = tree::has_moved(home, record);
+    if !record.is_live() && !is_moved {
         return None;
     }
     let since = record.state.last_iteration_at.unwrap_or(record.started_at);
@@ -47,11 +52,25 @@ pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
         let changed = disk::stamp(page).and_then(|(_, nanos)| i64::try_from(nanos).ok());
         changed.is_some_and(|nanos| DateTime::from_timestamp_nanos(nanos) >= since)
     };
-    if let Some(page) = view::newest_handoff(record).filter(is_current) {
-        return Some(page);
+    let newest = view::newest_handoff(record).filter(is_current);
+    let text = newest.as_ref().filter(|_| is_moved).and_then(|page| {
+        let text = disk::read_text(page, PAGE_BYTES).ok()??;
+        is_whole(&text).then_some(text)
+    });
+    if newest.is_some() && text.is_none() {
+        return newest;
     }
-    let kind = if record.state.status == Status::Paused { "paused" } else { "interrupted" };
-    put(record, &page::read(home, record), "", kind, clock::now().wall).ok()
+    let kind = match record.state.status {
+        Status::Paused => "paused",
+        _ => record.outcome().map_or("interrupted", Outcome::label),
+    };
+    let page = if is_moved {
+        page::with_the_tree_as_it_is(home, record)
+    } else {
+        page::read(home, record)
+    };
+    let told = text.as_deref().and_then(authors_words).unwrap_or_default();
+    put(record, &page, told, kind, clock::now().wall).ok()
 }
 
 /// Writes a page of that type; `told` is its author's text on what was done.

@@ -14,7 +14,7 @@ use anyhow::{Error, Result, anyhow};
 
 use super::owner::{is, life, spent_ms, works};
 use super::{meter, page, tree};
-use crate::engine::journal::Event;
+use crate::engine::journal::{COUNTED_LATE, Event};
 use crate::engine::page::Page;
 use crate::engine::record::{Actor, Driver, Ending, Life, Loop, LoopId, Outcome, Status};
 use crate::engine::usage::Usage;
@@ -99,7 +99,7 @@ pub fn amend(home: &Home, id: &LoopId, what: &str, change: impl FnOnce(&mut Loop
     complete(home, &store::load(home, id)?);
     let held = store::hold(home, id, LOCK_WAIT)?;
     let mut record = held.load()?;
-    let commits = (!record.is_live()).then(|| result::commits(home, &record, None));
+    let commits = (!record.is_live()).then(|| result::commits(home, &record, None, &[]));
     change(&mut record);
     let record = held.record(record, |next| Event::changed(what, next))?;
     if let Some(commits) = commits.filter(|_| !record.is_live()) {
@@ -251,14 +251,18 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
         return Ok(EndAttempt::Over(Box::new(record)));
     }
     let what = ending.why.clone();
-    let was_at_work = works(home, &record);
+    let breaks_off = record.state.status == Status::Running;
+    let is_late = breaks_off && !works(home, &record);
     ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
+    if is_late {
+        let _ = held.note(&record, clock::now(), COUNTED_LATE);
+    }
     drop(held);
     end_work(home, &record);
-    // No boundary has seen the work of the iteration that this breaks off. While nobody works, what
-    // changes in the tree is the user's.
-    if was_at_work {
+    // No boundary has seen the work of the iteration that this breaks off. While the loop rests,
+    // what changes in the tree is the user's.
+    if breaks_off {
         tree::close(home, &record);
     }
     Ok(EndAttempt::Ended(Box::new(wind_up(home, record))))

@@ -42,14 +42,19 @@ pub fn is_written(home: &Home, record: &Loop) -> bool {
     read(home, record).is_some()
 }
 
-/// The commits since a loop started, of one that is over those up to its end. `changes`
-/// are the files of which some may be uncommitted.
-pub fn commits(home: &Home, record: &Loop, changes: Option<&Changes>) -> Commits {
+/// The commits since a loop started, of one that is over those up to its end. `changes` are the
+/// files of which some may be uncommitted, `by_crew` the ids of crew's own commits.
+pub fn commits(
+    home: &Home,
+    record: &Loop,
+    changes: Option<&Changes>,
+    by_crew: &[String],
+) -> Commits {
     let result = (!record.is_live()).then(|| read(home, record)).flatten();
     if let Some(result) = result.filter(|result| result.get("commits").is_some()) {
         return serde_json::from_value(result).unwrap_or_default();
     }
-    let Some(mut commits) = git::commits_since(record) else { return Commits::default() };
+    let Some(mut commits) = git::commits_since(record, by_crew) else { return Commits::default() };
     if let Some(changes) = changes.filter(|changes| changes.total() > 0 && !record.is_live()) {
         commits.uncommitted = git::uncommitted(record, changes);
     }

@@ -66,6 +66,10 @@ pub fn resume(
     let messages = record.state.messages.len();
     adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
+    // Its owner is gone, and nobody has seen what its agent did last.
+    if record.state.status == Status::Running {
+        tree::close(home, &record);
+    }
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };

@@ -11,6 +11,7 @@ use crate::drive::start::repository::on_another_branch;
 use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
+use crate::engine::journal::COMMITTED;
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
 use crate::engine::words::commit_message::commit_message;
 use crate::world::files::protected;
@@ -119,7 +120,7 @@ impl Runner<'_> {
             let _ = drafts.forget(self.home, &self.ledger.record.id, &taken);
         }
         self.tell_of_another_branch(branch);
-        self.look_at_the_tree(&format!("committed {commit}"));
+        self.look_at_the_tree(&format!("{COMMITTED}{commit}"));
     }
 
     /// Reports once which of the user's files are no longer as they left them, though no commit of

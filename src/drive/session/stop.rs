@@ -19,6 +19,7 @@ use crate::drive::control;
 use crate::drive::end::{self, EndAttempt, EndedLoop, wind_up};
 use crate::drive::meter::{self, TRANSCRIPT_BYTES, TRANSCRIPT_WAIT};
 use crate::drive::owner::is;
+use crate::drive::tree;
 use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::boundary::facts::{AgentOutcome, ControlRequest, Facts, Seen};
 use crate::engine::claim::{self, Claim};
@@ -151,7 +152,13 @@ fn answer(
     let cancel = home.loop_file(&boundary.after.id, "cancel");
     Ok(match (&boundary.decision, chosen) {
         (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
-        (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
+        (Decision::Wait { .. } | Decision::Hold(_), _) => {
+            // The iteration is not judged, and runs again.
+            if matches!(boundary.decision, Decision::Hold(Hold::Paused)) {
+                tree::close(home, &boundary.after);
+            }
+            StopResult::Held(Box::new(boundary))
+        }
         (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop: the agent must not begin another
         // turn.

@@ -85,6 +85,8 @@ pub struct AgentOutcome {
     pub background: Option<String>,
     /// The token limit cut the answer: its text is not a claim, and its end is not a failure.
     pub cut: bool,
+    /// The agent's own limit on turns ended it.
+    pub out_of_turns: bool,
     /// Its last words, in one line; nothing is judged by them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.

@@ -241,7 +241,7 @@ fn failure(subject: &Loop, facts: &Facts, progress: Progress) -> Option<String> 
 fn tampered(subject: &Loop, facts: &Facts) -> Option<String> {
     let began = subject.protected.as_ref()?;
     match facts.protected.as_ref()? {
-        Ok(now) => complaint(&changed(&began.marks, now)),
+        Ok(now) => complaint(&changed(&began.marks, now), subject.place.head.as_deref()),
         Err(unseen) => Some(unseen.complaint().to_owned()),
     }
 }
@@ -258,6 +258,12 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
 }
 
 /// Why crew ended the agent, if its time or its silence was the reason.
+/// Why an agent did not come to its own end.
+fn ended_early(agent: &AgentOutcome) -> Option<String> {
+    let turns = agent.out_of_turns.then(|| "the agent used up its turns (--max-turns)".to_owned());
+    turns.or_else(|| overdue(agent.process.as_ref()?))
+}
+
 fn overdue(end: &ProcessEnd) -> Option<String> {
     match end {
         ProcessEnd::TimedOut(limit) => {
@@ -302,10 +308,14 @@ fn evidence(
         .count();
     Evidence {
         iteration: before.state.completed + 1,
-        claim: claim_result(before, facts, proved, tampered(before, facts)),
+        claim: match claim_result(before, facts, proved, tampered(before, facts)) {
+            // Nobody refused it: its checks were cut off.
+            ClaimResult::Refused(_) if is_broken_off(facts) => ClaimResult::None,
+            claim => claim,
+        },
         checks,
         errors: errors(facts, failure.as_deref(), progress),
-        ended: facts.seen.agent.process.as_ref().filter(|_| failure.is_none()).and_then(overdue),
+        ended: ended_early(&facts.seen.agent).filter(|_| failure.is_none()),
         failure,
         skipped: skipped(facts),
         progress,

@@ -172,12 +172,15 @@ pub fn moved(began: &Marks, before: &Marks, after: Marks) -> Marks {
     held
 }
 
-/// The complaint and its remedy; `None` if nothing changed.
-pub fn complaint(changed: &[String]) -> Option<String> {
+/// The complaint and its remedy; `None` if nothing changed. `head` is the commit at which the loop
+/// began: a later one may hold the change.
+pub fn complaint(changed: &[String], head: Option<&str>) -> Option<String> {
     (!changed.is_empty()).then(|| {
         let quoted: Vec<String> = changed.iter().map(|path| format!("`{path}`")).collect();
         let named = named(&quoted, NAMED_MAX);
-        format!("protected paths were changed: {named}; put them back as the loop found them")
+        let at = head.and_then(|head| head.get(..12));
+        let at = at.map(|head| format!(", which began at {head}")).unwrap_or_default();
+        format!("protected paths were changed: {named}; put them back as the loop found them{at}")
     })
 }
 
@@ -276,9 +279,9 @@ mod tests {
     #[test]
     fn a_complaint_names_five_and_counts_the_rest() {
         let paths = ["a", "b", "c", "d", "e", "f", "g"].map(str::to_owned);
-        assert_eq!(complaint(&[]), None);
+        assert_eq!(complaint(&[], None), None);
         assert_eq!(
-            complaint(&paths).unwrap(),
+            complaint(&paths, None).unwrap(),
             "protected paths were changed: `a`, `b`, `c`, `d`, `e` and 2 more; put them back as the loop found them"
         );
     }

@@ -137,6 +137,11 @@ impl Changes {
         }
     }
 
+    /// The first of what snapshots leave out.
+    pub fn left_out_named(&self) -> String {
+        named(&self.left_out, LEFT_OUT_NAMED)
+    }
+
     /// "2 files changed, 1 new, +40 −3, 1 commit"; `None` if nothing changed.
     pub fn words(&self) -> Option<String> {
         let some = |number: u64, word: &str| (number > 0).then(|| format!("{number} {word}"));
@@ -152,7 +157,7 @@ impl Changes {
         let files =
             [first, new, some(self.renamed, "renamed"), some(self.deleted, "deleted"), lines];
         let large = (self.total() == 0 && !self.left_out.is_empty())
-            .then(|| format!("left out of snapshots: {}", named(&self.left_out, LEFT_OUT_NAMED)));
+            .then(|| format!("{}, too large for snapshots", self.left_out_named()));
         let head = self.head.iter().flat_map(HeadMove::words);
         let words: Vec<String> = files.into_iter().flatten().chain(large).chain(head).collect();
         (!words.is_empty()).then(|| words.join(", "))

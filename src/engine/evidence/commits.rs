@@ -15,6 +15,9 @@ pub struct Commits {
     /// Those from before the loop that the branch of its start no longer has.
     #[serde(default, rename = "lost_commits", skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+    /// Those that crew made and what is checked out does not have, each with its branch.
+    #[serde(default, rename = "commits_elsewhere", skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<String>,
     /// How many of the files that the loop changed are in no commit; `None` if nothing looked.
     #[serde(default, rename = "uncommitted_files", skip_serializing_if = "Option::is_none")]
     pub uncommitted: Option<u64>,

@@ -76,6 +76,10 @@ pub enum Event {
 
 /// How a note begins that says where a person has brought the tree back to.
 pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
+/// Of a loop whose crew or client was gone before the end was recorded.
+pub const COUNTED_LATE: &str = "everything that changed in the tree until now counts as the loop's";
+/// How a change begins by which crew committed, before the commit's id.
+pub const COMMITTED: &str = "committed ";
 /// What a change is called by which the user told the agent something.
 pub const TOLD: &str = "told by the user";
 /// What a change is called by which a fresh process got the messages that waited.

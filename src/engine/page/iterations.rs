@@ -153,6 +153,9 @@ pub fn files(changes: &Changes) -> String {
     let all_new = changes.created == total;
     let mut parts = vec![match (total, head) {
         (0, Some(head)) => count(head.commits, "commit"),
+        (0, None) if !changes.left_out.is_empty() => {
+            one_line(&changes.left_out_named(), PATH_CHARS)
+        }
         (0, None) => "nothing".to_owned(),
         (total, _) => count(total, if all_new { "new file" } else { "file" }),
     }];

@@ -37,8 +37,7 @@ pub struct PageInputs<'a> {
     pub is_pausing: bool,
     /// What the loop changed since its start; `None` where nothing could look.
     pub changes: Option<&'a Changes>,
-    /// Whether `crew diff` has the snapshots to show that.
-    pub has_snapshots: bool,
+    pub changes_from: ChangesFrom,
     /// What became of the commits.
     pub commits: &'a Commits,
     /// The test results of each check, by command.
@@ -49,6 +48,17 @@ pub struct PageInputs<'a> {
     pub stop: &'a str,
     /// The time on the reader's clock.
     pub now: DateTime<FixedOffset>,
+}
+
+/// Where a page's changes come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangesFrom {
+    /// What git lists, or nowhere: there are no snapshots to show or to go back to.
+    Git,
+    /// The snapshots up to the last boundary, or to the end.
+    Snapshots,
+    /// The tree as it is, which is no longer what the loop left.
+    Tree,
 }
 
 /// A page. Whatever is empty or `None` is no news and is not shown.

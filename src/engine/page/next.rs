@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::PageInputs;
 use super::ending::asked_for_help;
+use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
 use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
@@ -95,7 +95,7 @@ fn after_failures(inputs: &PageInputs<'_>, is_run: bool) -> Step {
 
 /// Whether `crew diff` and `crew back` have something to show.
 fn changed_something(inputs: &PageInputs<'_>) -> bool {
-    inputs.has_snapshots && inputs.changes.is_some_and(|it| it.total() > 0)
+    inputs.changes_from != ChangesFrom::Git && inputs.changes.is_some_and(|it| it.total() > 0)
 }
 
 /// The first check that turned red, if the difference that did it can be shown.

@@ -59,8 +59,13 @@ fn inputs<'a>(
     changes: &'a Changes,
     tests: &'a TestMemories,
 ) -> PageInputs<'a> {
-    const NO_COMMITS: &Commits =
-        &Commits { made: Some(Vec::new()), switched_to: None, lost: Vec::new(), uncommitted: None };
+    const NO_COMMITS: &Commits = &Commits {
+        made: Some(Vec::new()),
+        switched_to: None,
+        lost: Vec::new(),
+        apart: Vec::new(),
+        uncommitted: None,
+    };
     PageInputs {
         record,
         story,
@@ -68,7 +73,7 @@ fn inputs<'a>(
         dialog: None,
         is_pausing: false,
         changes: Some(changes),
-        has_snapshots: true,
+        changes_from: ChangesFrom::Snapshots,
         commits: NO_COMMITS,
         tests,
         resume: "crew resume haaaaaaa",
@@ -329,6 +334,7 @@ fn commits_name_their_branch_what_is_left_and_what_was_lost() {
         made: Some(lines(made)),
         switched_to: switched_to.map(str::to_owned),
         lost: lines(lost),
+        apart: Vec::new(),
         uncommitted,
     };
     let mut text = String::new();

@@ -1,16 +1,17 @@
 //! What became of tests, checks, files, commits and words: the rows below the iterations.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::messages::{self, TOLD_CHARS};
-use super::{Fact, PageInputs};
+use super::{ChangesFrom, Fact, PageInputs};
 use crate::engine::evidence::Verdict;
 use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
-use crate::engine::journal::BROUGHT_BACK;
 use crate::engine::journal::story::What;
+use crate::engine::journal::{BROUGHT_BACK, COUNTED_LATE};
 use crate::engine::record::{CheckMemory, Loop, Outcome};
 use crate::engine::text::{clip, count, named, one_line, quoted, tail_of};
 
@@ -33,9 +34,12 @@ pub fn facts(inputs: &PageInputs<'_>) -> Vec<Fact> {
     facts.extend(complained(inputs.record));
     facts.extend(other_checks(inputs));
     facts.extend(inputs.changes.and_then(changed));
+    facts.extend(left_out(inputs));
     facts.extend(commits(inputs));
     facts.extend(lost(inputs));
+    facts.extend(apart(inputs));
     facts.extend(brought_back(inputs));
+    facts.extend(counted_late(inputs));
     facts.extend(messages::told(inputs));
     facts.extend(asked(inputs));
     facts.extend(Fact::of("git", inputs.record.state.git.undone().map(|it| clip(&it, 500))));
@@ -175,6 +179,16 @@ fn changed(changes: &Changes) -> Option<Fact> {
     Some(Fact { name: "files", text, detail: detail.chain(rest).collect() })
 }
 
+/// What changed, or may have, and is in no snapshot.
+fn left_out(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let changes = inputs.story.iterations().filter_map(|it| it.evidence.changes.as_ref());
+    let paths: BTreeSet<&String> = changes.flat_map(|changes| &changes.left_out).collect();
+    let paths: Vec<String> = paths.into_iter().map(|path| one_line(path, PATH_CHARS)).collect();
+    let text =
+        format!("{}: too large for snapshots, or a repository of its own", named(&paths, NAMED));
+    (!paths.is_empty()).then(|| Fact::new("beside", text))
+}
+
 fn commits(inputs: &PageInputs<'_>) -> Option<Fact> {
     let Commits { switched_to, uncommitted, .. } = inputs.commits;
     let made = inputs.commits.made();
@@ -215,6 +229,15 @@ fn lost(inputs: &PageInputs<'_>) -> Option<Fact> {
     (!lost.is_empty()).then_some(Fact { name: "lost", text, detail })
 }
 
+/// The commits that crew made where the agent had led it, and that are not checked out.
+fn apart(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let apart = &inputs.commits.apart;
+    let detail: Vec<String> = apart.iter().take(COMMITS).cloned().collect();
+    let text =
+        format!("{} of crew's not on what is checked out", count(apart.len() as u64, "commit"));
+    (!apart.is_empty()).then_some(Fact { name: "apart", text, detail })
+}
+
 /// Where a person has brought the tree back to since the last iteration: the files above are then
 /// not what is there.
 fn brought_back(inputs: &PageInputs<'_>) -> Option<Fact> {
@@ -226,7 +249,25 @@ fn brought_back(inputs: &PageInputs<'_>) -> Option<Fact> {
             _ => {}
         }
     }
-    last.map(|to| Fact::new("tree", format!("brought back since to {to}")))
+    let moved = || {
+        (inputs.changes_from == ChangesFrom::Tree)
+            .then(|| "changed since the loop left it".to_owned())
+    };
+    let back = last.map(|to| format!("brought back since to {to}"));
+    Fact::of("tree", back.or_else(moved))
+}
+
+/// That nobody saw when the agent's work ended, so that a person's may be among it.
+fn counted_late(inputs: &PageInputs<'_>) -> Option<Fact> {
+    let is_late =
+        |what: &What| matches!(what, What::Noted { what } if what.as_str() == COUNTED_LATE);
+    let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
+    let mut rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
+    rest.any(is_late).then(|| {
+        let gone = inputs.record.driver().program();
+        let text = format!("its {gone} was gone, so all that changed until the end is counted");
+        Fact::new("note", text)
+    })
 }
 
 /// Each question that the agent had to decide itself.

@@ -12,6 +12,8 @@ use crate::engine::record::{Check, Loop, Outcome};
 use crate::engine::text::{self, clip, count, one_line, quoted};
 
 /// The most commits that are listed.
+const AUTHOR: &str = "What the author of this page says (not checked)";
+const CONTEXT: &str = "Context for resume";
 const COMMITS_NAMED: usize = 30;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
@@ -38,6 +40,17 @@ pub fn is_of(subject: &Loop, page: &str) -> bool {
     page.lines().any(|line| names.iter().any(|name| name == line))
 }
 
+/// Whether crew wrote a page, with all its facts.
+pub fn is_whole(page: &str) -> bool {
+    page.contains(&format!("\n## {CONTEXT}\n"))
+}
+
+/// What a page has of somebody's own words.
+pub fn authors_words(page: &str) -> Option<&str> {
+    let (_, words) = page.split_once(&format!("\n## {AUTHOR}\n\n"))?;
+    Some(words.split("\n## ").next().unwrap_or(words).trim())
+}
+
 /// The page for a loop that ended, or that somebody hands over. `told` is their own text.
 pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Utc>) -> String {
     // A branch may be named `@` or `true`, which mean something else in YAML.
@@ -51,7 +64,7 @@ pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Ut
         one_line(&page.task, TITLE_CHARS),
     );
     text.push_str(&standing(page));
-    section(&mut text, "What the author of this page says (not checked)", told);
+    section(&mut text, AUTHOR, told);
     section(&mut text, "Needs a person", &facts(page, &["needs"]));
     section(&mut text, "Next steps", &next_steps(subject, page));
     section(&mut text, "What was done", &what_was_done(page));
@@ -59,7 +72,7 @@ pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Ut
     section(&mut text, "Checks", &checks(subject, page));
     section(&mut text, "What the last worker said (not checked)", &said(subject));
     section(&mut text, "From the user", &facts(page, &["told", "asked"]));
-    section(&mut text, "Context for resume", &context(subject, page));
+    section(&mut text, CONTEXT, &context(subject, page));
     text.truncate(text.trim_end().len());
     text.push('\n');
     text
@@ -105,10 +118,13 @@ fn next_steps(subject: &Loop, page: &Page) -> String {
     let failing = subject.state.evidence.iter().flat_map(Evidence::failing).next();
     let first = match (page.outcome, failing) {
         (Some(Outcome::Cancelled), _) => {
-            "A person cancelled this loop: continue only if you are asked to.".to_owned()
+            "A person cancelled this loop. If it was resumed since, continue with the task; else leave it."
+                .to_owned()
         }
         (Some(Outcome::Blocked), _) => {
-            "Nothing is left to do here until a person has dealt with the reason.".to_owned()
+            "A person has to deal with the reason. If the loop was resumed since, they have: continue, and say \
+             BLOCKED again only if it is still missing."
+                .to_owned()
         }
         (Some(Outcome::Completed), _) => "The task is done.".to_owned(),
         (_, Some(check)) => {
@@ -147,7 +163,7 @@ fn what_was_done(page: &Page) -> String {
         }
         let _ = write!(text, "{gap}Commits since the start:\n\n{commits}");
     }
-    text.push_str(&facts(page, &["lost"]));
+    text.push_str(&facts(page, &["lost", "apart", "note"]));
     text
 }
 
@@ -169,6 +185,11 @@ fn files_changed(page: &Page) -> String {
         return String::new();
     };
     let mut text = format!("{}.\n\n", changes.words().unwrap_or_default());
+    if let Some(tree) = page.results.iter().find(|fact| fact.name == "tree") {
+        // How to undo that is for a person.
+        let what = tree.text.split("; undo: ").next().unwrap_or_default();
+        let _ = writeln!(text, "The tree was {what}.\n");
+    }
     for file in changes.files.iter().take(FILES_NAMED) {
         let yours = if file.yours { " (had changes before the loop)" } else { "" };
         let _ =

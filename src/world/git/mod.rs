@@ -33,6 +33,8 @@ use crate::parse::tree_changes::tree_changes;
 
 /// The longest line of a commit, in characters.
 const SUBJECT_CHARS: usize = 200;
+/// How many of crew's own commits are searched on the branch that is checked out, the newest first.
+const APART_MAX: usize = 30;
 
 /// Whether git can be run.
 pub fn answers(folder: &Path) -> bool {
@@ -84,29 +86,52 @@ pub fn fingerprint(subject: &Loop) -> Option<String> {
 }
 
 /// The commits since a loop started, and those that its branch has lost; `None` if they are not
-/// known. What is uncommitted is another look, [`uncommitted`].
-pub fn commits_since(subject: &Loop) -> Option<Commits> {
-    let start = subject.place.head.as_ref()?;
+/// known. `by_crew` are the ids of those that crew made. What is uncommitted is another look,
+/// [`uncommitted`].
+pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
     let log = |of: &[&str]| {
         let most = format!("-{}", Commits::MOST);
         let form = ["log", "--no-show-signature", "--format=%h %s", &most];
         let text = Git::of(subject).run(&[&form[..], of].concat())?;
         Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect::<Vec<_>>())
     };
-    let made = log(&[&format!("{start}..HEAD")])?;
-    let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
-    // A commit that was only rebased is not lost, nor is a merge, which a rebase leaves out. One
-    // that was rebased with other lines cannot be told from a lost one.
-    let lost = |branch: &str| {
-        let apart = format!("{branch}...{start}");
+    // One that was only rebased is not lost, nor is a merge, which a rebase leaves out. One that was
+    // rebased with other lines cannot be told from a lost one.
+    let missing = |branch: &str, commit: &str| {
+        let apart = format!("{branch}...{commit}");
         log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
     };
-    let lost = own.and_then(|own| lost(&own)).or_else(|| lost("HEAD")).unwrap_or_default();
     let (branch, commit) = head(&subject.place.checkout);
+    let (made, lost) = match &subject.place.head {
+        Some(start) => {
+            let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));
+            let lost = own.and_then(|own| missing(&own, start)).or_else(|| missing("HEAD", start));
+            (log(&[&format!("{start}..HEAD")])?, lost.unwrap_or_default())
+        }
+        // The first commit came after the start.
+        None => (log(&[commit.as_ref()?])?, Vec::new()),
+    };
+    let apart = by_crew.iter().rev().take(APART_MAX);
+    let apart = apart.filter_map(|id| {
+        let line = missing("HEAD", id)?.into_iter().next()?;
+        let short = id.get(..7)?;
+        line.starts_with(short).then(|| format!("{line} ({})", branch_with(subject, id)))
+    });
+    let apart: Vec<String> = apart.collect();
     let is_own = branch.as_deref() == subject.branch();
     let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
     let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
-    Some(Commits { made, switched_to, lost, uncommitted: None })
+    Some(Commits { made, switched_to, lost, apart, uncommitted: None })
+}
+
+/// "on side", or that no branch has the commit.
+fn branch_with(subject: &Loop, id: &str) -> String {
+    let list = ["branch", "--list", "--format=%(refname:short)", "--contains", id];
+    let named = Git::of(subject).run(&list).unwrap_or_default();
+    match named.lines().find(|name| !name.starts_with('(')) {
+        Some(name) => format!("on {name}"),
+        None => "on no branch".to_owned(),
+    }
 }
 
 /// How many of these changed files are in no commit; `None` outside a repository, or when git took

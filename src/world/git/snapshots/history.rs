@@ -66,6 +66,11 @@ impl Snapshots {
         self.name(id, ENDED, commit)
     }
 
+    /// The state in which a loop ended, or was paused, in mid-iteration.
+    pub fn closed(&self, id: &LoopId) -> Option<String> {
+        self.named(id, ENDED)
+    }
+
     /// Takes that name away. Best effort: without it the page shows the state of an earlier end.
     pub fn reopen(&self, id: &LoopId) {
         let _ = disk::remove(&self.names(id).join(ENDED));
@@ -74,7 +79,7 @@ impl Snapshots {
     /// The last known state of a loop: of one that rests that in which it was interrupted, else its
     /// last boundary.
     pub fn final_state(&self, id: &LoopId, is_at_rest: bool) -> Option<String> {
-        let ended = is_at_rest.then(|| self.named(id, ENDED)).flatten();
+        let ended = is_at_rest.then(|| self.closed(id)).flatten();
         ended.or_else(|| self.at_the_end_of(id, u32::MAX).map(|(_, commit)| commit))
     }
 

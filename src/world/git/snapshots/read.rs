@@ -65,6 +65,11 @@ impl Snapshots {
         texts
     }
 
+    /// A file in a snapshot, byte for byte; `None` if it is not there.
+    pub fn blob(&self, commit: &str, path: &str) -> Option<Vec<u8>> {
+        self.stored(&["cat-file", "blob", &format!("{commit}:{path}")]).ok()
+    }
+
     /// The same for a file of any kind: of one that is large, not text or a link out of the tree
     /// what tells it from another, after a zero byte.
     pub fn content(&self, commit: &str, path: &str) -> Result<Option<String>, String> {

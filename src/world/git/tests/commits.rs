@@ -13,7 +13,7 @@ fn after(script: &str) -> (Vec<String>, Option<String>, Vec<String>) {
     yard.commit_file("repo", "mine", "before the loop\n");
     let record = Loop { place: yard.place(), ..a_loop() };
     yard.sh("repo", script);
-    let Commits { made, switched_to, lost, .. } = commits_since(&record).unwrap();
+    let Commits { made, switched_to, lost, .. } = commits_since(&record, &[]).unwrap();
     let subjects = |lines: Vec<String>| {
         lines.iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
     };
@@ -73,7 +73,7 @@ fn a_merge_that_a_rebase_left_out_is_not_lost() {
         "git switch -q --detach HEAD~2; echo b > base; git add base; git commit -qm base
          git switch -q main; git rebase -q HEAD@{1}",
     );
-    let commits = commits_since(&record).unwrap();
+    let commits = commits_since(&record, &[]).unwrap();
     let subjects = |lines: &[String]| lines.iter().map(|it| it[8..].to_owned()).collect::<Vec<_>>();
     assert!(!subjects(commits.made()).is_empty());
     assert_eq!(subjects(&commits.lost), Vec::<String>::new());
@@ -84,7 +84,9 @@ fn of_many_files_it_is_said_only_that_all_are_uncommitted() {
     let yard = Yard::new();
     let record = Loop { place: yard.place(), ..a_loop() };
     let names: Vec<String> = (0..130).map(|number| format!("file{number:03}")).collect();
-    names.iter().for_each(|name| yard.write(&format!("repo/{name}"), "x\n"));
+    for name in &names {
+        yard.write(&format!("repo/{name}"), "x\n");
+    }
     let file = |path: &String| ChangedFile {
         path: path.to_owned(),
         kind: ChangeKind::Created,
@@ -102,7 +104,7 @@ fn a_subject_of_any_length_is_cut() {
     let yard = Yard::new();
     let record = Loop { place: yard.place(), ..a_loop() };
     yard.sh("repo", "yes word | head -c 2000000 | git commit -q --allow-empty -F -");
-    assert!(commits_since(&record).unwrap().made()[0].chars().count() <= 200);
+    assert!(commits_since(&record, &[]).unwrap().made()[0].chars().count() <= 200);
 }
 
 #[test]

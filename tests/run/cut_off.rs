@@ -1,0 +1,188 @@
+//! What an attempt did that was cut off: by a kill of crew, a pause at once or an interruption. It
+//! is the loop's work, it is reported, and the iteration that runs again is credited with it.
+
+use rustix::process::Signal;
+
+use super::{CLAIM, HANG, WORK, World};
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
+
+/// Adds one file, deletes another, and then hangs.
+fn half() -> String {
+    format!("echo half > half.txt; rm seed.txt; {HANG}")
+}
+
+fn world(steps: &[&str]) -> World {
+    let sandbox = Sandbox::new();
+    sandbox.write("seed.txt", "seed\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Seed"]);
+    World::of(sandbox, steps)
+}
+
+/// A loop whose crew was killed in its second iteration.
+fn killed() -> World {
+    let world = world(&[WORK, &half()]);
+    let running = world.hanging(&["run", "Build it", "-n", "5", "-q"]);
+    running.signal(Signal::KILL);
+    running.wait(DEADLINE);
+    world
+}
+
+#[test]
+fn what_a_killed_crew_left_is_on_the_closing_page_and_in_the_handoff() {
+    let world = killed();
+    world.crew(&["cancel"]).success();
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("half.txt") && page.contains("gone: seed.txt"), "{page}");
+    let note = "note    its crew was gone, so all that changed until the end is counted";
+    assert!(page.contains(note), "{page}");
+    let diff = world.crew(&["diff"]).success();
+    assert!(diff.contains("+half") && diff.contains("-seed"), "{diff}");
+    let handoff = page.lines().find_map(|line| line.trim().strip_prefix("handoff ")).unwrap();
+    let handoff = std::fs::read_to_string(handoff).unwrap();
+    assert!(handoff.contains("new half.txt") && handoff.contains("deleted seed.txt"), "{handoff}");
+}
+
+#[test]
+fn an_attempt_that_was_killed_counts_for_the_iteration_that_runs_again() {
+    let world = killed();
+    world.steps(&["echo rest > rest.txt", CLAIM]);
+    world.crew(&["resume", "-q"]).success();
+    let prompt = world.prompt(3);
+    assert!(prompt.contains("new half.txt") && prompt.contains("deleted seed.txt"), "{prompt}");
+    assert!(!prompt.contains("Nothing was done yet"), "{prompt}");
+    let diff = world.crew(&["diff", "2"]).success();
+    for part in ["+half", "-seed", "+rest"] {
+        assert!(diff.contains(part), "{part} in {diff}");
+    }
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("3 files, 2 new, 1 gone"), "{page}");
+}
+
+#[test]
+fn what_a_person_changed_in_between_is_not_the_iterations() {
+    let world = world(&[WORK, &half()]);
+    let running = world.hanging(&["run", "Build it", "-n", "5", "-q"]);
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    world.sandbox.write("mine.txt", "mine\n");
+    world.steps(&["echo rest > rest.txt", CLAIM]);
+    world.crew(&["resume", "-q"]).success();
+    let diff = world.crew(&["diff", "2"]).success();
+    assert!(diff.contains("+half") && diff.contains("+rest"), "{diff}");
+    assert!(!diff.contains("mine"), "{diff}");
+}
+
+#[test]
+fn a_pause_at_once_during_a_check_keeps_what_the_agent_had_done() {
+    let world = World::new(&["echo work > work.txt"]);
+    let check = "touch \"$CREW_NOTE\"; sleep 60";
+    let note = world.note("checks");
+    let running = {
+        let mut command = world.sandbox.command(crew());
+        command.args(["run", "Build it", "-n", "3", "-q", "--gate", check]).env("CREW_NOTE", &note);
+        Running::start(command, None)
+    };
+    poll_until("the check", || note.exists());
+    world.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("work.txt"), "{page}");
+    assert!(world.crew(&["diff"]).success().contains("+work"));
+}
+
+#[test]
+fn a_claim_whose_check_was_interrupted_was_refused_by_nobody() {
+    let world = World::new(&[CLAIM]);
+    let check = "if test -e begun; then touch checks; sleep 60; fi; touch begun; false";
+    let running =
+        world.sandbox.start_crew(&["run", "Build it", "-n", "3", "-q", "--verify", check]);
+    poll_until("the check", || world.sandbox.file("checks").exists());
+    running.signal(Signal::INT);
+    running.wait(DEADLINE);
+    let page = world.crew(&["status"]).success();
+    assert!(!page.contains("refused") && page.contains("interrupted before its end"), "{page}");
+}
+
+#[test]
+fn the_next_worker_reads_what_the_tree_is_after_a_return() {
+    let world = World::new(&["echo 1 > part1.txt", "echo 2 > part2.txt"]);
+    world.crew(&["run", "Build it", "-n", "2", "-q"]);
+    world.crew(&["back", "1"]).success();
+    world.steps(&[CLAIM]);
+    world.crew(&["resume", "-n", "+1", "-q"]).success();
+    let prompt = world.prompt(3);
+    assert!(prompt.contains("brought back since to the end of iteration 1"), "{prompt}");
+    let (_, files) = prompt.split_once("### Files changed").unwrap();
+    let (files, _) = files.split_once("After iteration 2").unwrap();
+    assert!(files.contains("new part1.txt") && !files.contains("part2.txt"), "{files}");
+    assert!(!prompt.contains("undo: crew back"), "{prompt}");
+}
+
+#[test]
+fn the_next_worker_of_a_blocked_loop_is_not_told_to_wait() {
+    let world = World::new(&["printf '<promise>BLOCKED: the password</promise>\\n'", CLAIM]);
+    world.crew(&["run", "Build it", "-n", "3", "-q"]);
+    world.crew(&["resume", "-q", "--tell", "it is in .env"]).success();
+    let prompt = world.prompt(2);
+    assert!(prompt.contains("If the loop was resumed since, they have: continue"), "{prompt}");
+}
+
+#[test]
+fn what_a_person_had_before_a_loop_without_commits_is_printed_from_its_snapshot() {
+    let world = world(&["git reset -q --hard; git clean -qfd"]);
+    world.sandbox.write("seed.txt", "seed, changed\n");
+    world.sandbox.write("new.txt", "new\n");
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    for (file, text) in [("seed.txt", "seed, changed\n"), ("new.txt", "new\n")] {
+        assert_eq!(world.crew(&["show", "--before", file]).success(), text);
+    }
+    let none = world.crew(&["show", "--before", "none.txt"]);
+    assert!(none.stderr.contains("keeps no copy of none.txt: git ignored it"), "{none:?}");
+}
+
+#[test]
+fn a_commit_of_crews_that_is_on_no_branch_is_named_at_the_end() {
+    let world = world(&["git checkout -q --detach; echo 1 > one.txt", "git switch -q main"]);
+    world.crew(&["run", "Build it", "-n", "2", "-q", "--commit"]);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("apart   1 commit of crew's not on what is checked out"), "{page}");
+    assert!(page.contains("(on no branch)"), "{page}");
+}
+
+#[test]
+fn commits_in_a_repository_that_had_none_are_told() {
+    let sandbox = Sandbox::without_git();
+    sandbox.git(&["init", "-q", "-b", "main"]);
+    let world = World::of(sandbox, &["echo 1 > one.txt"]);
+    world.crew(&["run", "Build it", "-n", "1", "-q", "--commit"]);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("commits 1 on main"), "{page}");
+}
+
+#[test]
+fn a_large_file_is_named_though_no_snapshot_has_it() {
+    let world = World::new(&["head -c 60000000 /dev/zero > model.bin"]);
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("  1  "), "{page}");
+    assert!(page.contains("model.bin: too large for snapshots"), "{page}");
+    assert!(!page.contains("nothing"), "{page}");
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named_and_its_difference_is_still_shown() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    let id = world.id();
+    std::fs::remove_dir_all(world.sandbox.repository()).unwrap();
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = world.sandbox.command(crew());
+        command.args(arguments).current_dir(world.sandbox.home());
+        Running::start(command, None).wait(DEADLINE)
+    };
+    assert!(elsewhere(&["diff", &id]).stdout.contains("diff --git"));
+    let back = elsewhere(&["back", &id, "1"]);
+    assert!(back.stderr.contains("cannot go back: its folder "), "{back:?}");
+}
