@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{home, print};
+use super::{any_home, print};
 use crate::drive::doctor::examine;
 use crate::engine::doctor::{Severity, findings};
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crate::world::env;
 
 /// Examines this machine as seen from the current folder.
 pub fn doctor(json: bool, client: Option<&Path>) -> Result<Exit> {
-    let facts = examine(&home()?, &env::current_folder()?, client);
+    let facts = examine(&any_home()?, &env::current_folder()?, client);
     let found = findings(&facts);
     if json {
         print::json(&words::json(&facts, &found));

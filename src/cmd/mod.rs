@@ -118,15 +118,7 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
 
 /// The home of the terminal this was typed in.
 fn home() -> Result<Home> {
-    if let Some(named) = env::text("CREW_HOME").filter(|_| env::path("CREW_HOME").is_none()) {
-        bail!(UsageError::new(
-            format!("CREW_HOME is `{}`, which is not an absolute path", Shown(&named)),
-            "export CREW_HOME=\"$HOME/.local/state/crew\", or unset it"
-        ));
-    }
-    let home = Home::of_terminal();
-    let home =
-        home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))?;
+    let home = any_home()?;
     let root = home.root();
     if disk::exists(root) && !disk::is_folder(root) {
         bail!(
@@ -135,6 +127,18 @@ fn home() -> Result<Home> {
         );
     }
     Ok(home)
+}
+
+/// The same where it may be unusable, for what finds out why.
+fn any_home() -> Result<Home> {
+    if let Some(named) = env::text("CREW_HOME").filter(|_| env::path("CREW_HOME").is_none()) {
+        bail!(UsageError::new(
+            format!("CREW_HOME is `{}`, which is not an absolute path", Shown(&named)),
+            "export CREW_HOME=\"$HOME/.local/state/crew\", or unset it"
+        ));
+    }
+    let home = Home::of_terminal();
+    home.ok_or_else(|| anyhow!("HOME is not set\nhint: set HOME, or CREW_HOME to a folder"))
 }
 
 /// Fails inside an agent, where crew only narrows.

@@ -120,6 +120,25 @@ fn words_whose_prompt_was_lost_are_told_with_the_next_one_and_then_no_more() {
     }
 }
 
+#[test]
+fn words_that_a_lost_resume_had_are_told_with_the_next_prompt() {
+    let door = Door::of(Sandbox::without_git().with_faults());
+    for fault in ["record.after#1=kill", "answer#1=kill"] {
+        let id = door.begin("\"go on\" -n 9 --stall 0 --replace");
+        door.stop("one").assert_goes_on();
+        door.sandbox.crew(&["pause", &id]).success();
+        door.stop("two").assert_lets_go();
+        door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+        let resume = door.command(&id).with("command_name", "crew:resume");
+        let lost = send_until_killed(resume, fault);
+        assert!(lost.stdout.is_empty(), "{fault}: {lost:#?}");
+        let told = door.stop("three").assert_goes_on();
+        assert!(told.context().contains("The user says: use the parser"), "{fault}: {told:#?}");
+        let after = door.stop("four").assert_goes_on();
+        assert!(!after.context().contains("The user says"), "{fault}: {after:#?}");
+    }
+}
+
 type Reader = fn(&Door, &str);
 
 #[test]

@@ -8,6 +8,7 @@ mod environment;
 mod hollow;
 mod inputs;
 mod owners;
+mod paused;
 mod protection;
 mod questions;
 mod queued;

@@ -10,10 +10,11 @@ use crate::world::store::Home;
 /// The largest mark that is read.
 const MARK_BYTES: u64 = 64;
 
-/// Marks, before they are recorded, that the messages in a session's next prompt are not out yet.
+/// Marks, before they are recorded, that the messages in a session's next prompt are not out yet:
+/// those of the last boundary, and those that a resume took from the queue.
 pub fn mark(home: &Home, next: &Loop) -> io::Result<()> {
-    let words = next.state.evidence.as_ref().map_or(&[][..], |evidence| &evidence.words);
-    if words.is_empty() || next.driver() != Driver::Session {
+    let has_words = next.state.evidence.as_ref().is_some_and(|last| !last.words.is_empty());
+    if next.driver() != Driver::Session || !(has_words || next.state.told > 0) {
         return Ok(());
     }
     // The mark belongs to one boundary's prompt: messages of an earlier one are not repeated.
@@ -27,14 +28,13 @@ pub fn take_back(home: &Home, record: &mut Loop) -> io::Result<()> {
         return Ok(());
     }
     let mark = disk::read_text(&file(home, &record.id), MARK_BYTES)?;
-    if mark.is_some_and(|of| of == record.state.boundaries.to_string())
-        && let Some(evidence) = &mut record.state.evidence
-    {
-        record.state.told = 0;
-        let since = std::mem::take(&mut record.state.messages);
-        record.state.messages = std::mem::take(&mut evidence.words);
-        record.state.messages.extend(since);
+    if mark.is_none_or(|of| of != record.state.boundaries.to_string()) {
+        return Ok(());
     }
+    let state = &mut record.state;
+    state.told = 0;
+    let words = state.evidence.as_mut().map(|last| std::mem::take(&mut last.words));
+    state.messages.splice(0..0, words.unwrap_or_default());
     Ok(())
 }
 

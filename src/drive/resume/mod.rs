@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::boundary::undelivered;
 use super::end::{self, EndAttempt, handoff};
 use super::owner::{NewOwner, elsewhere, environment_of, gone_why, life, owner_is_gone};
 use super::start::place;
@@ -88,6 +89,7 @@ pub fn resume(
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;
     }
+    undelivered::mark(home, &record)?;
     let mut record = held.record(record, resumed)?;
     // The loop is taken already: this line is for its story.
     if is_told && let Ok(next) = held.record(record.clone(), |next| Event::changed(TOLD, next)) {

@@ -50,7 +50,10 @@ pub fn top(folder: &Path) -> Option<PathBuf> {
 /// The branch (`None` when detached) and the commit (`None` before the first one). It does not read
 /// the working tree, so a large or slow tree does not slow it down.
 pub fn head(top: &Path) -> (Option<String>, Option<String>) {
-    let line = |arguments: &[&str]| Some(git(top, arguments)?.trim_end().to_owned());
+    head_by(|arguments| Some(git(top, arguments)?.trim_end().to_owned()))
+}
+
+fn head_by(line: impl Fn(&[&str]) -> Option<String>) -> (Option<String>, Option<String>) {
     let branch = line(&["symbolic-ref", "--quiet", "HEAD"]);
     let branch = branch.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
     (branch, line(&["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]))
@@ -101,7 +104,8 @@ pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
         let apart = format!("{branch}...{commit}");
         log(&["--cherry-pick", "--right-only", "--no-merges", &apart])
     };
-    let (branch, commit) = head(&subject.place.checkout);
+    let line = |of: &[&str]| Some(Git::of(subject).run(of)?.trim_end().to_owned());
+    let (branch, commit) = head_by(line);
     let (made, lost) = match &subject.place.head {
         Some(start) => {
             let own = subject.place.branch.as_ref().map(|branch| format!("refs/heads/{branch}"));

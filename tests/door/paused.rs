@@ -1,0 +1,56 @@
+//! A session's loop that rests: what is told to it then, and what its agent did before.
+
+use super::Door;
+
+fn paused(door: &Door) -> String {
+    let id = door.begin("\"go on\" -n 9 --stall 2");
+    door.stop("one").assert_goes_on();
+    door.sandbox.write("half.txt", "half\n");
+    door.sandbox.crew(&["pause", &id]).success();
+    door.stop("two").assert_lets_go();
+    assert_eq!(door.record(&id)["state"]["status"], "paused");
+    id
+}
+
+fn resumed(door: &Door, id: &str) -> String {
+    let answer = door.command(id).with("command_name", "crew:resume").send();
+    answer.assert_goes_on().context().to_owned()
+}
+
+#[test]
+fn a_message_to_a_paused_loop_is_in_the_prompt_of_its_resume_and_in_no_later_one() {
+    let door = Door::new();
+    let id = paused(&door);
+    door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+    let prompt = resumed(&door, &id);
+    assert!(prompt.contains("The user says: use the parser\n"), "{prompt}");
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(page.contains("told    \"use the parser\" (in the prompt of iteration 2)"), "{page}");
+    let next = door.stop("three").assert_goes_on();
+    assert!(!next.context().contains("The user says"), "{next:#?}");
+}
+
+#[test]
+fn a_message_before_the_first_boundary_is_told_at_a_resume_too() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9");
+    door.sandbox.crew(&["pause", &id]).success();
+    door.stop("one").assert_lets_go();
+    door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+    let prompt = resumed(&door, &id);
+    assert!(prompt.contains("The user says: use the parser\n"), "{prompt}");
+}
+
+#[test]
+fn what_an_agent_did_before_a_pause_counts_for_the_iteration_that_runs_again() {
+    let door = Door::new();
+    let id = paused(&door);
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(page.contains("half.txt"), "while it rests: {page}");
+    door.sandbox.write("mine.txt", "a person's\n");
+    resumed(&door, &id);
+    door.stop("three").assert_goes_on();
+    let diff = door.sandbox.crew(&["diff", &id, "2"]).success();
+    assert!(diff.contains("half.txt") && !diff.contains("mine.txt"), "{diff}");
+    assert_eq!(door.record(&id)["state"]["still"], 0, "it made progress");
+}
