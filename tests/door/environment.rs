@@ -7,7 +7,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Answer, Door};
-use crate::sandbox::Sandbox;
+use crate::child::Running;
+use crate::sandbox::{DEADLINE, Sandbox};
+
+/// A test of the file `twice`, which reports in TAP.
+const TESTS: &str = "echo 1..1; test \"$(sh twice)\" = 4 && echo 'ok 1 - two' && exit\n\
+    echo 'not ok 1 - two'; exit 1\n";
 
 /// A claim with distinct words: two stops of one process with the same words, so soon, are one
 /// stop.
@@ -149,6 +154,22 @@ fn a_changed_variable_of_the_users_own_leaves_checks_unknown_until_a_resume_acce
     let answer = planted(door.stopping(&claim())).assert_lets_go();
     assert!(answer.line().contains("completed"), "{answer:#?}");
     assert_eq!(door.record(&id)["state"]["ending"]["outcome"], "completed");
+}
+
+#[test]
+fn a_person_proves_a_sessions_loop_in_a_terminal_that_is_not_like_the_sessions() {
+    let door = Door::of(Sandbox::new().env("TERM", "xterm").env("TMUX_PANE", "%1"));
+    door.sandbox.write("tests/run.sh", TESTS);
+    door.sandbox.write("twice", "echo 2\n");
+    door.begin("\"go on\" -n 5 --stall 0 --verify 'sh tests/run.sh'");
+    door.sandbox.write("twice", "echo 4\n");
+    door.stop(&claim()).assert_lets_go();
+    let mut command = door.sandbox.command(door.sandbox.build().path());
+    command.arg("prove").env("TERM", "screen").env("LANG", "C").env("MORE", "1");
+    command.env_remove("TMUX_PANE");
+    let proven = Running::start(command, None).wait(DEADLINE).success();
+    let told = "proven: `sh tests/run.sh` passes, and without the work it fails in two\n";
+    assert!(proven.ends_with(told), "{proven}");
 }
 
 #[test]

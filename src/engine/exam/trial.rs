@@ -115,9 +115,13 @@ pub fn judge(tried: &[TriedCheck], mixed: &[String]) -> Trial {
     let able: Vec<&TriedCheck> = tried.iter().filter(|it| passed(&it.control)).collect();
     if able.is_empty() {
         let why = unable.join("; ");
-        return Trial::Impossible(format!(
-            "{why} in a scratch folder, which `setup` and .worktreeinclude prepare"
-        ));
+        // No preparation of the folder helps where nothing ran in it.
+        let were_cut = tried.iter().all(|it| it.control.verdict == Verdict::Unknown);
+        return Trial::Impossible(if were_cut {
+            why
+        } else {
+            format!("{why} in a scratch folder, which `setup` and .worktreeinclude prepare")
+        });
     }
     let mut why_not = Vec::new();
     for check in able {
@@ -152,8 +156,16 @@ fn control_failure(result: &CheckResult) -> String {
     match result.verdict {
         Verdict::Passed if result.ran_no_test() => "runs no test".to_owned(),
         Verdict::Passed => "reports failing tests".to_owned(),
-        _ => result.what_happened(),
+        Verdict::Unknown => why_unknown(result),
+        Verdict::Failed | Verdict::TimedOut => result.what_happened(),
     }
+}
+
+/// "was not run: the variable TERM is not as it was when the loop began".
+fn why_unknown(result: &CheckResult) -> String {
+    let said = result.incurable.as_deref().unwrap_or_default();
+    let named = format!("`{}` ", result.run);
+    said.strip_prefix(&*named).map_or_else(|| result.what_happened(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -232,6 +244,17 @@ mod tests {
         Failed("tests and work cannot be told apart: src/tax.rs")
         Proven("`t` passes, and without the work it fails in b")
         "#);
+    }
+
+    #[test]
+    fn a_check_that_did_not_run_is_named_with_the_reason() {
+        let unknown = CheckResult { tail: String::new(), ..result("t", Verdict::Unknown) };
+        let why = "`t` was not run: the variable TERM is not as it was when the loop began";
+        let control = CheckResult { incurable: Some(why.to_owned()), ..unknown.clone() };
+        let tried = |control| [TriedCheck { control, ..TriedCheck::default() }];
+        assert_eq!(judge(&tried(control), &[]), Trial::Impossible(why.to_owned()));
+        let why = "`t` did not finish; its result is unknown".to_owned();
+        assert_eq!(judge(&tried(unknown), &[]), Trial::Impossible(why));
     }
 
     #[test]
