@@ -194,6 +194,9 @@ pub enum Verb {
                       crew install --scope project --marketplace https://HOST/OWNER/crew.git")]
     Install(InstallArgs),
     /// Undo an install; the records of loops are kept
+    ///
+    /// While a loop runs in a session it is refused, unless you say --yes: nobody would judge that
+    /// loop any more.
     #[command(after_help = "Examples:\n  crew uninstall\n  crew uninstall --scope project")]
     Uninstall {
         /// `user` and `local`: the plugin on this machine; `project`: the entry in the settings of
@@ -203,6 +206,9 @@ pub enum Verb {
         /// The client's program, where it is not `claude` on PATH
         #[arg(long, value_name = "PATH")]
         client: Option<PathBuf>,
+        /// Also while a loop runs in a session
+        #[arg(long)]
+        yes: bool,
     },
     /// Find what keeps loops from running, each with its fix; exit 1 if something is broken
     #[command(after_help = "Examples:\n  crew doctor\n  crew doctor --json")]

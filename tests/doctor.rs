@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::child::Ran;
+use crate::child::{Ran, Running};
 use crate::client::{Api, Client, Installed, on_both_clients};
-use crate::sandbox::{Sandbox, crew, write_executable};
+use crate::sandbox::{DEADLINE, Sandbox, crew, write_executable};
 
 on_both_clients!(what_the_real_client_knows_is_told);
 
@@ -202,6 +202,51 @@ fn no_fault_of_the_settings_hides_another() {
     assert_eq!(codes, ["settings-unreadable", "settings-unreadable", "settings-untrusted"]);
     let fix = "correct or unset the variable: until then no loop starts here";
     assert_eq!(found[1]["fix"], fix, "{found:#?}");
+}
+
+/// A loop of an installed plugin's session; the test is its client, and lives. Returns its id.
+fn begin_a_loop(sandbox: &Sandbox) -> String {
+    let data = sandbox.home().join(".claude/plugins/data/crew-crew");
+    std::fs::create_dir_all(&data).unwrap();
+    let start = json!({
+        "hook_event_name": "UserPromptExpansion", "command_name": "crew:loop",
+        "command_args": "Build it", "prompt_id": "p", "cwd": sandbox.repository(),
+        "session_id": "00000000-0000-4000-8000-000000000001",
+        "transcript_path": sandbox.home().join(".claude/projects/repo/session.jsonl"),
+    });
+    let mut command = sandbox.command(crew());
+    command.arg("hook").env("CLAUDECODE", "1").env("CLAUDE_PLUGIN_DATA", data);
+    command.env("CLAUDE_PLUGIN_ROOT", folder(sandbox));
+    let said = Running::start(command, Some(start.to_string().into_bytes())).wait(DEADLINE);
+    let said: Value = serde_json::from_str(&said.success()).unwrap();
+    let line = said["systemMessage"].as_str().unwrap();
+    line.strip_prefix("loop ").unwrap().split_once(':').unwrap().0.to_owned()
+}
+
+#[test]
+fn a_loop_in_a_session_keeps_its_plugin_until_a_person_insists_and_is_then_named() {
+    let sandbox = healthy();
+    let id = begin_a_loop(&sandbox);
+    let refused = sandbox.crew(&["uninstall"]);
+    let told = format!(
+        "crew: loop {id} runs in a session, and nobody judges it without the plugin\n\
+         hint: crew pause {id} or crew cancel {id} first: its record stays, and crew resume {id} continues it \
+         in fresh processes; crew uninstall --yes does it anyway\n"
+    );
+    assert!(refused.code() == 1 && refused.stderr.starts_with(&told), "{refused:#?}");
+    assert!(folder(&sandbox).exists());
+    let said = sandbox.crew(&["uninstall", "--yes"]).success();
+    let row = format!("  loop     nobody judges loop {id} any more: crew cancel {id}\n");
+    assert!(said.starts_with("crew is uninstalled\n") && said.ends_with(&row), "{said}");
+    tell(&sandbox, "list", &json!([]));
+    tell(&sandbox, "market", &json!([]));
+    let found = findings(&sandbox.crew(&["doctor", "--json"]));
+    let codes: Vec<&Value> = found.iter().map(|it| &it["code"]).collect();
+    assert_eq!(codes, ["plugin-missing", "loop-unjudged"], "{found:#?}");
+    sandbox.crew(&["cancel", &id]).success();
+    assert_eq!(findings(&sandbox.crew(&["doctor", "--json"])).len(), 1);
+    let again = sandbox.crew(&["uninstall"]).success();
+    assert!(!again.contains("nobody judges"), "{again}");
 }
 
 #[test]

@@ -71,7 +71,9 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Set(arguments) => set::set(arguments),
         Verb::Handoff { words, kind, name } => handoff::handoff(words, kind, name.as_deref()),
         Verb::Install(arguments) => install::install(arguments),
-        Verb::Uninstall { scope, client } => uninstall::uninstall(*scope, client.as_deref()),
+        Verb::Uninstall { scope, client, yes } => {
+            uninstall::uninstall(*scope, client.as_deref(), *yes)
+        }
         Verb::Doctor { json, client } => doctor::doctor(*json, client.as_deref()),
         Verb::Init => init::init(),
         Verb::Config { json } => config::config(*json),

@@ -117,6 +117,13 @@ pub fn works(home: &Home, record: &Loop) -> bool {
     record.state.status == Status::Running && !owner_is_gone(home, record)
 }
 
+/// Whether a session's hooks are to judge it: its client lives, and no pause holds it.
+pub fn needs_hooks(home: &Home, record: &Loop) -> bool {
+    let rests = matches!(record.state.status, Status::Paused | Status::Finished);
+    let is_here = || life(&record.state.owner) == Life::Alive;
+    record.driver() == Driver::Session && !rests && is_here() && !owner_is_gone(home, record)
+}
+
 /// The reason an ownerless loop is ended with.
 pub fn gone_why(record: &Loop) -> &'static str {
     match record.driver() {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::clients::all;
+use crate::engine::record::LoopId;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const TRY_IT: &str =
@@ -87,6 +88,27 @@ pub fn uninstalled(
     text
 }
 
+/// Why an uninstallation is refused while loops run in sessions, the first of them by its id, and
+/// what to do.
+pub fn loops_in_sessions(first: &LoopId, count: usize) -> (String, String) {
+    let what = match count {
+        1 => format!("loop {first} runs in a session, and nobody judges it without the plugin"),
+        count => {
+            format!("{count} loops run in sessions, and nobody judges them without the plugin")
+        }
+    };
+    let hint = format!(
+        "crew pause {first} or crew cancel {first} first: its record stays, and crew resume {first} continues \
+         it in fresh processes; crew uninstall --yes does it anyway"
+    );
+    (what, hint)
+}
+
+/// The row of an uninstallation for a loop that runs on in a session.
+pub fn unjudged(id: &LoopId) -> String {
+    format!("  loop     nobody judges loop {id} any more: crew cancel {id}\n")
+}
+
 /// The line for a session whose plugin has another version than this binary.
 pub fn skew(plugin: &str, launched: bool) -> String {
     let fix = if launched {
@@ -136,6 +158,22 @@ mod tests {
         assert_snapshot!(uninstalled(folder, (Some(false), false), &[], Some(records)), @"
         crew is not installed here
           kept     the records of all loops, in /home/me/.local/state/crew
+        ");
+    }
+
+    #[test]
+    fn an_uninstallation_under_live_loops_names_them_and_what_to_do_first() {
+        let id = LoopId::from_random(7);
+        let told = |count| {
+            let (what, hint) = loops_in_sessions(&id, count);
+            format!("{what}\nhint: {hint}\n")
+        };
+        assert_snapshot!(told(1) + &told(2) + &unjudged(&id), @"
+        loop haaaaaaa runs in a session, and nobody judges it without the plugin
+        hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
+        2 loops run in sessions, and nobody judges them without the plugin
+        hint: crew pause haaaaaaa or crew cancel haaaaaaa first: its record stays, and crew resume haaaaaaa continues it in fresh processes; crew uninstall --yes does it anyway
+          loop     nobody judges loop haaaaaaa any more: crew cancel haaaaaaa
         ");
     }
 }

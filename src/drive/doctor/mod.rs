@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::owner::owner_is_gone;
+use super::owner::{needs_hooks, owner_is_gone};
 use crate::clients::claude::contents::{HOOKS, MANIFEST, PROGRAMS};
 use crate::clients::claude::plugin::{
     MarketplaceSource, client_version, crew_version, manifest_version, marketplace, plugins,
@@ -40,7 +40,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
     let told = ask(&["plugin", "list", "--json"]).and_then(|text| plugins(&text).ok());
     let source = ask(&["plugin", "marketplace", "list", "--json"]);
     let source = source.and_then(|text| marketplace(&text).ok().flatten());
-    let (loops, unreadable) = the_loops(home);
+    let LoopFacts { troubled: loops, in_sessions, unreadable } = the_loops(home);
     DoctorFacts {
         product: &PRODUCT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -54,6 +54,7 @@ pub fn examine(home: &Home, here: &Path, named: Option<&Path>) -> DoctorFacts {
         git: git::answers(here),
         crews: the_crews(),
         loops,
+        in_sessions,
         unreadable,
         leftovers: the_leftovers(home),
     }
@@ -184,15 +185,25 @@ fn the_crews() -> Vec<PathBuf> {
     crews
 }
 
-fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
-    let mut troubled = Vec::new();
-    let mut unreadable = Vec::new();
+/// What is known of the loops of this home.
+#[derive(Default)]
+struct LoopFacts {
+    troubled: Vec<LoopFact>,
+    in_sessions: Vec<(LoopId, PathBuf)>,
+    unreadable: Vec<(LoopId, String)>,
+}
+
+fn the_loops(home: &Home) -> LoopFacts {
+    let mut all = LoopFacts::default();
     let mut interrupted: Option<Loop> = None;
     for id in store::ids(home) {
         match store::load(home, &id) {
-            Err(error) => unreadable.push((id, error.to_string())),
+            Err(error) => all.unreadable.push((id, error.to_string())),
             Ok(record) => {
-                troubled.extend(trouble(home, &record).map(|trouble| fact(&record, trouble)));
+                if needs_hooks(home, &record) {
+                    all.in_sessions.push((record.id.clone(), record.place.checkout.clone()));
+                }
+                all.troubled.extend(trouble(home, &record).map(|trouble| fact(&record, trouble)));
                 let newest =
                     interrupted.as_ref().is_none_or(|it| it.started_at < record.started_at);
                 if record.outcome() == Some(Outcome::Interrupted) && newest {
@@ -202,8 +213,8 @@ fn the_loops(home: &Home) -> (Vec<LoopFact>, Vec<(LoopId, String)>) {
         }
     }
     // Only the newest of the interrupted ones: every loop keeps its record for ever.
-    troubled.extend(interrupted.map(|record| fact(&record, LoopTrouble::Interrupted)));
-    (troubled, unreadable)
+    all.troubled.extend(interrupted.map(|record| fact(&record, LoopTrouble::Interrupted)));
+    all
 }
 
 fn fact(record: &Loop, trouble: LoopTrouble) -> LoopFact {

@@ -15,6 +15,7 @@ pub fn findings(facts: &DoctorFacts) -> Vec<Finding> {
     rules::home(facts, &mut all);
     rules::machine(facts, &mut all);
     rules::loops(facts, &mut all);
+    rules::unjudged(facts, &mut all);
     all.sort_by_key(|finding| finding.severity);
     all
 }

@@ -98,6 +98,8 @@ pub struct DoctorFacts {
     /// Every different `crew` on `PATH`, in its order.
     pub crews: Vec<PathBuf>,
     pub loops: Vec<LoopFact>,
+    /// Loops that the hooks of a live session are to judge, with their checkouts.
+    pub in_sessions: Vec<(LoopId, PathBuf)>,
     /// Records that cannot be read, with the reason.
     pub unreadable: Vec<(LoopId, String)>,
     /// Temporary files of writes that a crash cut off.

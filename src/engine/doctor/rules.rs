@@ -292,3 +292,18 @@ pub(super) fn loops(facts: &DoctorFacts, all: &mut Vec<Finding>) {
         add(all, "record-unreadable", Warning, what, fix);
     }
 }
+
+/// The loops of live sessions whose client has lost crew's plugin. One that is enabled elsewhere
+/// may be theirs, and so may one that their session was given.
+pub(super) fn unjudged(facts: &DoctorFacts, all: &mut Vec<Finding>) {
+    let Some(plugins) = &facts.plugins else { return };
+    if plugins.iter().any(is_crew) || was_given(facts) {
+        return;
+    }
+    for (id, checkout) in &facts.in_sessions {
+        let checkout = checkout.display();
+        let what = format!("nobody judges loop {id} ({checkout}): its client has no crew plugin");
+        let fix = format!("crew cancel {id}, or crew install and /reload-plugins in its session");
+        add(all, "loop-unjudged", Broken, what, fix);
+    }
+}

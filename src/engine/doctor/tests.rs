@@ -46,6 +46,7 @@ fn healthy() -> DoctorFacts {
         git: true,
         crews: vec!["/bin/crew".into()],
         loops: Vec::new(),
+        in_sessions: vec![(LoopId::from_random(7), "/repo".into())],
         unreadable: Vec::new(),
         leftovers: Vec::new(),
     }
@@ -89,7 +90,10 @@ const FAULTS: [Fault; 32] = [
     ("client-older", "Esc", |it| {
         it.client = ClientCheck::Present { program: "/c".into(), version: Version(2, 1, 197) };
     }),
-    ("plugin-missing", "crew install", |it| it.plugins = Some(vec![plugin("other@market")])),
+    ("plugin-missing", "crew install", |it| {
+        it.plugins = Some(vec![plugin("other@market")]);
+        it.in_sessions.clear();
+    }),
     ("plugin-given", "--plugin-dir", |it| {
         it.plugins = Some(vec![plugin("other@market")]);
         it.home.settled = vec![("/data/crew-inline/home".into(), "/state/crew".into())];
@@ -161,6 +165,27 @@ fn each_planted_fault_is_found_alone_and_names_its_fix() {
         assert!(found[0].fix.contains(fix), "{found:#?}");
         assert!(!found[0].what.is_empty());
     }
+}
+
+#[test]
+fn a_loop_of_a_live_session_is_judged_by_nobody_once_its_client_has_no_plugin() {
+    let mut facts = healthy();
+    facts.plugins = Some(Vec::new());
+    facts.folder = None;
+    let found = findings(&facts);
+    let told: Vec<String> =
+        found.iter().map(|it| format!("{}: {}\n  {}", it.code, it.what, it.fix)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    plugin-missing: the client has no plugin crew@crew
+      crew install; a session started with --plugin-dir needs none
+    loop-unjudged: nobody judges loop haaaaaaa (/repo): its client has no crew plugin
+      crew cancel haaaaaaa, or crew install and /reload-plugins in its session
+    ");
+    // What is not known, or may be another session's own, is not reported.
+    facts.plugins = None;
+    assert_eq!(findings(&facts), []);
+    facts.plugins = Some(vec![disabled()]);
+    assert_eq!(findings(&facts).len(), 1);
 }
 
 #[test]
