@@ -13,7 +13,8 @@ pub fn cancel(name: Option<&str>, reason: Option<&str>) -> Result<Exit> {
     ordered(
         name,
         |home, id| {
-            Ok(control_replies::cancelled(&end::cancel(home, id, actor(), reason)?, reading()))
+            let attempt = end::cancel(home, id, actor(), reason)?;
+            Ok(control_replies::cancelled_from_outside(&attempt, reading()))
         },
         ("cancelled", |home, id| store::order_cancel(home, id, actor(), reason)),
     )

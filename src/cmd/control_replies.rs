@@ -6,10 +6,26 @@ use crate::clients;
 use crate::clients::spelling::{going_on, split};
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
+use crate::engine::page::Fact;
 use crate::engine::record::{Loop, Obeyed};
 use crate::report::page::Reading;
 use crate::report::{line, page};
 use crate::world::clock;
+
+/// What a cancel in a terminal cannot end.
+const TURN_GOES_ON: &str = "its agent finishes the turn it is in; Esc in the client stops it";
+
+/// The result of a cancel from outside the session, whose client cannot be told to stop.
+pub fn cancelled_from_outside(attempt: &EndAttempt, reading: Reading) -> String {
+    match attempt {
+        EndAttempt::Ended(ended) if ended.turn_goes_on => {
+            let mut page = ended.page.clone();
+            page.ending.push(Fact::new("now", TURN_GOES_ON));
+            page::text(&page, reading)
+        }
+        _ => cancelled(attempt, reading),
+    }
+}
 
 /// The result of a cancel.
 pub fn cancelled(attempt: &EndAttempt, reading: Reading) -> String {

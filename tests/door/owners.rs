@@ -188,6 +188,27 @@ fn the_time_in_which_a_loop_had_no_owner_is_not_its_own() {
 }
 
 #[test]
+fn a_cancel_in_a_terminal_says_that_the_agent_finishes_its_turn_where_one_is_at_work() {
+    let door = Door::new();
+    let told = "\n  now     its agent finishes the turn it is in; Esc in the client stops it\n";
+    let id = door.begin("\"go on\" -n 9 --stall 0");
+    let page = door.sandbox.crew(&["cancel", &id]).success();
+    assert!(page.contains(told), "{page}");
+    let shown = door.sandbox.crew(&["show", &id]).success();
+    assert!(!shown.contains("finishes the turn"), "the turn is soon over: {shown}");
+    let id = door.begin("\"rest\" -n 9 --stall 0");
+    door.sandbox.crew(&["pause", &id]).success();
+    door.stop("one").assert_lets_go();
+    let page = door.sandbox.crew(&["cancel", &id]).success();
+    assert!(page.contains("cancelled") && !page.contains("finishes the turn"), "{page}");
+    door.begin("\"end it there\" -n 9 --stall 0");
+    let answer = door.event("UserPromptExpansion").with("prompt_id", "p-9");
+    let answer = answer.with("command_name", "crew:cancel-loop").with("command_args", "").send();
+    assert!(answer.refusal().contains("cancelled by the user"), "{answer:#?}");
+    assert!(!answer.refusal().contains("finishes the turn"), "{answer:#?}");
+}
+
+#[test]
 fn a_loop_taken_over_leaves_its_former_session_the_loop_it_owns_now() {
     let door = Door::new();
     let first = door.begin("\"go on\" -n 1 --stall 0");

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Error, Result, anyhow};
 
-use super::owner::{is, life, spent_ms, works};
+use super::owner::{is, life, needs_hooks, spent_ms, works};
 use super::{meter, page, tree};
 use crate::engine::journal::{COUNTED_LATE, Event};
 use crate::engine::page::Page;
@@ -42,13 +42,15 @@ const CREW_STEP: Duration = Duration::from_millis(50);
 pub struct EndedLoop {
     pub record: Loop,
     pub page: Page,
+    /// Whether the agent of a live session was in an iteration: its client goes on with the turn.
+    pub turn_goes_on: bool,
 }
 
 /// Does the once-only work of an ending, except what another process has done or is doing.
 pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     let lock = disk::lock(&home.loop_file(&record.id, "ending.lock"), LOCK_WAIT);
     if matches!(lock, Ok(None)) || result::is_written(home, &record) {
-        return EndedLoop { page: page::read(home, &record), record };
+        return EndedLoop { page: page::read(home, &record), record, turn_goes_on: false };
     }
     let outcome = record.outcome().unwrap_or(Outcome::Error);
     let handed_off = outcome != Outcome::Completed;
@@ -64,7 +66,7 @@ pub fn wind_up(home: &Home, record: Loop) -> EndedLoop {
     if let Some(session_id) = &record.state.owner.session_id {
         release(home, session_id, &record.id);
     }
-    EndedLoop { record, page }
+    EndedLoop { record, page, turn_goes_on: false }
 }
 
 /// Ends what the loop started, except where its own crew does it.
@@ -252,10 +254,11 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     }
     let what = ending.why.clone();
     let breaks_off = record.state.status == Status::Running;
-    let is_late = breaks_off && !works(home, &record);
+    let was_at_work = works(home, &record);
+    let turn_goes_on = was_at_work && needs_hooks(home, &record);
     ended(home, &mut record, ending);
     let record = held.record(record, |next| Event::changed(what, next))?;
-    if is_late {
+    if breaks_off && !was_at_work {
         let _ = held.note(&record, clock::now(), COUNTED_LATE);
     }
     drop(held);
@@ -265,7 +268,7 @@ pub fn end(home: &Home, id: &LoopId, ending: Ending, wait: Duration) -> Result<E
     if breaks_off {
         tree::close(home, &record);
     }
-    Ok(EndAttempt::Ended(Box::new(wind_up(home, record))))
+    Ok(EndAttempt::Ended(Box::new(EndedLoop { turn_goes_on, ..wind_up(home, record) })))
 }
 
 /// Waits for the crew of a run that is over, which may still commit and push. Fails if it stays.

@@ -135,7 +135,7 @@ impl Runner<'_> {
     fn finished(&self) -> EndedLoop {
         let page = page::read(self.home, &self.ledger.record);
         self.react(LoopMoment::Finish);
-        let ended = EndedLoop { record: self.ledger.record.clone(), page };
+        let ended = EndedLoop { record: self.ledger.record.clone(), page, turn_goes_on: false };
         let saved = !self.ledger.is_behind();
         self.tell(&RunEvent::Finished { record: &ended.record, page: &ended.page, saved });
         ended

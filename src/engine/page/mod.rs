@@ -115,7 +115,8 @@ pub struct Fact {
 }
 
 impl Fact {
-    fn new(name: &'static str, text: impl Into<String>) -> Self {
+    /// A row of one text.
+    pub fn new(name: &'static str, text: impl Into<String>) -> Self {
         Self { name, text: text.into(), detail: Vec::new() }
     }
 
