@@ -177,14 +177,18 @@ pub enum Verb {
     #[command(mut_args(without_default), after_help = AFTER_SET)]
     Set(SetArgs),
     /// Write a page for the next worker
-    #[command(after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"")]
+    #[command(
+        after_help = "Examples:\n  crew handoff \"the parser is done, its tests are next\"\n  \
+                      crew handoff review \"look at the parser first\""
+    )]
     Handoff {
-        /// What was done and what is next
+        /// What was done and what is next; before it the page's type, if it is one of task, phase,
+        /// review, session and blocked
         #[arg(value_name = "DESCRIPTION", required = true)]
         words: Vec<String>,
-        /// The page's type, part of its name: task, phase, review, session, blocked or another word
-        #[arg(long = "type", value_name = "TYPE", default_value = "task")]
-        kind: String,
+        /// The page's type, part of its name: one of these or another word; task if absent
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
         /// A loop's id or the beginning of one; if absent, the loop here, else the only live one
         #[arg(long = "loop", value_name = "LOOP")]
         name: Option<String>,

@@ -69,7 +69,9 @@ pub fn dispatch(verb: &Verb) -> Result<Exit> {
         Verb::Resume(arguments) => resume::resume(arguments),
         Verb::Tell { words, name } => tell::tell(words, name.as_deref()),
         Verb::Set(arguments) => set::set(arguments),
-        Verb::Handoff { words, kind, name } => handoff::handoff(words, kind, name.as_deref()),
+        Verb::Handoff { words, kind, name } => {
+            handoff::handoff(words, kind.as_deref(), name.as_deref())
+        }
         Verb::Install(arguments) => install::install(arguments),
         Verb::Uninstall { scope, client, yes } => {
             uninstall::uninstall(*scope, client.as_deref(), *yes)

@@ -158,6 +158,25 @@ fn a_tree_that_was_brought_back_is_in_the_story() {
 }
 
 #[test]
+fn a_handoff_takes_its_type_as_the_first_word_in_a_terminal_too() {
+    let world = World::new(&[WORK]);
+    world.crew(&["run", "Build it", "-n", "1", "-q"]);
+    let told = world.crew(&["handoff", "review", "look at the parser"]).success();
+    let page = told.trim().strip_prefix("handoff: ").unwrap();
+    assert!(page.contains("/handoffs/review-"), "{told}");
+    let text = std::fs::read_to_string(page).unwrap();
+    assert!(text.contains("look at the parser") && !text.contains("review look"), "{text}");
+    let told = world.crew(&["handoff", "--type", "phase", "review", "it"]).success();
+    assert!(told.contains("/handoffs/phase-"), "{told}");
+    for words in [&["review"][..], &["--type", "task", "review"]] {
+        let refused = world.crew(&[&["handoff"], words].concat());
+        let told = "crew: `review` is a type of handoff, and its description is missing\n\
+                    hint: crew handoff review \"the parser is done, its tests are next\"\n";
+        assert_eq!((refused.code(), &*refused.stderr), (1, told), "{words:?}");
+    }
+}
+
+#[test]
 fn a_check_that_fails_with_the_work_proves_nothing_and_says_so() {
     let world = World::new(&[WORK]);
     world.crew(&["run", "Build it", "-n", "1", "-q", "--gate", "false"]);

@@ -12,7 +12,7 @@ use crate::drive::{page, tree};
 use crate::engine::page::Page;
 use crate::engine::record::{Actor, Loop, Outcome, Status};
 use crate::engine::words::handoff::{authors_words, file_name, is_whole, text};
-use crate::parse::handoff_words::is_kind;
+use crate::parse::handoff_words::{KINDS, is_kind};
 use crate::world::clock;
 use crate::world::files::disk;
 use crate::world::store::{self, Home, LOCK_WAIT, view};
@@ -27,13 +27,20 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
             "{kind:?} is not a type of handoff\nhint: use one plain word, such as task or review"
         );
     }
-    if told.trim().is_empty() {
+    let told = told.trim();
+    let command = of_loop(record, "handoff");
+    if told.is_empty() {
         bail!(
-            "a handoff needs a description\nhint: {} \"the parser is done, its tests are next\"",
-            of_loop(record, "handoff")
+            "a handoff needs a description\nhint: {command} \"the parser is done, its tests are next\""
         );
     }
-    let page = put(record, &page::read(home, record), told.trim(), kind, clock::now().wall)?;
+    if KINDS.contains(&told) {
+        bail!(
+            "`{told}` is a type of handoff, and its description is missing\n\
+             hint: {command} {told} \"the parser is done, its tests are next\""
+        );
+    }
+    let page = put(record, &page::read(home, record), told, kind, clock::now().wall)?;
     let held = store::hold(home, &record.id, LOCK_WAIT)?;
     held.note(&held.load()?, clock::now(), format!("handoff written by the {}", by.label()))?;
     Ok(page)
