@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use crate::agents::catalogue;
 use crate::drive::install::InstallScope;
 use crate::engine::record::Outcome;
-use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, SetArgs};
+use crate::parse::arguments::{OutputArgs, ResumeArgs, RunArgs, SetArgs, whole};
 use crate::parse::duration;
 use crate::report::help;
 
@@ -306,8 +306,8 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub since: Option<Duration>,
     /// At most N loops; 0 = all
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole)]
+    pub limit: u32,
     /// Print JSON, for programs; every object has a "schema"
     #[arg(long)]
     pub json: bool,

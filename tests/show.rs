@@ -132,6 +132,8 @@ fn a_log_is_printed_without_codes_and_followed_until_the_loop_is_over() {
 fn history_lists_what_ended_in_this_working_tree_the_newest_first() {
     let door = Door::new();
     assert_eq!(door.sandbox.crew(&["history"]).success(), "no loop has ended here\n");
+    let anywhere = door.sandbox.crew(&["history", "--all"]).success();
+    assert_eq!(anywhere, "no loop has ended on this machine\n");
     let first = ended(&door);
     let second = ended(&door);
     door.begin("Still at work");

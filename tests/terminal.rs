@@ -135,12 +135,70 @@ fn what_is_wrong_with_an_argument_is_said_in_a_line_or_two() {
             &["stats"],
             "crew: there is no command `stats`\nhint: did you mean crew status? crew --help names all\n",
         ),
+        (
+            &["history", "--limit", "x"],
+            "crew: invalid value `x` for `--limit <N>`\nhint: a whole number, such as 15\n",
+        ),
+        (
+            &["set", "-n", "+0"],
+            "crew: `+0` adds nothing to a limit\nhint: crew set -n +10 adds ten iterations\n",
+        ),
     ] {
         let ran = sandbox.crew(words);
         assert_eq!((ran.code(), ran.stderr.as_str()), (2, expected), "{words:?}");
     }
     let none = sandbox.crew(&[]);
     assert!(none.code() == 2 && none.stderr == sandbox.crew(&["--help"]).stdout, "{none:#?}");
+}
+
+#[test]
+fn a_word_of_another_tool_is_answered_with_the_verb_that_does_the_same_or_with_none() {
+    let sandbox = Sandbox::new();
+    for (word, verb) in [
+        ("prune", Some("clean")),
+        ("rm", Some("clean")),
+        ("monitor", Some("watch")),
+        ("dashboard", Some("watch")),
+        ("top", Some("watch")),
+        ("settings", Some("config")),
+        ("undo", Some("back")),
+        ("update", None),
+        ("upgrade", None),
+    ] {
+        let guess = verb.map(|verb| format!("did you mean crew {verb}? crew --help names all"));
+        let hint = guess.unwrap_or_else(|| "crew --help names the commands".to_owned());
+        let expected = format!("crew: there is no command `{word}`\nhint: {hint}\n");
+        let ran = sandbox.crew(&[word]);
+        assert_eq!((ran.code(), ran.stderr), (2, expected));
+    }
+}
+
+#[test]
+fn a_page_in_html_is_written_to_a_file_and_a_folder_is_refused_by_its_name() {
+    let sandbox = Sandbox::new();
+    let id = begin(&sandbox);
+    let refused = sandbox.crew(&["show", "--html", "."]);
+    let told = format!(
+        "crew: . is a folder, and --html needs the path of a file\nhint: crew show {id} --html ./{id}.html\n"
+    );
+    assert_eq!((refused.code(), refused.stderr), (2, told));
+    sandbox.crew(&["show", &id, "--html", &format!("./{id}.html")]).success();
+    assert!(sandbox.file(&format!("{id}.html")).exists());
+}
+
+#[test]
+fn a_settings_file_with_a_fault_names_a_way_out_that_the_command_has() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".claude/crew.toml", "[loop\n");
+    for verb in ["config", "trust"] {
+        let refused = sandbox.crew(&[verb]);
+        let hint =
+            "\nhint: fix the file; until then `crew run` starts here only with --no-project\n";
+        assert!(refused.code() == 1 && refused.stderr.ends_with(hint), "{verb}: {refused:#?}");
+    }
+    let refused = sandbox.crew(&["run", "Do it", "--agent-cmd", "true"]);
+    let hint = "\nhint: fix the file, or start with --no-project\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:#?}");
 }
 
 /// What a tool prints of one of crew's pages; `None` if the tool is not installed.

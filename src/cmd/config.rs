@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::{checkout, home, print};
-use crate::drive::start::settings::{environment, look};
+use crate::drive::start::settings::{environment, look_without_a_start};
 use crate::engine::settings::merge::{VariableTrust, merge};
 use crate::exit::Exit;
 use crate::report::settings::{File, Told, json, page};
@@ -11,7 +11,7 @@ use crate::world::files::disk;
 
 /// Shows what a loop started here would get.
 pub fn config(as_json: bool) -> Result<Exit> {
-    let known = look(&home()?, &checkout()?, true)?;
+    let known = look_without_a_start(&home()?, &checkout()?)?;
     let settings = merge(&known.layers, environment(), None);
     // A session obeys less, because the project can set variables for its client.
     let in_session = merge(&known.layers, VariableTrust::OnlyNarrows, None).notes.into_iter();

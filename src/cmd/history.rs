@@ -23,17 +23,16 @@ pub fn history(arguments: &HistoryArgs) -> Result<Exit> {
             && arguments.since.is_none_or(|since| age <= since)
     });
     let totals = Totals::of(&loops);
-    let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
-    loops.truncate(limit);
+    if arguments.limit > 0 {
+        loops.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
+    }
     if arguments.json {
         print::json(&words::json(loops, &totals));
     } else if loops.is_empty() {
         let is_any = arguments.outcome.is_none() && arguments.since.is_none();
-        print::out(if is_any {
-            "no loop has ended here\n"
-        } else {
-            "no such loop has ended here\n"
-        });
+        let what = if is_any { "no loop has" } else { "no such loop has" };
+        let place = if arguments.all { "on this machine" } else { "here" };
+        print::out(&format!("{what} ended {place}\n"));
     } else {
         let home = env::path("HOME");
         print::out(&words::list(&loops, &totals, listing(home.as_deref()), arguments.all));

@@ -44,7 +44,7 @@ pub fn init() -> Result<Exit> {
         ));
         return Ok(Exit::SUCCESS);
     }
-    let known = settings::look(&home, &checkout, true)?;
+    let known = settings::look_without_a_start(&home, &checkout)?;
     trust::trust(&home, &checkout, &known.needs)
         .with_context(|| format!("cannot save what is trusted in {}", home.root().display()))?;
     print::out(&format!("a claim must pass {runs}; trusted on this machine"));

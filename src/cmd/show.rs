@@ -8,9 +8,11 @@ use super::{follow, print, reading, requested};
 use crate::cli::ShowArgs;
 use crate::drive::owner::owner_is_gone;
 use crate::drive::page;
+use crate::engine::doctor::shell_word;
 use crate::engine::journal::story::Story;
 use crate::engine::record::Loop;
 use crate::exit::Exit;
+use crate::parse::arguments::UsageError;
 use crate::parse::fragment::plain;
 use crate::report::show as words;
 use crate::report::show::StoryPage;
@@ -48,6 +50,7 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         reading: reading(),
     };
     if let Some(file) = &arguments.html {
+        refuse_a_folder(&record, file)?;
         let page = words::html::html(&known);
         disk::write(file, page.as_bytes(), Durability::Process)?;
         print::out(&format!("story of loop {}: {}", record.id, file.display()));
@@ -57,6 +60,18 @@ pub fn show(arguments: &ShowArgs) -> Result<Exit> {
         print::out(&words::page(&known));
     }
     Ok(Exit::SUCCESS)
+}
+
+/// A page is written to a file, and none has the name of a folder.
+fn refuse_a_folder(record: &Loop, file: &Path) -> Result<()> {
+    if !disk::is_folder(file) {
+        return Ok(());
+    }
+    let (id, inside) = (&record.id, file.join(format!("{}.html", record.id)));
+    bail!(UsageError::new(
+        format!("{} is a folder, and --html needs the path of a file", file.display()),
+        format!("crew show {id} --html {}", shell_word(&inside.display().to_string()))
+    ))
 }
 
 /// Prints the run's copy of a file; a path starts at this folder, or at the checkout's root.

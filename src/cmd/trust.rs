@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::{checkout, home, print, refuse_an_agent};
-use crate::drive::start::settings::{LoadedSettings, look};
+use crate::drive::start::settings::{LoadedSettings, look_without_a_start};
 use crate::exit::Exit;
 use crate::world::files::disk;
 use crate::world::store::{Home, trust};
@@ -23,7 +23,7 @@ pub fn trust(yes: bool, forget: bool) -> Result<Exit> {
     if forget {
         return forget_all(&home, &checkout);
     }
-    let known = look(&home, &checkout, true)?;
+    let known = look_without_a_start(&home, &checkout)?;
     let file = known.project_file.display();
     if !disk::exists(&known.project_file) {
         bail!("there is no {file}\nhint: `crew init` writes one");

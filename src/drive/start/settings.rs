@@ -51,13 +51,26 @@ impl LoadedSettings {
 
 /// Reads every tier. Without `with_project` the project's file is not opened at all.
 pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSettings> {
+    let way_out = "fix the file, or start with --no-project";
+    read_tiers(home, checkout, with_project.then_some(way_out))
+}
+
+/// The same for a command that starts nothing, and so has no option that leaves the project out.
+pub fn look_without_a_start(home: &Home, checkout: &Path) -> Result<LoadedSettings> {
+    let way_out = "fix the file; until then `crew run` starts here only with --no-project";
+    read_tiers(home, checkout, Some(way_out))
+}
+
+/// Reads every tier; the project's if there is a `way_out` from its faults.
+fn read_tiers(home: &Home, checkout: &Path, way_out: Option<&str>) -> Result<LoadedSettings> {
     let user_file = settings::user_file();
     let user = user_file
         .as_deref()
         .map_or(Ok(None), |file| settings::read(file, Whose::Users, &agents::outputs()));
     let user = user.map_err(Error::msg)?.unwrap_or_default();
     let project_file = settings::project_file(checkout);
-    let project = if with_project { read_project(&project_file)? } else { Read::default() };
+    let project = way_out.map(|way_out| read_project(&project_file, way_out));
+    let project = project.transpose()?.unwrap_or_default();
     let environment = settings::environment().map_err(Error::msg)?;
     let needs = needs(&project.layer, &user.layer, agents::DEFAULT);
     let untrusted = trust::untrusted(home, checkout, needs.clone())?;
@@ -81,10 +94,10 @@ pub fn look(home: &Home, checkout: &Path, with_project: bool) -> Result<LoadedSe
     })
 }
 
-fn read_project(file: &Path) -> Result<Read> {
+fn read_project(file: &Path, way_out: &str) -> Result<Read> {
     match settings::read(file, Whose::Projects, &agents::outputs()) {
         Ok(read) => Ok(read.unwrap_or_default()),
-        Err(faults) => bail!("{faults}\nhint: fix the file, or start with --no-project"),
+        Err(faults) => bail!("{faults}\nhint: {way_out}"),
     }
 }
 

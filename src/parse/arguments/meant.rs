@@ -50,7 +50,7 @@ pub fn meant(given: Vec<OsString>) -> Result<Meant, UsageError> {
 }
 
 /// Words of other tools, each with the verb that does the same.
-const OTHERS_WORDS: [(&str, &str); 8] = [
+const OTHERS_WORDS: [(&str, &str); 13] = [
     ("undo", "back"),
     ("rollback", "back"),
     ("restore", "back"),
@@ -58,8 +58,16 @@ const OTHERS_WORDS: [(&str, &str); 8] = [
     ("rm", "clean"),
     ("remove", "clean"),
     ("delete", "clean"),
+    ("prune", "clean"),
+    ("monitor", "watch"),
+    ("dashboard", "watch"),
+    ("top", "watch"),
+    ("settings", "config"),
     ("continue", "resume"),
 ];
+
+/// Words of other tools for what crew has no verb for, however near one is in letters.
+const NO_VERB: [&str; 2] = ["update", "upgrade"];
 
 /// The error for a verb that does not exist; it may be one of crew's `procedures`.
 pub fn unknown(error: &clap::Error, words: &[OsString], procedures: &[&str]) -> Option<UsageError> {
@@ -74,7 +82,7 @@ pub fn unknown(error: &clap::Error, words: &[OsString], procedures: &[&str]) -> 
         None if procedures.contains(&&*rest[0]) && rest.len() == 1 => {
             format!("crew run {} runs that procedure", rest[0])
         }
-        None if !near.is_empty() => {
+        None if !near.is_empty() && !NO_VERB.contains(&&*rest[0]) => {
             let meant = nearest(&rest[0], &near).unwrap_or(near[near.len() - 1]);
             format!("did you mean crew {meant}? crew --help names all")
         }

@@ -13,6 +13,7 @@ use self::known::{LOOP, RESUME, RUN, SET};
 pub use self::options::*;
 pub use self::usage::UsageError;
 use self::values::MARK;
+pub use self::values::whole;
 
 mod known;
 pub mod meant;

@@ -32,7 +32,7 @@ impl Amount for LimitChange {
 }
 
 /// A whole number of things.
-pub(super) fn whole(text: &str) -> Result<u32, String> {
+pub fn whole(text: &str) -> Result<u32, String> {
     let digits = amounts::digits(text).ok_or("a whole number, such as 15")?;
     digits.parse().map_err(|_| "a whole number up to 4294967295".to_owned())
 }
