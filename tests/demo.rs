@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::child::Ran;
-use crate::sandbox::{DEADLINE, Sandbox, poll_until};
+use crate::child::{Ran, Running};
+use crate::sandbox::{DEADLINE, Sandbox, crew, poll_until};
 
 /// Every path of a sandbox: its home, its temporary folder, its repository.
 fn paths(folder: &Path) -> BTreeSet<PathBuf> {
@@ -55,6 +55,22 @@ fn assert_played(ran: Ran) {
 #[test]
 fn it_shows_a_refusal_then_a_checked_end_and_leaves_nothing() {
     assert_played(demo_that_leaves_nothing(&Sandbox::new()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn its_first_paragraph_is_broken_where_the_terminal_ends() {
+    let sandbox = Sandbox::new();
+    let line = format!("stty cols 80; exec {} demo", crew().display());
+    let mut terminal = sandbox.command("script");
+    terminal.args(["-qec", &line, "/dev/null"]);
+    let told = Running::start(terminal, None).wait(DEADLINE).success().replace('\r', "");
+    let opening = told.split_once("\n\n").map(|(opening, _)| opening);
+    insta::assert_snapshot!(opening.unwrap_or(&told), @"
+    A shell library with two faults, its tests, and an agent that follows a script
+      instead of a model. Everything else is real: the hooks, the checks, the loop.
+      All of it lives in a temporary folder that is removed at the end.
+    ");
 }
 
 #[test]

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use self::agent::{COMMAND, TURNS};
 use self::scratch::Scratch;
 
+/// One line, because what shows it breaks lines where the terminal ends.
 const OPENING: &str = "\
-A shell library with two faults, its tests, and an agent that follows a script instead of a model. Everything
-else is real: the hooks, the checks, the loop. All of it lives in a temporary folder that is removed at the end.
+A shell library with two faults, its tests, and an agent that follows a script instead of a model. \
+Everything else is real: the hooks, the checks, the loop. All of it lives in a temporary folder that \
+is removed at the end.
 
 ";
 
