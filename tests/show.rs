@@ -49,7 +49,7 @@ fn the_story_tells_the_contract_every_iteration_and_the_end() {
         story,
         "  task    Build <b>it</b>\n  \
            done    when the agent says COMPLETE and `echo not there yet; test -e done` passes\n  \
-           limits  up to 10 iterations, 12h; over after 3 failures in a row or 5 iterations without progress\n  \
+           limits  up to 10 iterations, 12h; ends after 3 failures in a row or 5 iterations without progress\n  \
            folder  REPO\n  \
            branch  main\n  \
            driver  session 00000000-0000-4000-8000-000000000001\n\

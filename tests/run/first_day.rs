@@ -62,7 +62,7 @@ fn a_page_tells_the_last_known_result_of_a_check_and_when_that_was() {
     let world = World::new(&[BLOCKED]);
     let ran = world.crew(&["run", "Build it", "--verify", "false"]);
     assert_eq!(ran.code(), 13);
-    let told = "  verify  `false` failed (exit 1) before iteration 1\n";
+    let told = "  verify  `false` failed (exit 1) before iteration 1, not run since\n";
     assert!(ran.stdout.contains(told), "{ran:#?}");
 
     let world = World::new(&[CLAIM, WORK, BLOCKED]);

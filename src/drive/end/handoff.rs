@@ -47,8 +47,8 @@ pub fn write(home: &Home, record: &Loop, kind: &str, told: &str, by: Actor) -> R
 }
 
 /// The page a new owner reads about a loop that did not end: made now, unless one was written since
-/// its last iteration and the tree is still what it says. Best effort: `None` where there is nothing
-/// to write or it cannot be written.
+/// its last iteration and the tree is still what it says. Best effort: `None` where there is
+/// nothing to write or it cannot be written.
 pub fn for_the_next(home: &Home, record: &Loop) -> Option<PathBuf> {
     let is_moved = tree::has_moved(home, record);
     if !record.is_live() && !is_moved {

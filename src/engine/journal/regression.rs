@@ -1,6 +1,6 @@
 //! Where a check turned red, from the story of a loop: "`cargo test` passed after iteration 4 and
-//! has failed since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and runs
-//! nothing.
+//! has failed since iteration 6, which changed src/a.rs, src/b.rs". It goes back to nothing and
+//! runs nothing.
 
 use std::collections::BTreeMap;
 

@@ -98,8 +98,8 @@ pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
         let text = Git::of(subject).run(&[&form[..], of].concat())?;
         Some(text.lines().map(|line| one_line(line, SUBJECT_CHARS)).collect::<Vec<_>>())
     };
-    // One that was only rebased is not lost, nor is a merge, which a rebase leaves out. One that was
-    // rebased with other lines cannot be told from a lost one.
+    // One that was only rebased is not lost, nor is a merge, which a rebase leaves out. One that
+    // was rebased with other lines cannot be told from a lost one.
     let missing = |branch: &str, commit: &str| {
         let apart = format!("{branch}...{commit}");
         log(&["--cherry-pick", "--right-only", "--no-merges", &apart])

@@ -218,11 +218,8 @@ impl Soak {
             let mut after = self.model().clone();
             after.resume(more);
             assert!(answer.context().starts_with(&after.marker()), "{answer:#?}");
-            let told = self.model().words.clone();
-            assert!(told.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
+            self.assert_told(&answer);
         }
-        // Where the answer was lost, they may have been in it.
-        self.model().words.clear();
         self.model().resume(more);
     }
 

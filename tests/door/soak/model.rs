@@ -175,6 +175,8 @@ impl Model {
 
     /// Somebody resumes it, with this many more iterations.
     pub(super) fn resume(&mut self, more: u64) {
+        // They were in its answer, or, where that was lost, may have been.
+        self.words.clear();
         match self.standing {
             Standing::Ended("aborted") => self.failures = 0,
             Standing::Ended("stalled") => self.still = 0,

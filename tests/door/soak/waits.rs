@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::process::{Signal, kill_process};
 
 use super::model::Standing;
-use super::{Event, Soak};
+use super::{Answer, Event, Soak};
 use crate::child::{Ran, Running};
 use crate::sandbox::DEADLINE;
 
@@ -160,6 +160,12 @@ impl Soak {
         self.model().standing = Standing::Running;
     }
 
+    /// What the user said is in the answer.
+    pub(super) fn assert_told(&mut self, answer: &Answer) {
+        let told = &self.model().words;
+        assert!(told.iter().all(|words| answer.context().contains(words)), "{answer:#?}");
+    }
+
     /// It wakes the agent for the iteration that was cut off, or for the next.
     fn assert_wakes(&mut self, ran: &Ran) {
         self.model().standing = Standing::Running;
@@ -212,7 +218,7 @@ impl Soak {
     }
 }
 
-impl super::Answer {
+impl Answer {
     /// An order typed as a message is not passed on.
     fn assert_lets_go_typed(&self) {
         assert!(self.ran.code() == 0 && self.json["decision"] == "block", "{self:#?}");
