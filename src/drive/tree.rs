@@ -1,6 +1,7 @@
 //! Looks at the working tree of a loop: by its snapshots, else by one hash of what git lists, else
 //! by a walk. It says what an iteration changed and names the snapshots, and judges nothing.
 
+use crate::engine::boundary::decide::{Decision, Hold};
 use crate::engine::evidence::changes::Changes;
 use crate::engine::record::{Loop, Status, TreeSeen};
 use crate::world::files::fingerprint::{Fingerprint, fingerprint};
@@ -126,6 +127,12 @@ pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Opt
 /// Whether nobody works for a loop: it is over or paused.
 pub fn is_at_rest(subject: &Loop) -> bool {
     !matches!(subject.state.status, Status::Running | Status::Waiting)
+}
+
+/// Whether nobody may be at work after a boundary, which may have cut an iteration off: then the
+/// tree is to be [closed](close).
+pub fn may_rest(decision: &Decision) -> bool {
+    !matches!(decision, Decision::Continue | Decision::Hold(Hold::Background(_)))
 }
 
 /// Names the state in which a loop ended, or was paused, in mid-iteration.

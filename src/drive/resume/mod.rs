@@ -84,13 +84,14 @@ pub fn resume(
     view::place_task(home, &mut record)?;
     store::clear_orders(home, id)?;
     room::keep(home, id);
-    tree::reopen(home, &record);
     write_pointer(&pointer, id)?;
     if let Some(session_pointer) = &session_pointer {
         write_pointer(session_pointer, id)?;
     }
     undelivered::mark(home, &record)?;
     let mut record = held.record(record, resumed)?;
+    // Only now: another try at a resume that fails before needs to know what was cut off.
+    tree::reopen(home, &record);
     // The loop is taken already: this line is for its story.
     if is_told && let Ok(next) = held.record(record.clone(), |next| Event::changed(TOLD, next)) {
         record = next;

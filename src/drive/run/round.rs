@@ -119,17 +119,17 @@ impl Runner<'_> {
         if self.stalls_by_half(&began) {
             self.react(LoopMoment::Stall);
         }
+        if tree::may_rest(&decision) {
+            tree::close(self.home, &self.ledger.record);
+        }
         match decision {
             Decision::Wait { .. } => {
                 self.react(LoopMoment::Wait);
             }
             Decision::Finish(_) if !self.ledger.is_behind() => {
-                // An interrupted iteration left work that no boundary looked at.
-                tree::close(self.home, &self.ledger.record);
                 end::wind_up(self.home, self.ledger.record.clone());
             }
-            Decision::Hold(_) => tree::close(self.home, &self.ledger.record),
-            Decision::Finish(_) | Decision::Continue => {}
+            Decision::Finish(_) | Decision::Hold(_) | Decision::Continue => {}
         }
     }
 

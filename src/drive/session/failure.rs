@@ -11,6 +11,7 @@ use crate::clients::Hook;
 use crate::drive::boundary::{DriverNotes, Recorded};
 use crate::drive::end::wind_up;
 use crate::drive::meter;
+use crate::drive::tree;
 use crate::engine::boundary::decide::Decision;
 use crate::engine::boundary::facts::{AgentOutcome, Seen};
 use crate::engine::claim::Claim;
@@ -44,15 +45,19 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let session_id = hook.session_id.as_deref().unwrap_or_default();
     wakes::clear(home, session_id, None);
     let _ = view::write(&after);
+    let rests = tree::may_rest(&boundary.decision);
+    let close = || rests.then(|| tree::close(home, &after));
     match (boundary.decision, identity::myself()) {
         (Decision::Continue | Decision::Wait { .. }, Some(me)) => {
             let file = wakes::register(home, session_id, &me)?;
             wakes::hand_over(&file, &ticket(&after))?;
             drop((held, lock));
+            close();
             companion::serve(home, &after.id, hook, &file)
         }
         (Decision::Finish(_), _) => {
             drop((held, lock));
+            close();
             wind_up(home, after);
             Ok(None)
         }

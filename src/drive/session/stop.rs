@@ -150,15 +150,12 @@ fn answer(
     let _ = view::write(&boundary.after);
     drop(held);
     let cancel = home.loop_file(&boundary.after.id, "cancel");
+    if tree::may_rest(&boundary.decision) {
+        tree::close(home, &boundary.after);
+    }
     Ok(match (&boundary.decision, chosen) {
         (Decision::Finish(_), _) => StopResult::Finished(Box::new(wind_up(home, boundary.after))),
-        (Decision::Wait { .. } | Decision::Hold(_), _) => {
-            // The iteration is not judged, and runs again.
-            if matches!(boundary.decision, Decision::Hold(Hold::Paused)) {
-                tree::close(home, &boundary.after);
-            }
-            StopResult::Held(Box::new(boundary))
-        }
+        (Decision::Wait { .. } | Decision::Hold(_), _) => StopResult::Held(Box::new(boundary)),
         (Decision::Continue, Some((file, pid))) => await_wake(home, hook, boundary, &file, pid)?,
         // A cancel that came after the record has ended the loop: the agent must not begin another
         // turn.

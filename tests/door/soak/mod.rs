@@ -242,7 +242,7 @@ impl Soak {
         if self.chance(2) {
             let text = format!("{} {:x}", self.boundary, self.dice.0);
             self.door.sandbox.write("work.txt", &text);
-            self.model().changed = true;
+            self.model().change();
         }
         Turn { said, sound }
     }

@@ -140,6 +140,11 @@ impl Model {
         self.words.clear();
     }
 
+    /// A file changes: the agent's work, unless the loop rests.
+    pub(super) fn change(&mut self) {
+        self.changed |= matches!(self.standing, Standing::Running | Standing::Waiting);
+    }
+
     fn bounded(&self) -> Standing {
         let reached = |limit: u64, count: u64| limit > 0 && count >= limit;
         if reached(self.terms.threshold, self.failures) {
@@ -184,7 +189,6 @@ impl Model {
         }
         self.standing = Standing::Running;
         self.transient = 0;
-        self.changed = false;
         if self.terms.max > 0 {
             self.limit(self.terms.max + more);
         } else if more > 0 {
