@@ -31,6 +31,9 @@ pub struct Abilities {
     pub transcript: Option<Transcript>,
     /// The field of the payload that stays the same from one prompt to the next.
     pub turn: &'static str,
+    /// Whether a message typed while the agent works is reported with the turn it steers, so that
+    /// another turn shows the end of that one.
+    pub steers_within_the_turn: bool,
     /// The variable with the client's own folder for the plugin. crew pins its home in that folder,
     /// because a project's settings must not move it.
     pub data: Option<&'static str>,

@@ -7,6 +7,7 @@ mod crashes;
 mod environment;
 mod hollow;
 mod inputs;
+mod interrupted;
 mod owners;
 mod paused;
 mod protection;

@@ -11,6 +11,7 @@ use crate::sandbox::{Sandbox, poll_until};
 
 on_both_terminals!(
     escape_and_a_question_pause_the_loop_and_resume_goes_on,
+    escape_before_any_answer_pauses_the_loop_or_gives_way_to_the_corrected_command,
     a_compaction_in_mid_loop_reminds_the_agent_of_task_and_rules,
     a_killed_client_is_not_fed_again_and_its_loop_is_told_once,
     a_cleared_session_resumes_with_its_counters,
@@ -60,6 +61,46 @@ fn escape_and_a_question_pause_the_loop_and_resume_goes_on(installed: &Installed
     terminal.wait_for_text(ENDLESS);
     sandbox.crew(&["cancel"]).success();
     terminal.escape();
+}
+
+fn escape_before_any_answer_pauses_the_loop_or_gives_way_to_the_corrected_command(
+    installed: &Installed,
+) {
+    let sandbox = Sandbox::new();
+    let api = Api::answering(|request| {
+        let newest = request.newest();
+        let soon = newest.contains("how far are you");
+        let late = Reply::text("Never seen.").after(Duration::from_secs(60));
+        Some(if soon { Reply::text("Not begun.") } else { late })
+    });
+    let terminal = Client::new(installed, &sandbox, &api).open();
+    // The client puts the command back into its input line.
+    let take_back = |command: &str, asked: usize| {
+        terminal.type_text(command);
+        terminal.enter();
+        poll_until("the model is asked", || api.main_requests().len() == asked);
+        std::thread::sleep(Duration::from_secs(1));
+        terminal.escape();
+        terminal.wait_for_screen("no loop's start", |screen| !screen.contains("up to"));
+    };
+    take_back("/crew:loop \"Build it\" --stall 0", 1);
+    let first = newest(&sandbox)["id"].clone();
+    take_back(" -n 4", 2);
+    let second = await_loop(&sandbox, "a new loop", |it| it["id"] != first && !it.is_null());
+    assert_eq!((&second["status"], &second["iteration"]), (&"running".into(), &1.into()));
+    terminal.key("C-u");
+    terminal.type_text("how far are you?");
+    terminal.enter();
+    terminal.wait_for_text("is paused at iteration 1, because you interrupted it");
+    terminal.wait_for_text("Not begun.");
+    take_back("/crew:resume", 4);
+    assert_eq!(newest(&sandbox)["status"], "running");
+    terminal.key("C-u");
+    terminal.type_text("how far are you now?");
+    terminal.enter();
+    let paused = await_loop(&sandbox, "the loop is paused", |it| it["status"] == "paused");
+    assert_eq!((&paused["id"], &paused["completed_iterations"]), (&second["id"], &0.into()));
+    poll_until("the last answer", || api.main_requests().len() == 5);
 }
 
 fn a_compaction_in_mid_loop_reminds_the_agent_of_task_and_rules(installed: &Installed) {

@@ -57,6 +57,8 @@ static ABILITIES: Abilities = Abilities {
         queued: queue::command,
     }),
     turn: "prompt_id",
+    // 2.1.197 reports it only once that turn is over.
+    steers_within_the_turn: true,
     data: Some("CLAUDE_PLUGIN_DATA"),
     project: Some("CLAUDE_PROJECT_DIR"),
     plugin: Some(Plugin {

@@ -25,6 +25,7 @@ static ABILITIES: Abilities = Abilities {
     waits_at_the_end: Duration::from_secs(3),
     transcript: None,
     turn: "turn_id",
+    steers_within_the_turn: false,
     data: Some("PLUGIN_DATA"),
     project: None,
     plugin: None,

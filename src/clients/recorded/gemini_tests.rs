@@ -26,6 +26,7 @@ static ABILITIES: Abilities = Abilities {
     transcript: None,
     // The user's prompt itself; crew's reasons do not replace it.
     turn: "prompt",
+    steers_within_the_turn: false,
     data: None,
     project: Some("GEMINI_PROJECT_DIR"),
     plugin: None,

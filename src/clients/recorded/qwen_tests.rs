@@ -20,6 +20,7 @@ static ABILITIES: Abilities = Abilities {
     waits_at_the_end: Duration::ZERO,
     transcript: None,
     turn: "prompt_id",
+    steers_within_the_turn: false,
     data: None,
     project: Some("QWEN_PROJECT_DIR"),
     plugin: None,

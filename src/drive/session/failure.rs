@@ -35,6 +35,8 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
     let mut memory = open.before.state.session.clone();
     memory.transcript_bytes = hook.transcript.as_deref().map_or(0, disk::size);
     memory.last_stop = None;
+    // A wake starts another turn.
+    memory.prompt_id = None;
     memory.metered = reading.metered;
     let why = format!("the model's service failed ({kind}), and this session cannot wait for it");
     let veto = (!hook.may_wake()).then(|| Ending::new(Outcome::Interrupted, why));

@@ -6,6 +6,7 @@ pub mod cap;
 pub mod companion;
 pub mod dialog;
 pub mod failure;
+pub mod interruption;
 pub mod notice;
 pub mod questions;
 pub mod queued;
@@ -41,8 +42,6 @@ use crate::world::store::{self, Home, LOCK_WAIT};
 
 /// The longest wait for a lock at a session's end.
 const END_WAIT: Duration = Duration::from_millis(300);
-/// How far from the transcript's end the mark of an interruption is searched for, in bytes.
-const MARK_WITHIN: u64 = 64 << 10;
 
 /// The result of an event.
 #[derive(Debug)]
@@ -183,9 +182,12 @@ fn start_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let Some(arguments) = arguments::parse(raw)?.filter(|_| !raw.trim().is_empty()) else {
         return Ok(EventResult::Help);
     };
-    hook.session_id.as_ref().context("the hook's payload has no session id")?;
+    let session_id = hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let cwd = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
-    let started = start(home, hook, &arguments, cwd)?;
+    // The client has put the command back into its input line, to be corrected.
+    let owned = owned(home, session_id)?.filter(|record| is_ours(record, hook));
+    let taken_back = owned.filter(|record| interruption::came_to_nothing(record, hook));
+    let started = start(home, hook, &arguments, cwd, taken_back.map(|record| record.id))?;
     Ok(started.map_or(EventResult::Silent, |started| EventResult::Started(Box::new(started))))
 }
 
@@ -262,11 +264,7 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
     if record.state.status == Status::Paused {
         return Ok(EventResult::Silent);
     }
-    let broken_off = hook.transcript.as_deref().is_some_and(|file| {
-        let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
-        tail.is_ok_and(|(tail, _)| hook.reader().is_some_and(|reader| (reader.interrupted)(&tail)))
-    });
-    if broken_off {
+    if interruption::broke_off(&record, hook) {
         let paused = control::pause_now(home, &id, "paused: the user interrupted the agent")?;
         return Ok(EventResult::BrokenOff(Box::new(paused)));
     }

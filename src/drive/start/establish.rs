@@ -33,6 +33,8 @@ pub struct Beginning {
     pub memory: SessionMemory,
     /// Whether a loop that is in the way is ended first.
     pub replace: bool,
+    /// A loop that is ended first if it is in the way: its command was taken back.
+    pub taken_back: Option<LoopId>,
 }
 
 /// Makes the loop and records its start. The result still holds its lock, and has a note for each
@@ -192,7 +194,7 @@ fn vacate(
         attempt
     } else if owner_is_gone(home, &record) {
         end::interrupt(home, id, gone_why(&record), LOCK_WAIT)?
-    } else if beginning.replace {
+    } else if beginning.replace || beginning.taken_back.as_ref() == Some(id) {
         end::cancel_locked(home, id, Actor::User, Some("replaced by a new loop"))?
     } else {
         let occupied = || occupied(&record, beginning.owner.session_id.as_deref());

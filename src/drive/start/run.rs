@@ -263,8 +263,14 @@ pub fn begin(
 ) -> Result<Loop> {
     first_prompt(home, &prepared)?;
     let Prepared { place, contract, mut notes, replace, .. } = prepared;
-    let beginning =
-        Beginning { place, contract, owner: myself()?, memory: SessionMemory::default(), replace };
+    let beginning = Beginning {
+        place,
+        contract,
+        owner: myself()?,
+        memory: SessionMemory::default(),
+        replace,
+        taken_back: None,
+    };
     let begun = establish(home, beginning, |_| false)?.context("the loop was started already")?;
     let (held, record, vacated) = begun;
     drop(held);

@@ -12,7 +12,7 @@ use crate::clients::Hook;
 use crate::clients::spelling::going_on;
 use crate::drive::missing;
 use crate::drive::owner::NewOwner;
-use crate::engine::record::Loop;
+use crate::engine::record::{Loop, LoopId};
 use crate::engine::settings::merge::VariableTrust;
 use crate::parse::arguments::LoopArgs;
 use crate::world::store::Home;
@@ -28,12 +28,14 @@ pub struct Started {
 }
 
 /// Starts a loop for a session. `None` if this same command has started it already: the plugin may
-/// be loaded twice. An error means that nothing was started, and says why.
+/// be loaded twice. An error means that nothing was started, and says why. `taken_back` is a loop
+/// of this session that came to nothing, and is replaced.
 pub fn start(
     home: &Home,
     hook: &Hook<'_>,
     arguments: &LoopArgs,
     cwd: &Path,
+    taken_back: Option<LoopId>,
 ) -> Result<Option<Started>> {
     let NewOwner { owner, memory } = NewOwner::session(hook)?;
     let abilities = hook.abilities();
@@ -50,7 +52,8 @@ pub fn start(
         record.state.owner.session_id == hook.session_id
             && record.state.session.prompt_id == hook.turn
     };
-    let beginning = Beginning { place, contract, owner, memory, replace: arguments.replace };
+    let beginning =
+        Beginning { place, contract, owner, memory, replace: arguments.replace, taken_back };
     let Some((held, record, vacated)) = establish(home, beginning, same_command)? else {
         return Ok(None);
     };

@@ -1,0 +1,109 @@
+//! Esc before the agent has answered a word: the client takes its prompt back and leaves no mark,
+//! so only the turn of the next prompt shows it.
+
+use serde_json::json;
+
+use super::usage::append;
+use super::{Answer, Door};
+use crate::sandbox::{DEADLINE, poll_until};
+
+impl Door {
+    /// A message of the user's, in a turn.
+    fn says(&self, words: &str, turn: &str) -> Answer {
+        self.event("UserPromptSubmit").with("prompt", words).with("prompt_id", turn).send()
+    }
+
+    /// `/crew:loop` in a turn.
+    fn types(&self, arguments: &str, turn: &str) -> Answer {
+        self.command(arguments).with("prompt_id", turn).send()
+    }
+
+    /// The transcript's line of an answer.
+    fn answered(&self) {
+        let usage = json!({ "input_tokens": 1, "output_tokens": 1 });
+        let message = json!({ "id": "m-1", "model": "m", "usage": usage,
+                              "content": [{ "type": "text", "text": "I will look." }] });
+        append(&self.transcript(), &[json!({ "type": "assistant", "message": message })]);
+    }
+}
+
+#[test]
+fn after_a_prompt_that_was_taken_back_the_users_next_words_pause_the_loop() {
+    let door = Door::new();
+    let id = door.begin("\"Build it\" --stall 0");
+    let told = door.says("what is in the README?", "p-1");
+    let expected = format!(
+        "crew: loop {id} is paused at iteration 1, because you interrupted it · /crew:resume resumes it"
+    );
+    assert_eq!(told.line(), expected);
+    door.stop("It is empty.").assert_silent();
+    assert_eq!(door.status(&id)["status"], "paused");
+    door.says("and in the other one?", "p-2").assert_silent();
+    let resume = || door.command("").with("command_name", "crew:resume").with("prompt_id", "p-3");
+    resume().send().assert_goes_on();
+    door.says("use the parser", "p-3").assert_silent();
+    assert_eq!(door.status(&id)["status"], "running");
+    assert_eq!(door.says("wait, what?", "p-4").line(), expected);
+}
+
+#[test]
+fn words_that_steer_the_first_answer_or_come_after_it_are_left_alone() {
+    let door = Door::new();
+    let id = door.begin("\"Build it\" --stall 0");
+    door.says("use the parser", "p-0").assert_silent();
+    door.event("UserPromptSubmit").with("prompt", "no turn is named").send().assert_silent();
+    door.says("<task-notification> a task has ended", "p-5").assert_silent();
+    door.stop("Half of it.").assert_goes_on();
+    door.says("use the parser", "a woken turn").assert_silent();
+    assert_eq!(door.status(&id)["status"], "running");
+}
+
+#[test]
+fn words_after_a_failure_of_the_service_continue_the_loop() {
+    let mut door = Door::new();
+    door.sandbox = door.sandbox.env("CLAUDE_CODE_SESSION_ATTENDED", "1");
+    let id = door.begin("\"Build it\" --stall 0");
+    let failed = door.event("StopFailure").with("error", "rate_limit").with("prompt_id", "p-0");
+    let waiting = failed.start();
+    poll_until("the loop waits", || door.status(&id)["status"] == "waiting");
+    door.says("go on", "p-1").assert_silent();
+    assert_eq!(door.status(&id)["status"], "running");
+    waiting.wait(DEADLINE);
+}
+
+#[test]
+fn a_command_corrected_after_it_was_taken_back_replaces_a_loop_that_came_to_nothing() {
+    let door = Door::new();
+    append(
+        &door.transcript(),
+        &[json!({ "type": "user", "message": { "content": "/crew:loop" } })],
+    );
+    let first = door.begin("\"Build it\" --stall 0");
+    let told = door.types("\"Build it all\" --stall 0", "p-1");
+    let note = format!("loop {first} is now cancelled after 0 iterations");
+    assert!(told.goes_on() && told.line().contains(&note), "{told:#?}");
+    assert_eq!(door.status(&first)["outcome"], "cancelled");
+    door.types("\"Build it all\" --stall 0", "p-2").assert_goes_on();
+}
+
+#[test]
+fn a_loop_that_has_begun_to_work_is_not_replaced_unasked() {
+    let begun: [fn(&Door); 3] = [
+        |door| door.answered(),
+        |door| drop(door.stop("Half of it.")),
+        |door| std::fs::remove_file(door.transcript()).unwrap(),
+    ];
+    for begin in begun {
+        let door = Door::new();
+        append(&door.transcript(), &[json!({ "type": "user", "message": { "content": "hi" } })]);
+        let id = door.begin("\"Build it\" --stall 0");
+        begin(&door);
+        let told = door.types("\"Build it all\" --stall 0", "p-9");
+        let refused = format!("crew: loop {id} is running here at iteration ");
+        let way_out = "replace it with --replace, or use another git worktree";
+        let words = told.refusal();
+        assert!(words.starts_with(&refused) && words.ends_with(way_out), "{told:#?}");
+        assert_eq!(door.status(&id)["status"], "running");
+        door.types("\"Build it all\" --stall 0 --replace", "p-10").assert_goes_on();
+    }
+}
