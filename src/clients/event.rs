@@ -63,7 +63,7 @@ pub enum HookEvent {
     /// A command typed to crew, and the raw text after it. If it is not `sure`, it is a command
     /// only in a session that had a loop.
     Command { name: String, raw: String, sure: bool },
-    /// A message that is an order to crew in a session that had a loop.
+    /// A message that is an order to crew in a session that had a loop, or where it names one.
     Order(Typed),
     /// A message from the client itself: a wake, or the end of a background task.
     Notified,

@@ -4,6 +4,7 @@ use super::{control_replies, reading_in_a_client};
 use crate::clients::spelling::command;
 use crate::clients::{Hook, Reply};
 use crate::drive::page::read;
+use crate::drive::session::orders::{LoopIs, OrderResult};
 use crate::drive::session::queued::Aside;
 use crate::drive::session::stop::StopResult;
 use crate::drive::session::{EventResult, within};
@@ -13,7 +14,7 @@ use crate::engine::record::{Loop, Status};
 use crate::engine::words::prompt;
 use crate::engine::words::question::DECIDE_YOURSELF;
 use crate::parse::arguments;
-use crate::parse::typed::Typed;
+use crate::parse::typed::Order;
 use crate::report::called::called;
 use crate::report::{attention, help, line, page};
 use crate::world::store::{Home, journal};
@@ -22,7 +23,7 @@ use crate::world::{client, clock};
 /// The reply to an event, in the client-neutral form that each client writes in its own.
 pub fn reply(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
     // Commands that a boundary or the help quotes can be typed in the client itself.
-    let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Typed(..));
+    let is_typed_here = matches!(answer, EventResult::Stopped(..) | EventResult::Ordered(..));
     let is_help = matches!(answer, EventResult::Help);
     let mut said = said(home, hook, answer);
     if let Some(words) = said.words().filter(|_| !is_typed_here)
@@ -101,9 +102,7 @@ fn said(home: &Home, hook: &Hook<'_>, answer: EventResult) -> Reply {
         EventResult::Already(obeyed, record) => {
             Reply::Instead(control_replies::already(&obeyed, &record))
         }
-        EventResult::Typed(order, record, was_over) => {
-            Reply::Obeyed(typed(&order, &record, was_over))
-        }
+        EventResult::Ordered(order, result) => Reply::Obeyed(ordered(order, &result)),
         EventResult::Deferred(_) => Reply::Decide(DECIDE_YOURSELF.to_owned()),
         EventResult::BrokenOff(record) => Reply::Say(line::broken_off(&record)),
         EventResult::Interrupted(record) => Reply::Say(line::interrupted(&record, clock::local())),
@@ -150,17 +149,26 @@ fn noted(mut line: String, note: Option<String>) -> String {
 }
 
 /// The client shows one dim line for an order typed while the agent works.
-fn typed(order: &Typed, record: &Loop, was_over: bool) -> String {
+fn ordered(order: Order, result: &OrderResult) -> String {
+    let (record, is) = match result {
+        OrderResult::Obeyed { record, is } => (record, *is),
+        OrderResult::Failed(id) => {
+            let verb = order.label();
+            return format!("that failed; type this in a terminal: crew {verb} {id}");
+        }
+    };
+    let (id, status) = (&record.id, line::status_line(record, clock::local()));
+    let gone = if is == LoopIs::Ownerless { ", nobody drives it" } else { "" };
     match order {
-        _ if was_over => {
-            format!("loop {} is over: {}", record.id, line::status_line(record, clock::local()))
+        _ if is == LoopIs::Over => format!("loop {id} is over: {status}"),
+        Order::Pause if record.state.status == Status::Running => {
+            format!("loop {id} pauses after iteration {}{gone}", record.iteration())
         }
-        Typed::Pause if record.state.status == Status::Running => {
-            format!("pauses after iteration {}", record.iteration())
+        Order::Cancel if record.is_live() => {
+            format!("loop {id} is cancelled; what runs it ends it in a moment")
         }
-        Typed::Pause | Typed::Cancel { .. } | Typed::Status => {
-            line::status_line(record, clock::local())
-        }
+        Order::Status if is == LoopIs::Own => status,
+        Order::Pause | Order::Cancel | Order::Status => format!("loop {id}: {status}{gone}"),
     }
 }
 

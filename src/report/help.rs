@@ -74,7 +74,8 @@ const HEAD: &str = r#"crew keeps the agent working until the job is proved done.
   /crew:help                      this page
 
 While the agent works, pause, cancel-loop, status and handoff wait for the end of its iteration, the others for the end
-of its turn. At once: `crew pause`, `crew cancel`, `crew status`, as a message (Claude Code 2.1.330) or in any terminal:
+of its turn. At once, each also with a loop's id: `crew pause`, `crew cancel`, `crew status`, as a message (Claude Code
+2.1.330) or in any terminal:
   crew status, crew pause, crew cancel, crew tell "a message to the agent", crew set -n +10
 When something does not work, crew doctor says what keeps loops from running, each with its fix.
   crew init, crew config, crew trust: this project's settings

@@ -194,3 +194,94 @@ fn an_order_glued_to_one_that_was_obeyed_is_obeyed_too() {
     assert!(told.refusal().contains("cancelled by the user: wrong branch"), "{told:#?}");
     assert_eq!(door.status(&id)["outcome"], "cancelled");
 }
+
+/// A live loop of another session, in a working tree of its own.
+fn another_loop(door: &Door, tree: &str) -> String {
+    door.sandbox.git(&["worktree", "add", "--quiet", tree]);
+    let cwd = door.sandbox.file(tree).canonicalize().unwrap().display().to_string();
+    let event = door.command("\"Do that\" --stall 0").with("session_id", format!("other-{tree}"));
+    let told = event.with("cwd", &*cwd).env("CLAUDE_PROJECT_DIR", &*cwd).send();
+    let line = told.line().strip_prefix("loop ").and_then(|rest| rest.split_once(':'));
+    line.unwrap_or_else(|| panic!("no start: {told:#?}")).0.to_owned()
+}
+
+#[test]
+fn an_order_that_names_another_loop_is_obeyed_there_and_nowhere_else() {
+    let door = Door::new();
+    let [other, third] = ["b", "c"].map(|tree| another_loop(&door, tree));
+    let told = |words: &str| {
+        let refusal = door.type_in(words).refusal().to_owned();
+        assert!(refusal.chars().count() <= 100, "{refusal}");
+        refusal.strip_suffix(" (Ctrl-U clears the line)").unwrap_or_default().to_owned()
+    };
+    // Also where the session never had a loop.
+    let expected = format!("crew: loop {other}: running, iteration 1 of 10");
+    assert_eq!(told(&format!("crew status {other}")), expected);
+    let own = door.begin("\"Build it\" --stall 0");
+    let expected = format!("crew: loop {other} pauses after iteration 1");
+    assert_eq!(told(&format!("crew pause {other}")), expected);
+    let cancel = format!("crew cancel {other} wrong branch");
+    let expected = format!("crew: loop {other}: cancelled after 0 iterations");
+    assert_eq!(told(&cancel), expected);
+    let ending = &door.record(&other)["state"]["ending"];
+    assert_eq!(ending["why"], "cancelled by the user: wrong branch");
+    let expected = format!("crew: loop {other} is over: cancelled after 0 iterations");
+    assert_eq!(told(&cancel), expected);
+    // The client has put that into its input line.
+    let glued = format!("{cancel}crew status {third}").replace(" wrong branch", "");
+    assert_eq!(told(&glued), format!("crew: loop {third}: running, iteration 1 of 10"));
+    for id in [&own, &third] {
+        assert_eq!(door.status(id)["status"], "running");
+        assert!(!door.file(id, "pause").exists());
+    }
+}
+
+#[test]
+fn an_order_that_names_its_own_loop_is_obeyed_as_the_bare_one() {
+    let door = Door::new();
+    let id = door.begin("\"Build it\" --stall 0");
+    let told = door.type_in(&format!("crew status {id}"));
+    let expected = format!("crew: loop {id}: running, iteration 1 of 10 (Ctrl-U clears the line)");
+    assert_eq!(told.refusal(), expected);
+    let told = door.type_in(&format!("crew pause {id}"));
+    let expected = format!("crew: loop {id} pauses after iteration 1 (Ctrl-U clears the line)");
+    assert_eq!(told.refusal(), expected);
+    assert_eq!(door.type_in("crew pause").refusal(), expected);
+    let told = door.type_in(&format!("crew cancel {id} wrong branch"));
+    let expected =
+        format!("crew: loop {id}: cancelled after 0 iterations (Ctrl-U clears the line)");
+    assert_eq!(told.refusal(), expected);
+    let ending = &door.record(&id)["state"]["ending"];
+    assert_eq!(ending["why"], "cancelled by the user: wrong branch");
+}
+
+#[test]
+fn a_word_that_no_loop_has_for_an_id_is_a_reason_or_the_agents() {
+    let door = Door::new();
+    door.type_in("crew cancel tomorrow").assert_silent();
+    let id = door.begin("\"Build it\" --stall 0");
+    for words in ["crew pause tomorrow", "crew status aaaaaaaa"] {
+        door.type_in(words).assert_silent();
+    }
+    assert!(!door.file(&id, "pause").exists());
+    let told = door.type_in("crew cancel tomorrow is better");
+    let expected =
+        format!("crew: loop {id}: cancelled after 0 iterations (Ctrl-U clears the line)");
+    assert_eq!(told.refusal(), expected);
+    let ending = &door.record(&id)["state"]["ending"];
+    assert_eq!(ending["why"], "cancelled by the user: tomorrow is better");
+}
+
+#[test]
+fn an_order_that_cannot_be_obeyed_for_another_loop_is_for_a_terminal_and_not_for_the_agent() {
+    let door = Door::new();
+    let own = door.begin("\"Build it\" --stall 0");
+    let broken = door.file("k3v9abcd", "loop.json");
+    std::fs::create_dir_all(broken.parent().unwrap()).unwrap();
+    std::fs::write(broken, "{").unwrap();
+    let told = door.type_in("crew cancel k3v9abcd");
+    let expected =
+        "crew: that failed; type this in a terminal: crew cancel k3v9abcd (Ctrl-U clears the line)";
+    assert_eq!(told.refusal(), expected);
+    assert_eq!(door.status(&own)["status"], "running");
+}

@@ -5,7 +5,7 @@ use super::{COMMANDS, ClaudeCode};
 use crate::clients::HookEvent;
 use crate::clients::spelling::split;
 use crate::parse::patterns::PASTED_ELEMENT;
-use crate::parse::typed::typed;
+use crate::parse::typed::{after_an_order, typed};
 
 /// Reads a prompt. `is_anothers` says that the user did not write it: a schedule or a peer did.
 pub(super) fn read(prompt: &str, is_anothers: bool) -> HookEvent {
@@ -50,10 +50,8 @@ fn pasted_command(prompt: &str) -> Option<(String, String)> {
 /// input line, and the next text typed is glued to it.
 fn without_old_orders(message: &str) -> &str {
     let mut left = message.trim();
-    while let Some(rest) = ["crew pause", "crew status", "crew cancel"]
-        .iter()
-        .find_map(|order| left.strip_prefix(order))
-        .filter(|rest| rest.starts_with(COMMANDS) || rest.starts_with("crew "))
+    while let Some(rest) =
+        after_an_order(left).filter(|rest| rest.starts_with(COMMANDS) || rest.starts_with("crew "))
     {
         left = rest;
     }
@@ -109,6 +107,10 @@ mod tests {
             ("crew status/crew:handoff \"half\"", "/crew:handoff \"half\""),
             ("crew pause", "crew pause"),
             ("crew pauses often", "crew pauses often"),
+            ("crew cancel k3v9abcdcrew status", "crew status"),
+            ("crew status k3v9abcd/crew:resume k3v9abcd", "/crew:resume k3v9abcd"),
+            ("crew cancel k3v9abcd", "crew cancel k3v9abcd"),
+            ("crew cancel k3v9abcd crew status", "crew cancel k3v9abcd crew status"),
             ("crew pause /crew:status", "crew pause /crew:status"),
             ("please crew pausecrew status", "please crew pausecrew status"),
         ];

@@ -8,6 +8,7 @@ pub mod dialog;
 pub mod failure;
 pub mod interruption;
 pub mod notice;
+pub mod orders;
 pub mod questions;
 pub mod queued;
 pub mod skew;
@@ -20,6 +21,7 @@ use anyhow::{Context, Result, bail};
 
 use self::companion::idle_fallback;
 use self::failure::failure;
+use self::orders::{OrderResult, obey};
 use self::queued::Aside;
 use self::stop::{StopResult, is_ours, stop};
 use super::boundary::undelivered;
@@ -33,7 +35,7 @@ use super::start::session::{Started, start};
 use crate::clients::{Hook, HookEvent};
 use crate::engine::record::{Actor, Loop, Obeyed, Outcome, Status};
 use crate::engine::words::prompt::marker;
-use crate::parse::typed::Typed;
+use crate::parse::typed::Order;
 use crate::parse::{arguments, handoff_words};
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
@@ -61,8 +63,8 @@ pub enum EventResult {
     HandedOff(PathBuf),
     /// The client delivers a queued command that a boundary has already obeyed.
     Already(Obeyed, Box<Loop>),
-    /// An order typed as a message, obeyed and not passed on; whether the loop was already over.
-    Typed(Typed, Box<Loop>, bool),
+    /// An order typed as a message, which is not passed on.
+    Ordered(Order, OrderResult),
     /// The user interrupted the agent and typed something else: the loop is paused.
     BrokenOff(Box<Loop>),
     /// The context was compacted: the agent gets the task, the rules and the evidence again.
@@ -134,7 +136,7 @@ fn answer_to(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
             Ok(EventResult::Silent)
         }
         HookEvent::Command { name, raw, .. } => Ok(command(home, hook, name, raw)),
-        HookEvent::Order(order) => obey(home, hook, order.clone()),
+        HookEvent::Order(order) => obey(home, hook, order),
         HookEvent::Notified | HookEvent::Prompted => prompted(home, hook),
         HookEvent::SessionBegan { compacted } => session_start(home, hook, *compacted),
         HookEvent::SessionEnded { why } => session_end(home, hook, why),
@@ -272,21 +274,6 @@ fn prompted(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
         control::take_up(home, &id, "continued by the user's own prompt")?;
     }
     Ok(EventResult::Silent)
-}
-
-/// Obeys an order that was typed as a message. In a session that never had a loop it is the user's
-/// own text.
-fn obey(home: &Home, hook: &Hook<'_>, order: Typed) -> Result<EventResult> {
-    let Some(record) = owned_or_last(home, hook)? else { return Ok(EventResult::Silent) };
-    let id = &record.id;
-    match &order {
-        Typed::Pause => drop(control::pause(home, id, Actor::User, false)?),
-        Typed::Cancel { reason } => {
-            drop(end::cancel(home, id, Actor::User, reason.as_deref())?);
-        }
-        Typed::Status => end::complete(home, &record),
-    }
-    Ok(EventResult::Typed(order, Box::new(store::load(home, id)?), !record.is_live()))
 }
 
 /// The loop of a session.
