@@ -68,7 +68,7 @@ const HEAD: &str = r#"crew keeps the agent working until the job is proved done.
   /crew:loop TASK [options]       start a loop in this session
   /crew:status                    show its status
   /crew:pause                     pause after the current iteration
-  /crew:resume [LOOP] [limits]    resume in this session; -n +10 allows ten more iterations
+  /crew:resume [LOOP] [limits]    resume in this session; -n +10 allows ten more iterations, --tell "TEXT" answers the agent
   /crew:cancel-loop [reason]      end it, with a handoff page
   /crew:handoff [type] TEXT       write a page for the next worker
   /crew:help                      this page

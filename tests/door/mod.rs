@@ -2,6 +2,7 @@
 //! agent, into a broken world. The test process is the client that owns the loops. No companion
 //! runs here, so the client's cap is off.
 
+mod answers;
 mod broken;
 mod crashes;
 mod environment;

@@ -16,7 +16,7 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::{Event, RESUMED_IN_A_SESSION, TOLD};
+use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -95,6 +95,12 @@ pub fn resume(
     // The loop is taken already: this line is for its story.
     if is_told && let Ok(next) = held.record(record.clone(), |next| Event::changed(TOLD, next)) {
         record = next;
+        // A session's prompt is the answer to this command.
+        if record.driver() == Driver::Session
+            && let Ok(next) = held.record(record.clone(), |next| Event::changed(DELIVERED, next))
+        {
+            record = next;
+        }
     }
     if let Some(accepted) = &accepted {
         let _ = held.note(&record, clock::now(), accepted);

@@ -215,7 +215,7 @@ fn pause_loop(home: &Home, hook: &Hook<'_>) -> Result<EventResult> {
 fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     let typed = arguments::resume(raw)?;
     let folder = hook.folder.as_deref().context("the hook's payload has no folder (cwd)")?;
-    let record = match (&typed.name, of_session(home, hook)?) {
+    let record = match (&typed.set.name, of_session(home, hook)?) {
         (None, Some(record)) => record,
         (name, _) => match find::find(home, name.as_deref(), folder)? {
             Found::One(record) => *record,
@@ -225,12 +225,14 @@ fn resume_loop(home: &Home, hook: &Hook<'_>, raw: &str) -> Result<EventResult> {
     };
     hook.session_id.as_ref().context("the hook's payload has no session id")?;
     let new_owner = NewOwner::session(hook)?;
-    let changes = typed.limits.by_key().collect();
-    Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, new_owner, has_a_task)?)))
+    let changes = typed.set.limits.by_key().collect();
+    let adapt = |record: &mut Loop| adapt(record, typed.tell.as_deref());
+    Ok(EventResult::Resumed(Box::new(resume(home, &record.id, &changes, new_owner, adapt)?)))
 }
 
-/// A procedure is a recipe for the prompts of fresh processes: a session has no task from it.
-fn has_a_task(record: &mut Loop) -> Result<()> {
+/// Adds the user's message. A procedure is a recipe for the prompts of fresh processes: a session
+/// has no task from it.
+fn adapt(record: &mut Loop, tell: Option<&str>) -> Result<()> {
     if record.contract.task.is_empty() {
         let id = &record.id;
         bail!(
@@ -238,6 +240,7 @@ fn has_a_task(record: &mut Loop) -> Result<()> {
              hint: crew resume {id} in a terminal"
         );
     }
+    record.state.messages.extend(tell.map(control::tellable).transpose()?);
     Ok(())
 }
 

@@ -37,9 +37,10 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
         None if is_at_rest(inputs) => (resume(""), None),
         None if is_run => (Step::new(format!("crew show {} --log -f", record.id), ""), None),
         None | Some(Outcome::Completed) => (look(inputs), None),
-        Some(Outcome::Blocked) if asked_for_help(record).is_some() && is_run => {
+        Some(Outcome::Blocked) if asked_for_help(record).is_some() => {
             let answer = format!("{} --tell \"your answer\"", inputs.resume);
-            (Step::new(answer, "no secrets in it: the agent reads it, and its log keeps it"), None)
+            let kept = if is_run { "its log keeps it" } else { "the transcript keeps it" };
+            (Step::new(answer, &format!("no secrets in it: the agent reads it, and {kept}")), None)
         }
         Some(Outcome::Blocked) if wants_acceptance(inputs) => {
             let accept = format!("{} --accept-exam", inputs.resume);

@@ -5,13 +5,15 @@ use std::sync::LazyLock;
 
 use clap::{Arg, Args, Command};
 
-use super::options::{LoopArgs, ResumeArgs, RunArgs, SetArgs};
+use super::options::{LoopArgs, ResumeArgs, ResumeHereArgs, RunArgs, SetArgs};
 use super::usage::UsageError;
 use crate::parse::spelling::{nearest, shown};
 
 pub(super) static LOOP: LazyLock<Command> = LazyLock::new(|| built::<LoopArgs>("/crew:loop"));
 pub(super) static RUN: LazyLock<Command> = LazyLock::new(|| built::<RunArgs>("crew run"));
 pub(super) static RESUME: LazyLock<Command> = LazyLock::new(|| built::<ResumeArgs>("crew resume"));
+pub(super) static RESUME_HERE: LazyLock<Command> =
+    LazyLock::new(|| built::<ResumeHereArgs>("/crew:resume"));
 pub(super) static SET: LazyLock<Command> = LazyLock::new(|| built::<SetArgs>("crew set"));
 
 fn built<A: Args>(name: &'static str) -> Command {
@@ -113,6 +115,7 @@ pub(super) fn option(command: &'static Command, token: &str) -> Result<Named, Us
         }
         "/crew:loop" => "if it belongs to the task, put the whole task in double quotes",
         "crew resume" => "crew resume --help names what can be changed",
+        "/crew:resume" => "/crew:resume takes limits, such as -n +10, and --tell \"TEXT\"",
         _ => "crew set --help names the limits",
     };
     let others: Vec<&str> =

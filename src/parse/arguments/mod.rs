@@ -1,19 +1,20 @@
-//! The arguments of `/crew:loop`, `crew run`, `crew resume` and `crew set`: what was typed becomes
-//! words that clap cannot misread, and clap parses the options. The task is passed on byte for
-//! byte. Outside quotes, whatever looks like an option is one or is an error. It never becomes text
-//! of the task, because a limit lost that way means an endless loop. Nothing here interprets a
-//! value.
+//! The arguments of `/crew:loop`, `/crew:resume`, `crew run`, `crew resume` and `crew set`: what was
+//! typed becomes words that clap cannot misread, and clap parses the options. The task is passed on
+//! byte for byte. Outside quotes, whatever looks like an option is one or is an error. It never
+//! becomes text of the task, because a limit lost that way means an endless loop. Nothing here
+//! interprets a value.
 
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{Command, FromArgMatches};
 
-use self::known::{LOOP, RESUME, RUN, SET};
+use self::known::{LOOP, RESUME, RESUME_HERE, RUN, SET};
 pub use self::options::*;
 pub use self::usage::UsageError;
 use self::values::MARK;
 pub use self::values::whole;
+use crate::parse::spelling::shown;
 
 mod known;
 pub mod meant;
@@ -76,14 +77,33 @@ fn marked(task: &str) -> Option<String> {
     (!task.trim().is_empty()).then(|| format!("{MARK}{task}"))
 }
 
-/// Reads the words after `/crew:resume`.
+/// Reads the raw text after `/crew:resume`.
 ///
 /// # Errors
-/// When a word is neither a limit with its value nor the one name.
-pub fn resume(raw: &str) -> Result<SetArgs, UsageError> {
-    let words = read(&SET, &raw.split_whitespace().collect::<Vec<_>>())?;
-    let read = SET.clone().try_get_matches_from(words);
-    read.and_then(|matches| SetArgs::from_arg_matches(&matches))
+/// When a part of the text is neither an option with its value nor the one name.
+pub fn resume(raw: &str) -> Result<ResumeHereArgs, UsageError> {
+    let (mut rest, mut words, mut is_bare) = (raw.trim(), Vec::new(), false);
+    while !rest.is_empty() {
+        let token = known::first_word(rest);
+        if tokens::is_option(rest) {
+            let option = known::option(&RESUME_HERE, token)?;
+            let (value, left) = tokens::value(option, rest)?;
+            let typed = rest[..rest.len() - left.len()].trim_end();
+            is_bare = option.long == "tell" && !typed.ends_with(['"', '\'']);
+            words.push(option.with(value.as_deref())?);
+            rest = left.trim_start();
+        } else if is_bare || token == END_OF_OPTIONS {
+            return Err(UsageError::new(
+                format!("unexpected word `{}`", shown(token)),
+                "put a whole message in double quotes: --tell \"use the old parser\"",
+            ));
+        } else {
+            words.push(token.to_owned());
+            rest = rest[token.len()..].trim_start();
+        }
+    }
+    let read = RESUME_HERE.clone().try_get_matches_from(words);
+    read.and_then(|matches| ResumeHereArgs::from_arg_matches(&matches))
         .map_err(|error| in_a_session(&error))
 }
 

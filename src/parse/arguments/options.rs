@@ -223,7 +223,7 @@ pub struct OutputArgs {
     pub quiet: bool,
 }
 
-/// `crew set` and `/crew:resume`.
+/// `crew set`.
 #[derive(Args, Clone, Debug)]
 pub struct SetArgs {
     /// A loop's id, the beginning of one, or a procedure; if absent, the loop here, else the only
@@ -232,6 +232,16 @@ pub struct SetArgs {
     pub name: Option<String>,
     #[command(flatten)]
     pub limits: LimitArgs<LimitChange>,
+}
+
+/// `/crew:resume`.
+#[derive(Args, Clone, Debug)]
+pub struct ResumeHereArgs {
+    #[command(flatten)]
+    pub set: SetArgs,
+    /// A message for the agent, such as the answer to its BLOCKED
+    #[arg(long, value_name = "TEXT", help_heading = WHAT_IS_SENT)]
+    pub tell: Option<String>,
 }
 
 /// `crew resume`.

@@ -232,7 +232,7 @@ fn moved(limits: &Limits, typed: &str) -> Result<Limits, String> {
     let mut subject = a_loop();
     subject.contract.limits = limits.clone();
     let set = resume(typed).map_err(|error| error.to_string())?;
-    Ok(changed(&set.limits.by_key().collect(), &subject, 0))
+    Ok(changed(&set.set.limits.by_key().collect(), &subject, 0))
 }
 
 #[test]
@@ -270,13 +270,13 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
         (
             "--verify true",
             Err(
-                "`--verify` is an option of /crew:loop and crew run\nhint: crew set --help names the limits",
+                "`--verify` is an option of /crew:loop and crew run\nhint: /crew:resume takes limits, such as -n +10, and --tell \"TEXT\"",
             ),
         ),
         (
             "--stal 3",
             Err(
-                "unknown option `--stal`: did you mean `--stall`?\nhint: crew set --help names the limits",
+                "unknown option `--stal`: did you mean `--stall`?\nhint: /crew:resume takes limits, such as -n +10, and --tell \"TEXT\"",
             ),
         ),
     ];
@@ -288,7 +288,7 @@ fn limits_are_set_or_raised_and_junk_is_refused_with_the_way_out() {
         });
         assert_eq!(all, expected.map_err(str::to_owned), "{typed}");
     }
-    assert_eq!(resume("k3v9 -n 5").unwrap().name.as_deref(), Some("k3v9"));
+    assert_eq!(resume("k3v9 -n 5").unwrap().set.name.as_deref(), Some("k3v9"));
 }
 
 #[test]

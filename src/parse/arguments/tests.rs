@@ -361,3 +361,40 @@ fn an_option_that_a_quote_left_open_has_swallowed_is_refused_and_a_closed_one_is
         assert_eq!(parse(&format!("\"{task}\"")).unwrap().task.as_deref(), Some(task), "{task}");
     }
 }
+
+#[test]
+fn a_resume_in_a_session_takes_a_name_limits_and_a_message() {
+    let read = |raw: &str| {
+        let it = resume(raw).map_err(|error| error.to_string())?;
+        let iterations = it.set.limits.max_iterations.map(|change| format!("{change:?}"));
+        Ok::<_, String>([it.set.name, it.tell, iterations].map(Option::unwrap_or_default))
+    };
+    let table = [
+        ("", ["", "", ""]),
+        (" k3v9abcd ", ["k3v9abcd", "", ""]),
+        ("k3v9 -n +10", ["k3v9", "", "By(10)"]),
+        ("-n=3 --tell \"use the old one\" k3v9", ["k3v9", "use the old one", "To(3)"]),
+        ("--tell='it\\'s \"here\"'", ["", "it's \"here\"", ""]),
+        ("k3v9 --tell yes", ["k3v9", "yes", ""]),
+        ("--tell \"--agent x; `date` $(id)\"", ["", "--agent x; `date` $(id)", ""]),
+    ];
+    for (raw, expected) in table {
+        assert_eq!(read(raw), Ok(expected.map(str::to_owned)), "{raw}");
+    }
+    let wrong = ["one two", "--tell", "--tell -n 3", "--tell \"open", "--agent codex", "-- x"];
+    let told: Vec<String> = wrong.iter().map(|raw| read(raw).unwrap_err()).collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    unexpected word `two`
+    hint: /crew:help lists the options
+    --tell needs a value
+    hint: --tell TEXT
+    --tell needs a value, but `-n` follows it
+    hint: write a value that begins with a hyphen as --tell="-n"
+    the quote that opens the value of --tell is never closed
+    hint: add " where the value ends
+    `--agent` is an option of crew run and crew resume
+    hint: /crew:resume takes limits, such as -n +10, and --tell "TEXT"
+    unexpected word `--`
+    hint: put a whole message in double quotes: --tell "use the old parser"
+    "#);
+}
