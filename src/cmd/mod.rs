@@ -124,9 +124,9 @@ fn listed(home: &Home, loops: &[Loop]) -> String {
 fn home() -> Result<Home> {
     let home = any_home()?;
     let root = home.root();
-    if disk::exists(root) && !disk::is_folder(root) {
+    if disk::is_file(root) {
         bail!(
-            "{} is not a folder, so no loop can be kept there\nhint: set CREW_HOME to a folder",
+            "cannot keep loops in {}: it is not a folder\nhint: set CREW_HOME to a folder",
             root.display()
         );
     }

@@ -40,7 +40,7 @@ pub struct ProgressLine {
 /// the live line shows have no lines.
 pub fn lines(event: &RunEvent<'_>, at: DateTime<FixedOffset>) -> Vec<ProgressLine> {
     let said = match *event {
-        RunEvent::Started(record) => vec![plain(started(record)), plain(place(record))],
+        RunEvent::Started(record) => vec![plain(started(record))],
         RunEvent::Resumed(record) => resumed(record),
         RunEvent::Noted(text) => vec![plain(format!("Note: {text}"))],
         RunEvent::OverBudget { tokens, budget } => {
@@ -146,17 +146,11 @@ fn started(record: &Loop) -> String {
     }
 }
 
-/// "Loop k3v9 in /repo on main. Stop with Ctrl-C, or anywhere: crew cancel k3v9".
-fn place(record: &Loop) -> String {
-    let (id, folder) = (&record.id, record.place.folder.display());
-    let on = record.branch().map(|branch| format!(" on {branch}")).unwrap_or_default();
-    format!("Loop {id} in {folder}{on}. Stop with Ctrl-C, or anywhere: crew cancel {id}")
-}
-
 fn resumed(record: &Loop) -> Vec<Said> {
     let max = record.contract.limits.max_iterations;
     let bound = if max > 0 { format!("max {max}") } else { "unlimited".to_owned() };
-    let (subject, iteration) = (subject(record), record.iteration());
+    // The last counted iteration; the line of the next one follows anyway.
+    let (subject, iteration) = (subject(record), record.state.completed.max(1));
     let colon = if record.procedure().is_some() { "" } else { ":" };
     let done = count(record.state.completed, "iteration");
     vec![

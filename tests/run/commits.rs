@@ -71,8 +71,10 @@ fn what_was_not_committed_stays_out_until_the_agent_changes_it() {
     assert_eq!(world.crew(&["show", "--before", "mine"]).success(), "key\n");
     assert_eq!(world.crew(&["show", "--before", "theirs"]).success(), "mine\n");
     assert_eq!(world.crew_in("sub", &["show", "--before", "../mine"]).success(), "key\n");
-    let ran = world.crew(&["show", "--before", "README"]);
-    assert!(ran.code() == 1 && ran.stderr.contains("keeps no copy of README"), "{ran:#?}");
+    let committed = world.crew(&["show", "--before", "README"]).success();
+    assert_eq!(committed, "a repository of a test\n", "its snapshot has it");
+    let ran = world.crew(&["show", "--before", "none"]);
+    assert!(ran.code() == 1 && ran.stderr.contains("keeps no copy of none"), "{ran:#?}");
 }
 
 #[test]

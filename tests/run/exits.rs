@@ -39,7 +39,7 @@ fn a_proved_run_exits_0_and_its_page_says_what_the_proof_is() {
 
       files   1 new file
               new: done
-      commits none on main: the files are uncommitted
+      commits none; the file is uncommitted
 
       next    crew diff ID
     "#);

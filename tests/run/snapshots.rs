@@ -144,7 +144,7 @@ fn a_file_too_large_for_a_snapshot_is_progress_and_is_named() {
         let told = world.crew(&["show", "--iteration", iteration, "--json"]).stdout;
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
         let evidence = &told["iteration"]["evidence"];
-        let why = "left out of snapshots: model.bin";
+        let why = "model.bin, too large for snapshots";
         assert_eq!(
             (&evidence["progress"], &evidence["progress_why"]),
             (&"made".into(), &why.into())

@@ -20,7 +20,7 @@ use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
-use crate::world::store::{self, Home, LOCK_WAIT, view, wakes};
+use crate::world::store::{self, Held, Home, LOCK_WAIT, view, wakes};
 use crate::world::{clock, recorded_environment};
 
 /// A resumed loop.
@@ -67,6 +67,7 @@ pub fn resume(
     let messages = record.state.messages.len();
     adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
+    end::end_leftovers(home, &record);
     // Its owner is gone, and nobody has seen what its agent did last.
     if record.state.status == Status::Running {
         tree::close(home, &record);
@@ -74,7 +75,6 @@ pub fn resume(
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
-    end::end_leftovers(home, &record);
     let unproved = if is_cut_off(home, &record) { end::unproved(&record) } else { None };
     let accepted = match new_owner.owner.driver {
         Driver::Session => recorded_environment::plan(&record).accepted(),
@@ -92,15 +92,8 @@ pub fn resume(
     let mut record = held.record(record, resumed)?;
     // Only now: another try at a resume that fails before needs to know what was cut off.
     tree::reopen(home, &record);
-    // The loop is taken already: this line is for its story.
-    if is_told && let Ok(next) = held.record(record.clone(), |next| Event::changed(TOLD, next)) {
-        record = next;
-        // A session's prompt is the answer to this command.
-        if record.driver() == Driver::Session
-            && let Ok(next) = held.record(record.clone(), |next| Event::changed(DELIVERED, next))
-        {
-            record = next;
-        }
+    if is_told {
+        record = told(&held, record);
     }
     if let Some(accepted) = &accepted {
         let _ = held.note(&record, clock::now(), accepted);
@@ -109,6 +102,20 @@ pub fn resume(
     let _ = view::write(&record);
     let handoff = made.or_else(|| view::newest_handoff(&record));
     Ok(Resumed { record, handoff, accepted, unproved })
+}
+
+/// Tells the story of a message that came with the resume. The loop is taken already, so a failure
+/// is none.
+fn told(held: &Held, mut record: Loop) -> Loop {
+    // A session's prompt is the answer to this command.
+    let is_there = record.driver() == Driver::Session;
+    for what in std::iter::once(TOLD).chain(is_there.then_some(DELIVERED)) {
+        match held.record(record.clone(), |next| Event::changed(what, next)) {
+            Ok(next) => record = next,
+            Err(_) => break,
+        }
+    }
+    record
 }
 
 fn resumed(next: &Loop) -> Event {

@@ -1,8 +1,8 @@
-//! The arguments of `/crew:loop`, `/crew:resume`, `crew run`, `crew resume` and `crew set`: what was
-//! typed becomes words that clap cannot misread, and clap parses the options. The task is passed on
-//! byte for byte. Outside quotes, whatever looks like an option is one or is an error. It never
-//! becomes text of the task, because a limit lost that way means an endless loop. Nothing here
-//! interprets a value.
+//! The arguments of `/crew:loop`, `/crew:resume`, `crew run`, `crew resume` and `crew set`: what
+//! was typed becomes words that clap cannot misread, and clap parses the options. The task is
+//! passed on byte for byte. Outside quotes, whatever looks like an option is one or is an error. It
+//! never becomes text of the task, because a limit lost that way means an endless loop. Nothing
+//! here interprets a value.
 
 use std::ffi::OsString;
 
