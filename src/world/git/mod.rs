@@ -115,8 +115,7 @@ pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
         // The first commit came after the start.
         None => (log(&[commit.as_ref()?])?, Vec::new()),
     };
-    let apart = by_crew.iter().rev().take(APART_MAX);
-    let apart = apart.filter_map(|id| {
+    let apart = apart(subject, by_crew).into_iter().filter_map(|id| {
         let line = missing("HEAD", id)?.into_iter().next()?;
         let short = id.get(..7)?;
         line.starts_with(short).then(|| format!("{line} ({})", branch_with(subject, id)))
@@ -126,6 +125,19 @@ pub fn commits_since(subject: &Loop, by_crew: &[String]) -> Option<Commits> {
     let switched_to = branch.or_else(|| Some(commit?.get(..12)?.to_owned()));
     let (made, switched_to) = (Some(made), switched_to.filter(|_| !is_own));
     Some(Commits { made, switched_to, lost, apart, uncommitted: None })
+}
+
+/// Those of crew's newest commits that are not among the ones of what is checked out.
+fn apart<'a>(subject: &Loop, by_crew: &'a [String]) -> Vec<&'a String> {
+    let newest = &by_crew[by_crew.len().saturating_sub(APART_MAX)..];
+    if newest.is_empty() {
+        return Vec::new();
+    }
+    let ids: Vec<&str> = newest.iter().map(String::as_str).collect();
+    let list = [&["rev-list", "--ignore-missing"], &ids[..], &["--not", "HEAD"]].concat();
+    let listed = Git::of(subject).run(&list).unwrap_or_default();
+    let is_listed = |id: &&String| listed.lines().any(|line| line.starts_with(id.as_str()));
+    newest.iter().rev().filter(is_listed).collect()
 }
 
 /// "on side", or that no branch has the commit.
