@@ -81,9 +81,13 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
 /// Pauses a loop in the middle of an iteration: the agent was interrupted, or only a wait is broken
 /// off.
 pub fn pause_now(home: &Home, id: &LoopId, what: &str) -> Result<Loop> {
-    let record = change(home, id, what, |record| rested(home, record))?;
-    // A run's own process does this once its agent has ended.
-    if record.driver() == Driver::Session {
+    let mut was_at_work = false;
+    let record = change(home, id, what, |record| {
+        was_at_work = record.state.status == Status::Running;
+        rested(home, record);
+    })?;
+    // A run's own process does this once its agent has ended; a wait has done it.
+    if was_at_work && record.driver() == Driver::Session {
         tree::close(home, &record);
     }
     Ok(record)

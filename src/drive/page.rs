@@ -9,8 +9,8 @@ use super::session::dialog::waiting_dialog;
 use super::tree::{self, is_at_rest};
 use crate::clients::spelling::{going_on, stopping};
 use crate::engine::evidence::changes::Changes;
-use crate::engine::journal::COMMITTED;
 use crate::engine::journal::story::{Story, What};
+use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::page::{ChangesFrom, IterationLine, Page, PageInputs, PageLine};
 use crate::engine::record::{Loop, Outcome, Status};
 use crate::world::git::snapshots::Snapshots;
@@ -84,13 +84,19 @@ pub fn story(home: &Home, record: &Loop, pick: Option<u32>) -> io::Result<Story>
     Ok(story)
 }
 
-/// The ids of the commits that crew made.
+/// The ids of the commits that crew made since it last rebased: those before have copies.
 fn by_crew(story: &Story) -> Vec<String> {
-    let changed = story.chapters.iter().filter_map(|chapter| match &chapter.what {
-        What::Changed { what, .. } => what.strip_prefix(COMMITTED),
-        _ => None,
-    });
-    changed.map(str::to_owned).collect()
+    let mut ids: Vec<String> = Vec::new();
+    for chapter in story.chapters.iter() {
+        match &chapter.what {
+            What::Changed { what, .. } if what.starts_with(REBASED) => ids.clear(),
+            What::Changed { what, .. } => {
+                ids.extend(what.strip_prefix(COMMITTED).map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    ids
 }
 
 /// What the loop changed up to its last snapshot, so that work in the tree after its end is not

@@ -114,6 +114,8 @@ pub fn changes(home: &Home, subject: &Loop, seen: &TreeSeen) -> Option<Changes> 
 
 /// Names what the running iteration left: the agent, and then the checks.
 pub fn name_the_end(home: &Home, subject: &Loop, agents: &TreeSeen, checked: Option<&TreeSeen>) {
+    // What a wait left in mid-iteration is a part of this end.
+    reopen(home, subject);
     let Some(agents) = &agents.snapshot else { return };
     let checked = checked.and_then(|checked| checked.snapshot.as_ref()).unwrap_or(agents);
     if subject.state.trees.snapshot.as_ref() != Some(agents) || checked != agents {
@@ -137,6 +139,8 @@ pub fn may_rest(decision: &Decision) -> bool {
 
 /// Names the state in which a loop ended, or was paused, in mid-iteration.
 pub fn close(home: &Home, subject: &Loop) {
+    // An older state must not pass for this one if it cannot be taken.
+    reopen(home, subject);
     if let Some((snapshots, snapshot)) = take(home, subject) {
         let _ = snapshots.close(&subject.id, &snapshot.commit);
     }

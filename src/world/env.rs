@@ -31,7 +31,7 @@ pub fn current_folder() -> std::io::Result<PathBuf> {
     std::env::current_dir().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => std::io::Error::new(
             error.kind(),
-            "the folder you are in is gone\nhint: cd into one that is there",
+            "the folder you are in is gone\nhint: cd into one that exists",
         ),
         _ => error,
     })

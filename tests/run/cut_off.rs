@@ -35,7 +35,7 @@ fn what_a_killed_crew_left_is_on_the_closing_page_and_in_the_handoff() {
     world.crew(&["cancel"]).success();
     let page = world.crew(&["status"]).success();
     assert!(page.contains("half.txt") && page.contains("gone: seed.txt"), "{page}");
-    let note = "note    its crew was gone, so all that changed until the end is counted";
+    let note = "note    its crew was gone, so all that changed until that was noticed is counted";
     assert!(page.contains(note), "{page}");
     let diff = world.crew(&["diff"]).success();
     assert!(diff.contains("+half") && diff.contains("-seed"), "{diff}");
@@ -77,19 +77,19 @@ fn what_a_person_changed_in_between_is_not_the_iterations() {
 #[test]
 fn a_pause_at_once_during_a_check_keeps_what_the_agent_had_done() {
     let world = World::new(&["echo work > work.txt"]);
-    let check = "touch \"$CREW_NOTE\"; sleep 60";
     let note = world.note("checks");
-    let running = {
-        let mut command = world.sandbox.command(crew());
-        command.args(["run", "Build it", "-n", "3", "-q", "--gate", check]).env("CREW_NOTE", &note);
-        Running::start(command, None)
-    };
+    let check = format!("test -e {0} || {{ touch {0}; sleep 60; }}", note.display());
+    let running = world.sandbox.start_crew(&["run", "Build it", "-n", "3", "-q", "--gate", &check]);
     poll_until("the check", || note.exists());
     world.crew(&["pause", "--now"]).success();
     running.wait(DEADLINE);
     let page = world.crew(&["status"]).success();
     assert!(page.contains("work.txt"), "{page}");
     assert!(world.crew(&["diff"]).success().contains("+work"));
+    world.steps(&["echo rest > rest.txt", CLAIM]);
+    world.crew(&["resume", "-q", "-n", "1", "--failure-threshold", "0"]);
+    let diff = world.crew(&["diff", "1"]).success();
+    assert!(diff.contains("+work") && diff.contains("+rest"), "{diff}");
 }
 
 #[test]
@@ -147,7 +147,10 @@ fn a_commit_of_crews_that_is_on_no_branch_is_named_at_the_end() {
     let world = world(&["git checkout -q --detach; echo 1 > one.txt", "git switch -q main"]);
     world.crew(&["run", "Build it", "-n", "2", "-q", "--commit"]);
     let page = world.crew(&["status"]).success();
-    assert!(page.contains("apart   1 commit of crew's not on what is checked out"), "{page}");
+    assert!(
+        page.contains("apart   1 commit made by crew, not in the history that is checked out"),
+        "{page}"
+    );
     assert!(page.contains("(on no branch)"), "{page}");
 }
 

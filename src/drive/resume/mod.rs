@@ -16,7 +16,7 @@ use super::tree;
 use crate::clients;
 use crate::clients::spelling::{self, going_on};
 use crate::engine::boundary::limits::{LimitChanges, changed, raise, reached};
-use crate::engine::journal::{DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD};
+use crate::engine::journal::{COUNTED_LATE, DELIVERED, Event, RESUMED_IN_A_SESSION, TOLD};
 use crate::engine::record::{Driver, Life, Loop, LoopId, Outcome, Owner, Status};
 use crate::world::files::{disk, room};
 use crate::world::store::home::{read_pointer, write_pointer};
@@ -69,7 +69,8 @@ pub fn resume(
     let is_told = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
     // Its owner is gone, and nobody has seen what its agent did last.
-    if record.state.status == Status::Running {
+    let was_gone = record.state.status == Status::Running;
+    if was_gone {
         tree::close(home, &record);
     }
     let former = record.state.owner.session_id.clone();
@@ -95,8 +96,8 @@ pub fn resume(
     if is_told {
         record = told(&held, record);
     }
-    if let Some(accepted) = &accepted {
-        let _ = held.note(&record, clock::now(), accepted);
+    for note in was_gone.then_some(COUNTED_LATE).into_iter().chain(accepted.as_deref()) {
+        let _ = held.note(&record, clock::now(), note);
     }
     release(home, former, &record);
     let _ = view::write(&record);

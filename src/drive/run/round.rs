@@ -17,7 +17,7 @@ use crate::engine::record::{Loop, LoopMoment, Outcome, Status};
 use crate::engine::usage::Usage;
 use crate::world::env;
 use crate::world::process::Stop;
-use crate::world::store::view;
+use crate::world::store::{self, view};
 
 impl Runner<'_> {
     /// Makes one attempt, judges it, and does what was decided.
@@ -35,9 +35,18 @@ impl Runner<'_> {
         self.is_rested = false;
         let usage = attempt.usage.clone();
         let judged = self.ledger.open().and_then(|open| self.judge(open, attempt));
-        match judged {
-            Some((boundary, facts)) => self.follow(boundary, &facts),
-            None => self.count_late(usage),
+        if let Some((boundary, facts)) = judged {
+            return self.follow(boundary, &facts);
+        }
+        self.count_late(usage);
+        self.close_if_paused();
+    }
+
+    /// A pause at once was recorded by another process, while the agent or a check still ran here.
+    fn close_if_paused(&self) {
+        let found = store::load(self.home, &self.ledger.record.id);
+        if let Some(found) = found.ok().filter(|found| found.state.status == Status::Paused) {
+            tree::close(self.home, &found);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::drive::start::repository::on_another_branch;
 use crate::engine::boundary::protect;
 use crate::engine::events::RunEvent;
 use crate::engine::git::{GitFault, GitStep, GitTrouble, Pushed, Rebased};
-use crate::engine::journal::COMMITTED;
+use crate::engine::journal::{COMMITTED, REBASED};
 use crate::engine::record::{Ending, Failures, GitMemory, Outcome, Sent};
 use crate::engine::words::commit_message::commit_message;
 use crate::world::files::protected;
@@ -284,7 +284,7 @@ impl Runner<'_> {
                         drafts.mark_again(self.home, &self.ledger.record.id, &checkout, untouched);
                 }
                 self.carry(carried);
-                self.look_at_the_tree(&format!("rebased onto {onto}"));
+                self.look_at_the_tree(&format!("{REBASED}{onto}"));
                 true
             }
             Some(Err(fault)) => {

@@ -140,11 +140,13 @@ fn redeem(home: &Home, id: &LoopId, hook: &Hook<'_>, file: &Path) -> Result<Opti
     undelivered::take_back(home, &mut record)?;
     // Messages sent during the wait go with this prompt, which replaces the boundary's.
     let state = &mut record.state;
-    if let Some(evidence) = &mut state.evidence
-        && state.messages.len() > state.told
-    {
-        let told = std::mem::take(&mut state.told);
-        evidence.words = std::mem::take(&mut state.messages).split_off(told);
+    match &mut state.evidence {
+        Some(evidence) if state.messages.len() > state.told => {
+            let told = std::mem::take(&mut state.told);
+            evidence.words = std::mem::take(&mut state.messages).split_off(told);
+        }
+        Some(_) => {}
+        None => state.told = state.messages.len(),
     }
     undelivered::mark(home, &record)?;
     let record = held.record(record, |next| Event::changed(what, next))?;

@@ -63,6 +63,10 @@ pub fn failure(home: &Home, hook: &Hook<'_>, kind: &str, message: &str) -> Resul
             wind_up(home, after);
             Ok(None)
         }
-        _ => Ok(None),
+        _ => {
+            drop((held, lock));
+            close();
+            Ok(None)
+        }
     }
 }

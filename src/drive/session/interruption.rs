@@ -1,4 +1,4 @@
-//! Whether the user broke off the agent's turn (Esc), of which no event tells. The client leaves a
+//! Whether the user broke off the agent's turn (Esc), which no event reports. The client leaves a
 //! mark in the transcript, or, where the agent had not answered yet, takes its prompt back without
 //! one. Then only the next prompt shows it: it has a turn of its own, although the turn that began
 //! the loop has not come to its end.

@@ -17,7 +17,7 @@ use crate::world::store::{self, Home};
 pub enum OrderResult {
     /// The loop as it is now.
     Obeyed { record: Box<Loop>, is: LoopIs },
-    /// It could not be obeyed; the loop that it named is as it was.
+    /// It could not be obeyed at once.
     Failed(LoopId),
 }
 

@@ -257,13 +257,13 @@ fn process_failure(agent: &AgentOutcome, claim: &Claim, progress: Progress) -> O
     })
 }
 
-/// Why crew ended the agent, if its time or its silence was the reason.
 /// Why an agent did not come to its own end.
 fn ended_early(agent: &AgentOutcome) -> Option<String> {
     let turns = agent.out_of_turns.then(|| "the agent used up its turns (--max-turns)".to_owned());
     turns.or_else(|| overdue(agent.process.as_ref()?))
 }
 
+/// Why crew ended the agent, if its time or its silence was the reason.
 fn overdue(end: &ProcessEnd) -> Option<String> {
     match end {
         ProcessEnd::TimedOut(limit) => {

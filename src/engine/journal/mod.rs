@@ -80,9 +80,11 @@ pub const BROUGHT_BACK: &str = "the user brought the tree back to ";
 pub const COUNTED_LATE: &str = "everything that changed in the tree until now counts as the loop's";
 /// How a change begins by which crew committed, before the commit's id.
 pub const COMMITTED: &str = "committed ";
+/// How a change begins by which crew rebased.
+pub const REBASED: &str = "rebased onto ";
 /// What a change is called by which the user told the agent something.
 pub const TOLD: &str = "told by the user";
-/// What a change is called by which a fresh process got the messages that waited.
+/// What a change is called by which an agent got the messages that waited.
 pub const DELIVERED: &str = "told the agent";
 /// How a change begins by which a wait in a session ended with a prompt.
 pub const WOKEN: &str = "woken for iteration ";

@@ -233,8 +233,10 @@ fn lost(inputs: &PageInputs<'_>) -> Option<Fact> {
 fn apart(inputs: &PageInputs<'_>) -> Option<Fact> {
     let apart = &inputs.commits.apart;
     let detail: Vec<String> = apart.iter().take(COMMITS).cloned().collect();
-    let text =
-        format!("{} of crew's not on what is checked out", count(apart.len() as u64, "commit"));
+    let text = format!(
+        "{} made by crew, not in the history that is checked out",
+        count(apart.len() as u64, "commit")
+    );
     (!apart.is_empty()).then_some(Fact { name: "apart", text, detail })
 }
 
@@ -265,7 +267,8 @@ fn counted_late(inputs: &PageInputs<'_>) -> Option<Fact> {
     let mut rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
     rest.any(is_late).then(|| {
         let gone = inputs.record.driver().program();
-        let text = format!("its {gone} was gone, so all that changed until the end is counted");
+        let text =
+            format!("its {gone} was gone, so all that changed until that was noticed is counted");
         Fact::new("note", text)
     })
 }

@@ -11,9 +11,11 @@ use crate::engine::page::{Fact, IterationLine, LastWords, Page, PageLine};
 use crate::engine::record::{Check, Loop, Outcome};
 use crate::engine::text::{self, clip, count, one_line, quoted};
 
-/// The most commits that are listed.
 const AUTHOR: &str = "What the author of this page says (not checked)";
+const NEEDS: &str = "Needs a person";
+const NEXT: &str = "Next steps";
 const CONTEXT: &str = "Context for resume";
+/// The most commits that are listed.
 const COMMITS_NAMED: usize = 30;
 /// The longest path, in characters.
 const PATH_CHARS: usize = 300;
@@ -48,7 +50,10 @@ pub fn is_whole(page: &str) -> bool {
 /// What a page has of somebody's own words.
 pub fn authors_words(page: &str) -> Option<&str> {
     let (_, words) = page.split_once(&format!("\n## {AUTHOR}\n\n"))?;
-    Some(words.split("\n## ").next().unwrap_or(words).trim())
+    // They may have headings of their own.
+    let ends = [NEEDS, NEXT].map(|title| words.find(&format!("\n## {title}\n")));
+    let end = ends.into_iter().flatten().min().unwrap_or(words.len());
+    Some(words[..end].trim())
 }
 
 /// The page for a loop that ended, or that somebody hands over. `told` is their own text.
@@ -65,8 +70,8 @@ pub fn text(subject: &Loop, page: &Page, told: &str, kind: &str, at: DateTime<Ut
     );
     text.push_str(&standing(page));
     section(&mut text, AUTHOR, told);
-    section(&mut text, "Needs a person", &facts(page, &["needs"]));
-    section(&mut text, "Next steps", &next_steps(subject, page));
+    section(&mut text, NEEDS, &facts(page, &["needs"]));
+    section(&mut text, NEXT, &next_steps(subject, page));
     section(&mut text, "What was done", &what_was_done(page));
     section(&mut text, "Files changed", &files_changed(page));
     section(&mut text, "Checks", &checks(subject, page));

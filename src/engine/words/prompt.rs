@@ -29,8 +29,11 @@ const TASK_BEGINNING: usize = 1_000;
 const EARLIER_UNITS_MAX: usize = 2_000;
 /// Room for the line above what crew saw, with a claim's reason.
 const HEADING_UNITS: usize = 1_100;
-/// How many of the user's messages are shown.
-const TOLD: usize = 5;
+/// How many of the user's messages are shown: those that may wait, with one that comes with a
+/// resume, and as many that the last prompt had.
+const TOLD: usize = 12;
+/// What they usually take; where they take more, the task takes less.
+const TOLD_UNITS: usize = 2_100;
 
 /// Waits of a minute or more are shown in minutes.
 const MINUTE: Duration = Duration::from_secs(60);
@@ -111,12 +114,13 @@ pub fn again(subject: &Loop, handoff: Option<&Path>, accounts: &[Account]) -> St
     let handoff = handoff.map_or_else(String::new, |page| {
         format!("What was done before you came is in {}; read it first.\n", page.display())
     });
-    let task = task(subject, TASK_UNITS_WHOLE);
+    let told = told(subject);
+    let more = units(&told).saturating_sub(TOLD_UNITS);
+    let task = task(subject, TASK_UNITS_WHOLE.saturating_sub(more));
     let head = format!("{}\n{handoff}\nThe task:\n{task}\n", first_line(subject));
     let rules = rules(subject, PromptReader::Maker);
     let tail = format!("{}How to finish:\n{rules}{CONTINUE}", ahead(subject));
     let last = subject.state.evidence.as_ref();
-    let told = told(subject);
     let room = PROMPT_UNITS_MAX.saturating_sub(units(&head) + units(&tail) + units(&told));
     let earlier = earlier(accounts, room.min(EARLIER_UNITS_MAX));
     let room = room.saturating_sub(units(&earlier) + HEADING_UNITS);
