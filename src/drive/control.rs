@@ -7,7 +7,9 @@ use std::cell::Cell;
 use anyhow::{Result, bail};
 
 use super::owner::{life, owner_is_gone, spent_ms};
+use super::session::interruption::is_marked;
 use super::{end, meter, tree};
+use crate::clients;
 use crate::clients::spelling::way_on;
 use crate::engine::boundary::limits::{LimitChanges, changed, named};
 use crate::engine::journal::{Event, TOLD};
@@ -58,7 +60,14 @@ pub fn pause(home: &Home, id: &LoopId, by: Actor, at_once: bool) -> Result<Pause
     let left = store::order_pause(home, id, by, at_once);
     left.map_err(|error| end::not_left(&record, error))?;
     let is_run = record.driver() == Driver::Process;
-    let breaks_off = is_run && (at_once || owner_is_gone(home, &record));
+    let breaks_off = match record.driver() {
+        Driver::Process => at_once || owner_is_gone(home, &record),
+        // After Esc nothing runs whose end a pause could wait for.
+        Driver::Session => {
+            let reader = clients::of(&record.state.owner).abilities().transcript.as_ref();
+            is_marked(&record, record.state.session.transcript.as_deref(), reader)
+        }
+    };
     if record.state.due.is_none() && !breaks_off {
         return paused(record, PauseResult::AfterIteration);
     }

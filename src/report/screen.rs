@@ -109,6 +109,7 @@ fn iteration(after: &Loop, at: DateTime<FixedOffset>) -> String {
         parts
             .extend((evidence.claim == ClaimResult::Accepted).then(|| "claim accepted".to_owned()));
         parts.extend(evidence.other_failure().map(str::to_owned));
+        parts.extend(evidence.ended.clone());
     }
     parts.join("  ")
 }

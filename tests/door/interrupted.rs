@@ -107,3 +107,22 @@ fn a_loop_that_has_begun_to_work_is_not_replaced_unasked() {
         door.types("\"Build it all\" --stall 0 --replace", "p-10").assert_goes_on();
     }
 }
+
+#[test]
+fn a_pause_after_esc_takes_effect_at_once() {
+    let mark = json!({ "type": "user", "message": {
+        "content": [{ "type": "text", "text": "[Request interrupted by user]" }] } });
+    for typed in ["/crew:pause", "crew pause", "in a terminal"] {
+        let door = Door::new();
+        let id = door.begin("\"Build it\" --stall 0 -n 9");
+        door.answered();
+        door.stop("one").assert_goes_on();
+        append(&door.transcript(), std::slice::from_ref(&mark));
+        match typed {
+            "/crew:pause" => drop(door.command("").with("command_name", "crew:pause").send()),
+            "crew pause" => drop(door.says("crew pause", "p-7")),
+            _ => drop(door.sandbox.crew(&["pause", &id]).success()),
+        }
+        assert_eq!(door.status(&id)["status"], "paused", "{typed}");
+    }
+}

@@ -248,8 +248,9 @@ fn an_order_that_names_its_own_loop_is_obeyed_as_the_bare_one() {
     assert_eq!(told.refusal(), expected);
     assert_eq!(door.type_in("crew pause").refusal(), expected);
     let told = door.type_in(&format!("crew cancel {id} wrong branch"));
-    let expected =
-        format!("crew: loop {id}: cancelled after 0 iterations (Ctrl-U clears the line)");
+    let expected = format!(
+        "crew: loop {id}: cancelled after 0 iterations; Esc stops the agent (Ctrl-U clears the line)"
+    );
     assert_eq!(told.refusal(), expected);
     let ending = &door.record(&id)["state"]["ending"];
     assert_eq!(ending["why"], "cancelled by the user: wrong branch");
@@ -265,8 +266,9 @@ fn a_word_that_no_loop_has_for_an_id_is_a_reason_or_the_agents() {
     }
     assert!(!door.file(&id, "pause").exists());
     let told = door.type_in("crew cancel tomorrow is better");
-    let expected =
-        format!("crew: loop {id}: cancelled after 0 iterations (Ctrl-U clears the line)");
+    let expected = format!(
+        "crew: loop {id}: cancelled after 0 iterations; Esc stops the agent (Ctrl-U clears the line)"
+    );
     assert_eq!(told.refusal(), expected);
     let ending = &door.record(&id)["state"]["ending"];
     assert_eq!(ending["why"], "cancelled by the user: tomorrow is better");

@@ -189,3 +189,30 @@ fn a_folder_that_is_gone_is_named_and_its_difference_is_still_shown() {
     let back = elsewhere(&["back", &id, "1"]);
     assert!(back.stderr.contains("cannot go back: its folder "), "{back:?}");
 }
+
+#[test]
+fn an_iteration_that_its_timeout_cut_says_so_everywhere() {
+    let world = World::new(&["echo one > one.txt; sleep 600", CLAIM]);
+    world.crew(&["run", "Build it", "-n", "2", "-q", "--timeout", "1s"]);
+    let cut = "the iteration ran into its timeout of 1s";
+    for page in [&["show"][..], &["show", "--iteration", "1"], &["status"]] {
+        let told = world.crew(page).success();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(cut), "{page:?}: {told}");
+    }
+}
+
+#[test]
+fn a_loop_that_is_blocked_by_a_changed_check_does_not_say_that_it_passes() {
+    let sandbox = Sandbox::new();
+    sandbox.write("check.sh", "exit 1\n");
+    let cheat = format!("echo 'exit 0' > check.sh; {CLAIM}");
+    let world = World::of(sandbox, &[&cheat]);
+    let ran = world.crew(&["run", "Build it", "-n", "9", "-q", "--verify", "sh check.sh"]);
+    assert_eq!(ran.code(), 13, "{ran:?}");
+    let page = world.crew(&["status"]).success();
+    assert!(page.lines().next().unwrap().contains(" · blocked "), "{page}");
+    assert!(!page.lines().next().unwrap().contains("pass"), "{page}");
+    let verify = "verify  `sh check.sh` passed as it is now, which does not count";
+    assert!(page.contains(verify), "{page}");
+}

@@ -3,7 +3,9 @@
 //! one. Then only the next prompt shows it: it has a turn of its own, although the turn that began
 //! the loop has not come to its end.
 
-use crate::clients::Hook;
+use std::path::Path;
+
+use crate::clients::{Hook, Transcript};
 use crate::engine::record::{Loop, Status};
 use crate::world::files::disk;
 
@@ -15,14 +17,14 @@ const MARK_WITHIN: u64 = 64 << 10;
 /// Whether the prompt of this event follows an interruption of the loop's running iteration. What
 /// is typed while the agent works is part of its turn, and steers it.
 pub fn broke_off(record: &Loop, hook: &Hook<'_>) -> bool {
-    is_marked(record, hook) || is_taken_back(record, hook)
+    is_marked(record, hook.transcript.as_deref(), hook.reader()) || is_taken_back(record, hook)
 }
 
 /// Whether the transcript holds the client's mark since the last boundary.
-fn is_marked(record: &Loop, hook: &Hook<'_>) -> bool {
-    hook.transcript.as_deref().is_some_and(|file| {
+pub fn is_marked(record: &Loop, file: Option<&Path>, reader: Option<&Transcript>) -> bool {
+    file.zip(reader).is_some_and(|(file, reader)| {
         let tail = disk::read_end(file, record.state.session.transcript_bytes, MARK_WITHIN);
-        tail.is_ok_and(|(tail, _)| hook.reader().is_some_and(|reader| (reader.interrupted)(&tail)))
+        tail.is_ok_and(|(tail, _)| (reader.interrupted)(&tail))
     })
 }
 

@@ -14,6 +14,9 @@ use crate::engine::exam::trial::Trial;
 use crate::engine::record::{Driver, Ending, Loop, Outcome, Proof, Status};
 use crate::engine::text::duration;
 
+/// How the reason begins of a loop that was refused twice for what its agent cannot change.
+pub const INCURABLE: &str = "refused twice for what only a person can change: ";
+
 /// What happens next.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,7 +146,7 @@ fn said_blocked(facts: &Facts) -> Option<Decision> {
 /// 6. the second refusal in a row that no agent can change → finish `blocked`.
 fn refused_for_good(judged: &Judged) -> Option<Decision> {
     let reason = judged.incurable.as_ref()?;
-    let why = format!("refused twice for what only a person can change: {reason}");
+    let why = format!("{INCURABLE}{reason}");
     Some(finish(Outcome::Blocked, None, why))
 }
 

@@ -10,6 +10,7 @@ use crate::engine::evidence::changes::{ChangeKind, ChangedFile, Changes};
 use crate::engine::evidence::commits::Commits;
 use crate::engine::evidence::test_report::TestMemory;
 use crate::engine::evidence::test_run::{TestRun, TestStatus};
+use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::story::What;
 use crate::engine::journal::{BROUGHT_BACK, COUNTED_LATE};
 use crate::engine::record::{CheckMemory, Loop, Outcome};
@@ -138,10 +139,16 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let is_told = |run: &String| failing == Some(run);
     let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
     let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
+    let ending = record.state.ending.as_ref();
+    let is_changed = ending.is_some_and(|ending| ending.why.contains(ACCEPT));
     let fixed = |run: &str| {
         let memory = record.state.checks.get(run);
-        let is_fixed = word(run) == "passed" && memory.is_some_and(|memory| memory.ever_failed);
-        if is_fixed { ", after it had failed" } else { "" }
+        let is_fixed = memory.is_some_and(|memory| memory.ever_failed);
+        match word(run) == "passed" {
+            true if is_changed => " as it is now, which does not count",
+            true if is_fixed => ", after it had failed",
+            _ => "",
+        }
     };
     others
         .map(|check| {

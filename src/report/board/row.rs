@@ -4,6 +4,7 @@ use std::path::Path;
 
 use chrono::{DateTime, FixedOffset, Utc};
 
+use crate::engine::boundary::decide::INCURABLE;
 use crate::engine::page::{asked_for_help, at_dialog, state_of_the_checks};
 use crate::engine::record::{Dialog, Ending, Loop, LoopId, Outcome, Status};
 use crate::engine::text::{clean, clock_time, one_line, quoted, with_reason};
@@ -163,6 +164,9 @@ fn ended(record: &Loop, ending: &Ending) -> String {
         (Some(proof), _) => format!("{outcome}, {}", proof.label()),
         (None, Some(checks)) => format!("{outcome} · {checks}"),
         (None, None) if ending.why.starts_with(outcome) => ending.why.clone(),
-        (None, None) => with_reason(outcome, &ending.why),
+        (None, None) => {
+            let why = ending.why.strip_prefix(INCURABLE).unwrap_or(&ending.why);
+            with_reason(outcome, why)
+        }
     }
 }

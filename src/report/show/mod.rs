@@ -161,6 +161,7 @@ fn happened(evidence: &Evidence) -> Vec<String> {
     let is_told =
         matches!(evidence.claim, ClaimResult::Failure(_)) || evidence.failing().next().is_some();
     parts.extend(evidence.failure.clone().filter(|_| !is_told));
+    parts.extend(evidence.ended.clone());
     parts
 }
 
@@ -207,6 +208,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
         row(&mut text, "failure", &clip(failure, 300));
         tail(&mut text, &evidence.errors);
     }
+    optional(&mut text, "ended", evidence.ended.clone());
     let progress = evidence.progress.worded(["made", "none", "unknown"]);
     row(&mut text, "progress", &with_reason(progress, &clip(&evidence.progress_why, 300)));
     let usage = evidence.usage.as_ref();
