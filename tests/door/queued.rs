@@ -248,9 +248,8 @@ fn an_order_that_names_its_own_loop_is_obeyed_as_the_bare_one() {
     assert_eq!(told.refusal(), expected);
     assert_eq!(door.type_in("crew pause").refusal(), expected);
     let told = door.type_in(&format!("crew cancel {id} wrong branch"));
-    let expected = format!(
-        "crew: loop {id}: cancelled after 0 iterations; Esc stops the agent (Ctrl-U clears the line)"
-    );
+    let expected =
+        format!("crew: loop {id}: cancelled after 0 iterations (Ctrl-U clears the line)");
     assert_eq!(told.refusal(), expected);
     let ending = &door.record(&id)["state"]["ending"];
     assert_eq!(ending["why"], "cancelled by the user: wrong branch");
