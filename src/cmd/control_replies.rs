@@ -7,7 +7,7 @@ use crate::clients::spelling::{going_on, split};
 use crate::drive::control::{PauseResult, Paused};
 use crate::drive::end::EndAttempt;
 use crate::engine::page::Fact;
-use crate::engine::record::{Loop, Obeyed};
+use crate::engine::record::{Loop, Obeyed, Status};
 use crate::report::page::Reading;
 use crate::report::{line, page};
 use crate::world::clock;
@@ -66,6 +66,18 @@ pub fn already(obeyed: &Obeyed, record: &Loop) -> String {
 
 fn over(record: &Loop) -> String {
     format!("loop {} is already over: {}", record.id, line::status_line(record, clock::local()))
+}
+
+/// When the agent gets a message.
+pub fn told(record: &Loop) -> String {
+    let max = record.contract.limits.max_iterations;
+    if record.state.status == Status::Running && record.iteration() == max {
+        let id = &record.id;
+        return format!(
+            "this is its last iteration: a resume, or crew set {id} -n +1, delivers it"
+        );
+    }
+    "the agent gets the message with its next prompt".to_owned()
 }
 
 /// Where a handoff is.

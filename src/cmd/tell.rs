@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 
-use super::{print, refuse_an_agent, requested};
+use super::{control_replies, print, refuse_an_agent, requested};
 use crate::drive::control;
 use crate::drive::owner::owner_is_gone;
 use crate::exit::Exit;
@@ -18,8 +18,7 @@ pub fn tell(words: &[String], name: Option<&str>) -> Result<Exit> {
     let record = control::tell(&home, &record.id, &words)?;
     let id = &record.id;
     let gone = format!("kept, but nobody drives it any more · crew resume {id} resumes it");
-    let soon = "the agent gets the message with its next prompt".to_owned();
-    let told = if owner_is_gone(&home, &record) { gone } else { soon };
+    let told = if owner_is_gone(&home, &record) { gone } else { control_replies::told(&record) };
     print::out(&format!("loop {id}: {told}"));
     Ok(Exit::SUCCESS)
 }

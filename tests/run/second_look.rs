@@ -308,3 +308,29 @@ fn a_message_that_no_prompt_has_carried_yet_is_told_as_waiting() {
     world.crew(&["cancel"]).success();
     running.wait(DEADLINE);
 }
+
+#[test]
+fn what_can_never_be_proved_is_said_at_the_start_and_no_resume_is_proposed() {
+    let world = World::new(&[CLAIM]);
+    let ran = world.crew(&["run", "Build it", "--verify", "true", "--require", "checked"]);
+    assert_eq!(ran.code(), 13, "{ran:?}");
+    let note = "this loop requires `checked`: no claim is believed unless one fails first";
+    assert!(ran.stderr.contains(note), "{ran:?}");
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("start it without --require"), "{page}");
+    assert!(!page.contains("  then "), "{page}");
+}
+
+#[test]
+fn a_message_in_the_last_iteration_says_what_delivers_it() {
+    let world = World::new(&[HANG]);
+    let running = world.hanging(&["run", "Build it", "-n", "1", "-q"]);
+    let told = world.crew(&["tell", "use tabs"]).success();
+    let id = world.id();
+    let expected = format!(
+        "loop {id}: this is its last iteration: a resume, or crew set {id} -n +1, delivers it\n"
+    );
+    assert_eq!(told, expected);
+    running.signal(Signal::INT);
+    running.wait(DEADLINE);
+}

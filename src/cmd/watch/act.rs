@@ -64,8 +64,8 @@ fn tell(home: &Home, id: &LoopId, words: &str) -> Result<String> {
     refuse_an_agent(
         "an agent cannot send itself a message\nhint: say it in your last message, which the next iteration reads",
     )?;
-    control::tell(home, id, words)?;
-    Ok(format!("loop {id}: the agent gets the message with its next prompt"))
+    let record = control::tell(home, id, words)?;
+    Ok(format!("loop {id}: {}", control_replies::told(&record)))
 }
 
 /// Resumes a loop in a crew of its own, with a message for its agent: its checks run first, which

@@ -11,7 +11,7 @@ use crate::engine::events::{EventSink, RunEvent};
 use crate::engine::evidence::test_report::{as_found, hollow};
 use crate::engine::evidence::{CheckResult, TAIL_CHARS, Verdict};
 use crate::engine::journal::Event;
-use crate::engine::record::{Check, CheckMemory, Loop, Status};
+use crate::engine::record::{Check, CheckMemory, Loop, Proof, Status};
 use crate::engine::text::tail_of;
 use crate::world::clock;
 use crate::world::process::signals::Signals;
@@ -69,9 +69,15 @@ pub fn baseline(
         found.state.checks.get(&check.run).is_some_and(|memory| memory.last == Verdict::Passed)
     };
     if found.contract.before_the_first().all(passed) {
-        tell(&RunEvent::Noted(
-            "every check passes already: they cannot show that the work was done",
-        ));
+        let more = match found.contract.require {
+            Some(Proof::Checked) => {
+                "; this loop requires `checked`: no claim is believed unless one fails first"
+            }
+            _ => "",
+        };
+        tell(&RunEvent::Noted(&format!(
+            "every check passes already: they cannot show that the work was done{more}"
+        )));
     }
     Ok(found)
 }

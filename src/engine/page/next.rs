@@ -7,7 +7,7 @@ use super::{ChangesFrom, PageInputs};
 use crate::engine::evidence::ClaimResult;
 use crate::engine::exam::finding::ACCEPT;
 use crate::engine::journal::regression::{Regression, regressions};
-use crate::engine::record::{Driver, Outcome, Role, Status};
+use crate::engine::record::{Driver, FALLS_SHORT, Outcome, Role, Status};
 use crate::engine::text::clip;
 
 /// The longest command of a check, in characters.
@@ -42,10 +42,12 @@ pub fn steps(inputs: &PageInputs<'_>) -> (Step, Option<Step>) {
             let kept = if is_run { "its log keeps it" } else { "the transcript keeps it" };
             (Step::new(answer, &format!("no secrets in it: the agent reads it, and {kept}")), None)
         }
-        Some(Outcome::Blocked) if wants_acceptance(inputs) => {
+        Some(Outcome::Blocked) if has_reason(inputs, ACCEPT) => {
             let accept = format!("{} --accept-exam", inputs.resume);
             (look(inputs), Some(Step::new(accept, "if you accept that change")))
         }
+        // Only a new loop can require less.
+        Some(Outcome::Blocked) if has_reason(inputs, FALLS_SHORT) => (look(inputs), None),
         Some(Outcome::Blocked) => (look(inputs), Some(resume("once you have dealt with that"))),
         Some(outcome) => (look(inputs), Some(after(inputs, outcome))),
     }
@@ -107,10 +109,9 @@ fn shown_regression(inputs: &PageInputs<'_>) -> Option<Regression> {
     (!first.files.is_empty()).then_some(first)
 }
 
-/// Whether only a person can let the loop go on with the checks as they are now.
-fn wants_acceptance(inputs: &PageInputs<'_>) -> bool {
+fn has_reason(inputs: &PageInputs<'_>, part: &str) -> bool {
     let ending = inputs.record.state.ending.as_ref();
-    ending.is_some_and(|ending| ending.why.contains(ACCEPT))
+    ending.is_some_and(|ending| ending.why.contains(part))
 }
 
 fn is_at_rest(inputs: &PageInputs<'_>) -> bool {

@@ -28,7 +28,7 @@ pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
 pub use self::git_memory::{Failures, GitMemory, Sent};
 pub use self::moment::Moment;
-pub use self::outcome::{Actor, Ending, Outcome, Proof};
+pub use self::outcome::{Actor, Ending, FALLS_SHORT, Outcome, Proof};
 pub use self::owner::{
     Driver, Heard, Host, Life, Mark, Metered, Obeyed, Owner, ProcessIdentity, Queue, SessionMemory,
     StopMark,

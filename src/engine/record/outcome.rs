@@ -56,6 +56,9 @@ pub enum Proof {
     Claimed,
 }
 
+/// What the reason holds where a proof is less than the loop requires: no resume changes that.
+pub const FALLS_SHORT: &str = " and this loop requires ";
+
 impl Proof {
     /// Those that a loop may require.
     pub const REQUIRED: [Self; 2] = [Self::Checked, Self::Proven];
@@ -75,8 +78,8 @@ impl Proof {
                 None => (meaning, "with a check that fails now"),
             };
             format!(
-                "the proof would be `{grade}` and this loop requires `{required}`: {why}; start it without \
-                 --require, or {remedy}"
+                "the proof would be `{grade}`{FALLS_SHORT}`{required}`: {why}; start it without --require, \
+                 or {remedy}"
             )
         })
     }
