@@ -23,7 +23,11 @@ pub fn classify(kind: &str, message: &str, now: DateTime<FixedOffset>) -> ApiErr
         "billing_error" => fatal("fix the account's billing"),
         "model_not_found" => fatal("choose a model this account has"),
         "invalid_request" | "max_output_tokens" => ApiError::Request { message },
-        _ => ApiError::Transient { reset: reset(&message, now), message },
+        _ => ApiError::Transient {
+            reset: reset(&message, now),
+            is_limit: kind == "rate_limit",
+            message,
+        },
     }
 }
 

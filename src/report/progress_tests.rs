@@ -247,7 +247,8 @@ fn a_wait_says_until_when_and_which_iteration_comes_again() {
     let reset = at(0).wall + TimeDelta::hours(2);
     told.iterate(1000, 1, |facts| {
         let message = "rate limit".to_owned();
-        facts.seen.agent.error = Some(ApiError::Transient { message, reset: Some(reset) });
+        facts.seen.agent.error =
+            Some(ApiError::Transient { message, reset: Some(reset), is_limit: true });
     });
     assert_snapshot!(told.text, @"
     [10:00:00] Iteration 1/10 starting...

@@ -331,8 +331,8 @@ impl Claude {
         let error = api_error::classify(kind, message, now);
         let exact = self.reset.filter(|at| reset::is_believed(*at, now));
         Some(match error {
-            ApiError::Transient { message, reset } if kind == "rate_limit" => {
-                ApiError::Transient { message, reset: exact.or(reset) }
+            ApiError::Transient { message, reset, is_limit: true } => {
+                ApiError::Transient { message, reset: exact.or(reset), is_limit: true }
             }
             other => other,
         })

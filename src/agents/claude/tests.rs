@@ -165,7 +165,10 @@ fn errors_are_sorted_by_the_clients_own_kind() {
 #[test]
 fn a_limits_reset_is_the_one_the_client_tells_by_number() {
     for stream in both!("limit-unified") {
-        let Some(ApiError::Transient { message, reset }) = read(stream).0.error else { panic!() };
+        let Some(ApiError::Transient { message, reset, is_limit: true }) = read(stream).0.error
+        else {
+            panic!()
+        };
         assert_eq!(message, "You've hit your limit · resets 3:46am (UTC)");
         assert_eq!(reset.unwrap().to_rfc3339(), "2026-11-22T03:45:00+00:00");
         let words: Vec<&str> = stream.lines().filter(|it| !it.contains("_event\"")).collect();

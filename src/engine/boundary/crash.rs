@@ -72,7 +72,8 @@ mod tests {
             let mut agent =
                 AgentOutcome { process: Some(process), closing, ..AgentOutcome::default() };
             assert_eq!(of(&agent).as_deref(), expected, "{agent:?}");
-            agent.error = Some(ApiError::Transient { message: String::new(), reset: None });
+            agent.error =
+                Some(ApiError::Transient { message: String::new(), reset: None, is_limit: false });
             assert_eq!(of(&agent), None, "the service's failure has its own wait");
         }
         assert_eq!(of(&AgentOutcome::default()), None);

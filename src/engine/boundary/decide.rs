@@ -117,7 +117,9 @@ fn beyond_the_agent(judged: &Judged, facts: &Facts) -> Option<Decision> {
 /// 4. transient API error → wait; past a limit the loop finishes now; the 12th in a row →
 ///    `blocked`.
 fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
-    let Some(ApiError::Transient { message, reset }) = &facts.seen.agent.error else { return None };
+    let Some(ApiError::Transient { message, reset, .. }) = &facts.seen.agent.error else {
+        return None;
+    };
     let attempt = subject.state.transient_errors;
     if attempt >= TRANSIENT_ERRORS_MAX {
         let why = format!("the model's service failed {attempt} times in a row: {message}");

@@ -35,7 +35,8 @@ fn idle() -> Facts {
 
 fn transient(reset: Option<DateTime<Utc>>) -> Facts {
     let mut facts = facts(Claim::None);
-    facts.seen.agent.error = Some(ApiError::Transient { message: "rate limit".to_owned(), reset });
+    facts.seen.agent.error =
+        Some(ApiError::Transient { message: "rate limit".to_owned(), reset, is_limit: true });
     facts
 }
 
@@ -277,7 +278,7 @@ prop_compose! {
         facts.checks = vec![result("verify", verify), result("gate", gate)];
         facts.tree = tree.map(Into::into);
         facts.seen.agent.error = match error {
-            1 => Some(ApiError::Transient { message: "busy".to_owned(), reset: None }),
+            1 => Some(ApiError::Transient { message: "busy".to_owned(), reset: None, is_limit: false }),
             2 => Some(ApiError::Request { message: "too long".to_owned() }),
             _ => None,
         };

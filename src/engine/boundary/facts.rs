@@ -30,8 +30,8 @@ pub enum ControlRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiError {
     /// Rate limit, overload, 5xx, network, unknown: counts neither as an iteration nor as a
-    /// failure.
-    Transient { message: String, reset: Option<DateTime<Utc>> },
+    /// failure. `is_limit` says that a limit of the account was met, which every loop of it shares.
+    Transient { message: String, reset: Option<DateTime<Utc>>, is_limit: bool },
     /// Auth, billing, model, organisation: only a person can fix it.
     Fatal { cause: String, cure: String },
     /// Invalid, too long, output cut, refusal: the iteration failed, and the next prompt says why.

@@ -212,8 +212,11 @@ fn a_check_that_died_by_a_foreign_signal_is_forgotten_not_failed() {
 #[test]
 fn an_error_of_the_service_a_hold_and_an_order_are_no_iteration_and_no_failure() {
     let mut transient = facts(Claim::None);
-    transient.seen.agent.error =
-        Some(ApiError::Transient { message: "overloaded".to_owned(), reset: None });
+    transient.seen.agent.error = Some(ApiError::Transient {
+        message: "overloaded".to_owned(),
+        reset: None,
+        is_limit: false,
+    });
     let mut fatal = facts(Claim::None);
     fatal.seen.agent.error = Some(ApiError::Fatal {
         cause: "the key was refused".to_owned(),

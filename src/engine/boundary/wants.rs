@@ -150,8 +150,11 @@ mod tests {
         cancelled.seen.order = Some(ControlRequest::Pause);
         assert_eq!(wants(&subject, &cancelled), []);
         let mut failed = facts(Claim::None);
-        failed.seen.agent.error =
-            Some(ApiError::Transient { message: "overloaded".to_owned(), reset: None });
+        failed.seen.agent.error = Some(ApiError::Transient {
+            message: "overloaded".to_owned(),
+            reset: None,
+            is_limit: false,
+        });
         assert_eq!(wants(&subject, &failed), []);
     }
 }
