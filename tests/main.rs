@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
+mod agents;
 mod binary;
 mod breaks;
 mod child;
