@@ -2,7 +2,6 @@
 
 #![expect(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests act on the real world")]
 
-mod agents;
 mod binary;
 mod breaks;
 mod child;
@@ -20,6 +19,7 @@ mod lists;
 mod loops;
 mod nights;
 mod questions;
+mod roster;
 mod run;
 mod sandbox;
 mod settings;

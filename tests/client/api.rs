@@ -85,7 +85,7 @@ impl Api {
         self.requests().into_iter().filter(|request| request.kind == Kind::Main).collect()
     }
 
-    /// What all replies cost that were said to their end, side requests included.
+    /// What all replies cost that are not dropped, side requests included.
     pub(crate) fn told(&self) -> Tokens {
         self.shared.lock().unwrap().told
     }
@@ -137,10 +137,14 @@ fn serve(connection: &TcpStream, shared: &Mutex<Shared>) -> Result<()> {
         let (reply, id) = shared.lock().unwrap().reply(&request);
         match (reply, request.kind) {
             (Some(reply), _) => {
-                play(&mut sink, &request, &reply, &id)?;
-                if let Says::Message(message) = &reply.says {
+                std::thread::sleep(reply.wait);
+                // Before it is said: a client that has heard it may be gone at once.
+                if let Says::Message(message) = &reply.says
+                    && !reply.dropped
+                {
                     shared.lock().unwrap().told += message.tokens();
                 }
+                play(&mut sink, &request, &reply, &id)?;
             }
             (None, _) if is_head => http::write_empty(&mut sink)?,
             (None, Kind::CountTokens) => {
@@ -188,7 +192,6 @@ impl Shared {
 }
 
 fn play(sink: &mut impl Write, request: &Request, reply: &Reply, id: &str) -> Result<()> {
-    std::thread::sleep(reply.wait);
     let shape = request.shape.unwrap_or(Shape::Messages);
     match &reply.says {
         Says::Fault(fault) => refuse(sink, fault),

@@ -52,7 +52,7 @@ pub(super) fn claude() -> Agent {
         name: "claude",
         version: "2.1.330",
         path: "2.1.330/node_modules/@anthropic-ai/claude-code/bin/claude.exe",
-        prices: Some((3.0, 0.3, 15.0)),
+        prices: Some((4.0, 0.2, 20.0)),
         settle: |_, _| vec![("CLAUDE_CODE_MAX_RETRIES", "1".to_owned())],
     }
 }

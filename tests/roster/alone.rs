@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::child::Running;
+use crate::client::say;
 
 /// Set in the namespace.
 const INSIDE: &str = "CREW_TEST_LOOPBACK_ONLY";
@@ -24,7 +25,8 @@ pub(super) fn without_network(test: impl FnOnce()) {
     again.arg(std::env::current_exe().unwrap()).args([&name, "--exact", "--nocapture"]);
     again.env(INSIDE, "1");
     let ran = Running::start(again, None).wait(DEADLINE);
-    assert!(ran.status.success(), "{}\n{}", ran.stdout, ran.stderr);
+    say(ran.stderr.trim_end());
+    assert!(ran.status.success(), "{}", ran.stdout);
     assert!(ran.stdout.contains("1 passed"), "{name} did not run: {}", ran.stdout);
 }
 

@@ -25,7 +25,7 @@ const CHECK: [&str; 2] = ["--verify", "test -e made.txt"];
 const ONCE: &[&str] = &["-n", "1"];
 const CHECKED: &[&str] = &[CHECK[0], CHECK[1], "-n", "3"];
 /// How long a request is left open in which the agent is ended.
-const OPEN: Duration = Duration::from_secs(40);
+const OPEN: Duration = Duration::from_secs(600);
 
 /// When the limit of a plan ends, to the minute: its words name no seconds.
 pub(super) fn reset() -> DateTime<Utc> {

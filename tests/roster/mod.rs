@@ -1,6 +1,6 @@
 //! The real agents, each under `crew run` in every scenario, against the scripted server: what came
-//! is compared with `expected.txt`, and the whole table is left in `target/agents/`. The network
-//! beyond the loopback interface is closed. An agent that is not installed is skipped with a line,
+//! is compared with `expected.txt`, and printed as a table. The network beyond the loopback
+//! interface is closed. An agent that is not installed is skipped with a line,
 //! unless `CREW_REQUIRE_CLIENT=1`; with `CREW_RECORD=1` what each printed becomes a fixture.
 
 mod agent;
@@ -51,7 +51,7 @@ fn ends_as_expected(agent: &Agent) {
             .collect();
         rows.sort_by_key(|(order, _)| *order);
         let rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
-        table::keep(agent, &rows);
+        table::print(agent, &rows);
         let wrong = table::unexpected(agent, &rows);
         assert!(wrong.is_empty(), "{}:\n{wrong}", agent.name);
     });

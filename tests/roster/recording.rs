@@ -21,11 +21,12 @@ pub(super) fn keep(agent: &Agent, scenario: &Scenario, sandbox: &Sandbox, api: &
         return;
     }
     let Some(text) = first_log(sandbox) else { return };
+    let clients = checkout().join("target/clients");
     let words = [
+        (clients.canonicalize().unwrap().display().to_string(), "CLIENTS"),
         (sandbox.repository().display().to_string(), "REPOSITORY"),
         (sandbox.home().display().to_string(), "HOME"),
         (sandbox.root().display().to_string(), "WORLD"),
-        (checkout().display().to_string(), "CHECKOUT"),
         (api.url(), "http://SERVER"),
     ];
     let text = words.into_iter().fold(text, |text, (from, word)| text.replace(&from, word));

@@ -4,24 +4,22 @@ use std::fmt::Write;
 
 use super::agent::Agent;
 use super::cell::Row;
-use crate::sandbox::checkout;
+use crate::client::say;
 
 const EXPECTED: &str = include_str!("expected.txt");
 
-/// Writes what came into `target/agents/`, a row for each scenario.
-pub(super) fn keep(agent: &Agent, rows: &[Row]) {
-    let folder = checkout().join("target/agents");
-    std::fs::create_dir_all(&folder).unwrap();
+/// Prints what came, a row for each scenario.
+pub(super) fn print(agent: &Agent, rows: &[Row]) {
     let name = format!("{} {}", agent.name, agent.version);
     let mut text = format!(
-        "{name:<16}{:<18} exit  iterations  failures  tokens  cost  requests  next start  seconds  why\n",
+        "{name:<17}{:<18} exit  iterations  failures  tokens   cost     requests  next start  seconds  why\n",
         "ends as"
     );
     for row in rows {
         let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
         writeln!(
             text,
-            "{:<16}{:<18} {exit:<4}  {:<10}  {:<8}  {:<6}  {:<7}  {:<8}  {:<10}  {:<7}  {}",
+            "{:<17}{:<18} {exit:<4}  {:<10}  {:<8}  {:<7}  {:<7}  {:<8}  {:<10}  {:<7}  {}",
             row.scenario,
             row.end,
             row.iterations,
@@ -35,7 +33,7 @@ pub(super) fn keep(agent: &Agent, rows: &[Row]) {
         )
         .unwrap();
     }
-    std::fs::write(folder.join(format!("{}.txt", agent.name)), text).unwrap();
+    say(&text);
 }
 
 /// The cells in which something else came, both lines for each.
