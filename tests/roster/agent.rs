@@ -32,7 +32,7 @@ impl Agent {
 
     /// The environment of a run, with the agent on its `PATH`, after a note of its process.
     pub(super) fn settle(&self, sandbox: &Sandbox, api: &Api) -> Vec<(String, String)> {
-        let (note, real) = (self.note(sandbox), self.program());
+        let (note, real) = (note(sandbox), self.program());
         let script = format!("echo $$ > '{}'\nexec '{}' \"$@\"", note.display(), real.display());
         sandbox.program(self.name, &script);
         let mut variables = environment(sandbox, api);
@@ -40,11 +40,11 @@ impl Agent {
         variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
         variables
     }
+}
 
-    /// Where the process of the agent that runs is noted.
-    pub(super) fn note(&self, sandbox: &Sandbox) -> PathBuf {
-        sandbox.root().join("agent.pid")
-    }
+/// Where the process of the agent that runs is noted.
+pub(super) fn note(sandbox: &Sandbox) -> PathBuf {
+    sandbox.root().join("agent.pid")
 }
 
 pub(super) fn claude() -> Agent {

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 
-use super::agent::Agent;
+use super::agent::{Agent, note};
 use super::recording;
 use super::scenario::{Scenario, reset};
 use crate::child::{Ran, Running};
@@ -57,7 +57,7 @@ pub(super) fn run(agent: &Agent, scenario: &'static Scenario) -> Row {
     while end.is_none() && !running.has_ended() {
         std::thread::sleep(POLL);
         if let Some(signal) = signal.take_if(|_| !api.main_requests().is_empty()) {
-            interrupt(agent, &sandbox, signal);
+            interrupt(&sandbox, signal);
         }
         if !scenario.is_patient && running.stdout().contains("Waiting until") {
             end = Some("waits");
@@ -101,8 +101,8 @@ fn start(agent: &Agent, scenario: &Scenario, sandbox: &Sandbox, api: &Api) -> Ru
 
 /// TERM goes to the agent's process, as an impatient person sends it; KILL to all of its group, as
 /// a machine without memory would.
-fn interrupt(agent: &Agent, sandbox: &Sandbox, signal: Signal) {
-    let noted = std::fs::read_to_string(agent.note(sandbox)).unwrap();
+fn interrupt(sandbox: &Sandbox, signal: Signal) {
+    let noted = std::fs::read_to_string(note(sandbox)).unwrap();
     let pid = Pid::from_raw(noted.trim().parse().unwrap()).unwrap();
     if signal == Signal::KILL {
         kill_process_group(pid, signal).unwrap();

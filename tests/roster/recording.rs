@@ -33,7 +33,7 @@ pub(super) fn keep(agent: &Agent, scenario: &Scenario, sandbox: &Sandbox, api: &
     let lines: Vec<String> = text.lines().map(shortened).collect();
     let left_out = FIRST_LINES..lines.len().saturating_sub(LAST_LINES);
     let kept = lines.iter().enumerate().filter(|(index, _)| !left_out.contains(index));
-    let text: String = kept.map(|(_, line)| format!("{line}\n")).collect();
+    let text: String = kept.flat_map(|(_, line)| [line.as_str(), "\n"]).collect();
     let folder = folder(agent);
     std::fs::create_dir_all(&folder).unwrap();
     let name = format!("{}.jsonl", scenario.name.replace(' ', "-"));

@@ -1,5 +1,5 @@
-//! OpenAI's chat completions, which most agents speak that take any model: a message in pieces, its
-//! end, its usage, and a last word.
+//! Chat completions, which most agents speak that take any model: a message in pieces, its end, its
+//! usage, and a last word.
 
 use serde_json::{Value, json};
 

@@ -54,7 +54,8 @@ pub(super) fn refuse(refusal: Refusal) -> Fault {
 }
 
 pub(super) fn whole(answer: &Answer<'_>) -> Value {
-    event(answer, answer.parts.iter().map(part).collect(), true)
+    let parts: Vec<Value> = answer.parts.iter().map(part).collect();
+    event(answer, &parts, true)
 }
 
 /// A text comes in two events, so that an agent's deltas must be joined.
@@ -67,12 +68,12 @@ pub(super) fn events(answer: &Answer<'_>) -> Vec<String> {
         }
     }
     let last = pieces.pop();
-    let before = pieces.into_iter().map(|piece| event(answer, vec![piece], false));
-    let end = event(answer, last.into_iter().collect(), true);
+    let before = pieces.into_iter().map(|piece| event(answer, &[piece], false));
+    let end = event(answer, last.as_slice(), true);
     before.chain([end]).map(|event| unnamed(&event)).collect()
 }
 
-fn event(answer: &Answer<'_>, parts: Vec<Value>, is_last: bool) -> Value {
+fn event(answer: &Answer<'_>, parts: &[Value], is_last: bool) -> Value {
     let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
     let mut event = json!({"modelVersion": answer.model, "responseId": answer.id});
     if is_last {

@@ -20,7 +20,7 @@ pub(crate) enum Shape {
     Messages,
     /// Codex's.
     Responses,
-    /// That of OpenAI's chat completions: Copilot's, opencode's and Qwen's here.
+    /// Chat completions: Copilot's, opencode's and Qwen's here.
     Chat,
     Gemini,
 }

@@ -1,4 +1,4 @@
-//! What the two APIs of OpenAI share: the shape of an error, and the words of most.
+//! What Responses and chat completions share: the shape of an error, and the words of most.
 
 use serde_json::{Value, json};
 

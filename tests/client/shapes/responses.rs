@@ -1,4 +1,4 @@
-//! OpenAI's Responses API, which Codex speaks: a response is items, each opened, filled and closed.
+//! The Responses API, which Codex speaks: a response is items, each opened, filled and closed.
 
 use serde_json::{Value, json};
 
