@@ -30,12 +30,20 @@ pub(crate) struct Api {
     shared: Arc<Mutex<Shared>>,
 }
 
+/// The server's own sums.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told {
+    pub(crate) main: Tokens,
+    /// Of titles and the like.
+    pub(crate) side: Tokens,
+}
+
 struct Shared {
     script: Script,
     /// What is said once the result of a tool call is in, by the call's id.
     follow_ups: HashMap<String, Reply>,
     log: Vec<Request>,
-    told: Tokens,
+    told: Told,
     overruns: usize,
     messages: usize,
     connections: Vec<TcpStream>,
@@ -59,7 +67,7 @@ impl Api {
             script: Box::new(script),
             follow_ups: HashMap::new(),
             log: Vec::new(),
-            told: Tokens::default(),
+            told: Told::default(),
             overruns: 0,
             messages: 0,
             connections: Vec::new(),
@@ -85,8 +93,8 @@ impl Api {
         self.requests().into_iter().filter(|request| request.kind == Kind::Main).collect()
     }
 
-    /// What all replies cost that are not dropped, side requests included.
-    pub(crate) fn told(&self) -> Tokens {
+    /// What all replies cost that are not dropped.
+    pub(crate) fn told(&self) -> Told {
         self.shared.lock().unwrap().told
     }
 
@@ -142,7 +150,9 @@ fn serve(connection: &TcpStream, shared: &Mutex<Shared>) -> Result<()> {
                 if let Says::Message(message) = &reply.says
                     && !reply.dropped
                 {
-                    shared.lock().unwrap().told += message.tokens();
+                    let told = &mut shared.lock().unwrap().told;
+                    let is_main = request.kind == Kind::Main;
+                    *if is_main { &mut told.main } else { &mut told.side } += message.tokens();
                 }
                 play(&mut sink, &request, &reply, &id)?;
             }

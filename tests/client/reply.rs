@@ -44,11 +44,21 @@ pub(crate) struct Tokens {
     pub(crate) output: u64,
 }
 
+impl std::ops::Add for Tokens {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            input: self.input + more.input,
+            cached: self.cached + more.cached,
+            output: self.output + more.output,
+        }
+    }
+}
+
 impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, more: Self) {
-        self.input += more.input;
-        self.cached += more.cached;
-        self.output += more.output;
+        *self = *self + more;
     }
 }
 

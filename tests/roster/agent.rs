@@ -37,6 +37,7 @@ impl Agent {
         sandbox.program(self.name, &script);
         let mut variables = environment(sandbox, api);
         let own = (self.settle)(sandbox, &api.url()).into_iter().chain(super::alone::proxies());
+        variables.push(("TZ".to_owned(), "UTC".to_owned()));
         variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
         variables
     }

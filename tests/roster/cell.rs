@@ -11,7 +11,7 @@ use super::agent::{Agent, note};
 use super::recording;
 use super::scenario::{Scenario, reset};
 use crate::child::{Ran, Running};
-use crate::client::{Api, Tokens};
+use crate::client::{Api, Tokens, Told};
 use crate::sandbox::Sandbox;
 
 /// The longest that a cell may take; what is still at work then is cancelled, and the row says so.
@@ -21,6 +21,8 @@ const END: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 /// Ends an agent that says nothing; none of the scenarios' answers takes as long.
 const IDLE: &str = "45s";
+/// What a title cost is told to nobody.
+pub(super) const BUT_FOR_TITLES: &str = "exact but for titles";
 const TASK: &str = "Do the job of the script.";
 
 /// What came of a cell.
@@ -32,8 +34,9 @@ pub(super) struct Row {
     pub(super) exit: Option<i32>,
     pub(super) iterations: u64,
     pub(super) failures: u64,
-    /// `exact`, `none`, or the two sums that differ.
+    /// `exact`, `nothing`, `untold`, or the two sums that differ.
     pub(super) tokens: String,
+    /// `exact`, `-` where there is none, or the two sums that differ.
     pub(super) cost: String,
     /// When the next start is, of a loop that waits.
     pub(super) next: String,
@@ -131,7 +134,8 @@ fn due(sandbox: &Sandbox) -> Option<DateTime<Utc>> {
     record["state"]["due"].as_str()?.parse().ok()
 }
 
-/// Until then, in minutes; `the reset` is that of `scenario`, give or take the spread of a return.
+/// Until then, in minutes. `the reset` is that of the plan's limit, give or take the minute that its
+/// words leave open and the spread of a return.
 fn ahead(due: DateTime<Utc>) -> String {
     let late = (due - reset()).num_seconds();
     if (-60..=120).contains(&late) {
@@ -141,37 +145,39 @@ fn ahead(due: DateTime<Utc>) -> String {
 }
 
 /// crew's sums beside those of the server.
-fn tokens(usage: &Value, told: Tokens) -> String {
+fn tokens(usage: &Value, told: Told) -> String {
     let number = |name: &str| usage["tokens"][name].as_u64().unwrap_or_default();
     let ours = Tokens {
         input: number("input") + number("cache_write") + number("cache_write_hour"),
         cached: number("cache_read"),
         output: number("output"),
     };
+    let all = told.main + told.side;
     let sum = |it: Tokens| format!("{}+{}+{}", it.input, it.cached, it.output);
-    if ours == told {
-        let is_nothing = ours == Tokens::default();
-        return if is_nothing { "nothing" } else { "exact" }.to_owned();
-    }
     if ours == Tokens::default() {
-        return "untold".to_owned();
+        return if told.main == ours { "nothing" } else { "untold" }.to_owned();
     }
-    format!("{} of {}", sum(ours), sum(told))
+    match ours {
+        ours if ours == all => "exact".to_owned(),
+        ours if ours == told.main => BUT_FOR_TITLES.to_owned(),
+        ours => format!("{} of {}", sum(ours), sum(all)),
+    }
 }
 
 /// crew's cost beside the server's tokens at the agent's own prices.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand tokens")]
-fn cost(agent: &Agent, usage: &Value, told: Tokens) -> String {
+fn cost(agent: &Agent, usage: &Value, told: Told) -> String {
     let ours = usage["cost_usd"].as_f64().unwrap_or_default();
-    let Some((input, cached, output)) = agent.prices else {
-        return if ours == 0.0 { "untold".to_owned() } else { format!("${ours:.4}") };
+    let (input, cached, output) = agent.prices.unwrap_or_default();
+    let of = |it: Tokens| {
+        let parts = [(it.input, input), (it.cached, cached), (it.output, output)];
+        parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum::<f64>()
     };
-    let parts = [(told.input, input), (told.cached, cached), (told.output, output)];
-    let sum: f64 = parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum();
-    if (ours - sum).abs() < 1e-6 {
-        return if sum == 0.0 { "nothing" } else { "exact" }.to_owned();
+    let is = |sum: f64| (ours - sum).abs() < 1e-6;
+    if is(of(told.main)) || is(of(told.main + told.side)) {
+        return if ours == 0.0 { "-" } else { "exact" }.to_owned();
     }
-    format!("${ours:.4} of ${sum:.4}")
+    format!("${ours:.4} of ${:.4}", of(told.main))
 }
 
 /// The last reason that was given: of a wait, else of the end.

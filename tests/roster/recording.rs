@@ -1,5 +1,5 @@
-//! Recordings: with `CREW_RECORD=1` what an agent printed in the first iteration of a cell is kept as
-//! a fixture, small, and with words for what differs from run to run.
+//! Recordings: with `CREW_RECORD=1` what an agent printed in the first iteration of a cell is kept
+//! as a fixture, small, and with words for what differs from run to run.
 
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::agent::Agent;
-use super::cell::Row;
+use super::cell::{BUT_FOR_TITLES, Row};
 use crate::client::say;
 
 const EXPECTED: &str = include_str!("expected.txt");
@@ -54,13 +54,17 @@ pub(super) fn unexpected(agent: &Agent, rows: &[Row]) -> String {
 /// What came, in the columns of the expected line; `*` there is whatever came.
 fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
     let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
+    let usage = match row.cost.as_str() {
+        "exact" | "-" if row.tokens == BUT_FOR_TITLES => "exact".to_owned(),
+        "exact" | "-" => row.tokens.clone(),
+        cost => format!("{}, cost {cost}", row.tokens),
+    };
     let cells = [
         row.end.clone(),
         exit,
         row.iterations.to_string(),
         row.failures.to_string(),
-        row.tokens.clone(),
-        row.cost.clone(),
+        usage,
         row.requests.to_string(),
         row.next.clone(),
     ];
