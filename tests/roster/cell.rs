@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use super::agent::{Agent, note};
@@ -15,12 +15,12 @@ use crate::client::{Api, Tokens, Told};
 use crate::sandbox::Sandbox;
 
 /// The longest that a cell may take; what is still at work then is cancelled, and the row says so.
-const DEADLINE: Duration = Duration::from_secs(150);
+const DEADLINE: Duration = Duration::from_secs(300);
 /// For a run that was cancelled.
 const END: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 /// Ends an agent that says nothing; none of the scenarios' answers takes as long.
-const IDLE: &str = "45s";
+const IDLE: &str = "240s";
 /// What a title cost is told to nobody.
 pub(super) const BUT_FOR_TITLES: &str = "exact but for titles";
 const TASK: &str = "Do the job of the script.";
@@ -102,16 +102,11 @@ fn start(agent: &Agent, scenario: &Scenario, sandbox: &Sandbox, api: &Api) -> Ru
     Running::start(command, None)
 }
 
-/// TERM goes to the agent's process, as an impatient person sends it; KILL to all of its group, as
-/// a machine without memory would.
+/// Sent to all of the agent's group: some are a launcher and its child, and the launcher lives on.
 fn interrupt(sandbox: &Sandbox, signal: Signal) {
     let noted = std::fs::read_to_string(note(sandbox)).unwrap();
     let pid = Pid::from_raw(noted.trim().parse().unwrap()).unwrap();
-    if signal == Signal::KILL {
-        kill_process_group(pid, signal).unwrap();
-    } else {
-        kill_process(pid, signal).unwrap();
-    }
+    kill_process_group(pid, signal).unwrap();
 }
 
 /// The loop as `crew status` tells of it; a run that was refused has none.

@@ -32,7 +32,7 @@ macro_rules! agents {
 
 agents!(claude, codex, copilot, gemini, opencode, qwen);
 
-/// `CREW_SCENARIO` names the only scenario to run.
+/// `CREW_SCENARIO` names the only scenarios to run, between commas.
 fn ends_as_expected(agent: &Agent) {
     if !agent.program().exists() {
         let name = agent.name;
@@ -41,8 +41,11 @@ fn ends_as_expected(agent: &Agent) {
     }
     alone::without_network(|| {
         let only = std::env::var("CREW_SCENARIO").ok();
-        let asked = |name: &str| only.as_deref().is_none_or(|only| only == name);
-        let queue = Mutex::new(SCENARIOS.iter().filter(|scenario| asked(scenario.name)));
+        let asked =
+            |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|it| it == name));
+        // From the end, where those stand that last the longest.
+        let queue = SCENARIOS.iter().rev().filter(|scenario| asked(scenario.name));
+        let queue = Mutex::new(queue);
         let next = || queue.lock().unwrap().next();
         let lane = || std::iter::from_fn(next).map(|it| cell::run(agent, it)).collect::<Vec<_>>();
         let rows = side_by_side([lane; LANES]).into_iter().flatten();
