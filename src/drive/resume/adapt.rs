@@ -7,7 +7,9 @@ use crate::drive::start::agent::has_program;
 use crate::drive::start::repository::{
     drafts_of, on_another_branch, same_repository, some_commit, some_settings, unlisted,
 };
-use crate::drive::start::run::{model, of_the_agent, run, the_agent, try_launch, type_run};
+use crate::drive::start::run::{
+    account, model, of_the_agent, run, the_agent, try_launch, type_run,
+};
 use crate::drive::start::settings;
 use crate::drive::{exam, tree};
 use crate::engine::record::{GitSteps, IterationTimes, Loop, Run};
@@ -52,6 +54,7 @@ pub fn adapt(home: &Home, record: &mut Loop, arguments: &ResumeArgs) -> Result<V
             Run {
                 agent: the_agent(options, &settings, &folder)?,
                 model: model(options, &settings),
+                account: account(&settings),
                 words: options.words.clone().unwrap_or_default(),
                 ..unchanged(had, options)
             }

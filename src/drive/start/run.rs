@@ -138,6 +138,7 @@ pub fn run(
         agent: the_agent(options, settings, folder)?,
         permissions: settings.permissions(),
         model: model(options, settings),
+        account: account(settings),
         words: options.words.clone().unwrap_or_default(),
         recipe: recipe(typed, settings.recipe.clone(), folder)?,
         pace: settings.pace(),
@@ -155,6 +156,11 @@ pub fn model(options: &RunOptions, settings: &Settings) -> Option<String> {
     let model = settings.layer.values.get(&Key::Model)?;
     let is_in_force = options.agent_cmd.is_none() || model.origin == ValueOrigin::Typed;
     model.value.word().filter(|_| is_in_force).map(str::to_owned)
+}
+
+/// The account that the settings name.
+pub fn account(settings: &Settings) -> Option<String> {
+    settings.layer.word(Key::Account).map(str::to_owned)
 }
 
 /// Notes about the contract's agent.

@@ -20,6 +20,9 @@ pub struct Run {
     /// The model requested from the agent; `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The name of the account whose limits it shares; `None` stands for the agent's program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Arguments after the agent's own: the words that a person typed after `--`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,

@@ -55,6 +55,8 @@ pub enum Key {
     /// The name of the agent that fresh processes run.
     Agent,
     Model,
+    /// The name of the account whose limits all its loops share.
+    Account,
     /// For the agent, after its own.
     Arguments,
     Permissions,
@@ -177,7 +179,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 36] = {
+const ROWS: [KeyRow; 37] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -269,6 +271,10 @@ const ROWS: [KeyRow; 36] = {
             .says(0, "\"opus\"", "")
             .in_loop("model")
             .variable("CREW_MODEL"),
+        row(Key::Account, Part::Agent, "account", Name, Other)
+            .says(0, "\"work\"", "")
+            .in_loop("account")
+            .variable("CREW_ACCOUNT"),
         row(Key::Arguments, Part::Agent, "args", Words, All).says(
             0,
             "[\"--effort\", \"high\"]",

@@ -138,7 +138,7 @@ fn rules(key: Key) -> Rules {
             (Some(text("codex")), text("codex"), false, false),
             (Some(text("codex")), text("claude"), true, false),
         ],
-        Key::Model => vec![
+        Key::Model | Key::Account => vec![
             (None, text("opus"), true, false),
             (Some(text("opus")), text("opus"), false, false),
             (Some(text("opus")), text("haiku"), true, false),
