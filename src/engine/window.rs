@@ -1,15 +1,14 @@
 //! The rate window of an account and model. The first loop that meets a limit closes it for every
 //! loop of the machine; after its end the loops return one after the other. Values in, values out:
 //! it knows no file and starts nothing. It never keeps a person from trying.
-#![allow(dead_code, reason = "the drivers use it from the next commits on")]
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::record::{Agent, LoopId, Run};
+use super::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd, Seen};
+use super::record::{AccountId, Loop, LoopId};
 use super::text::clip;
 
 /// Between two returns: 20 s, and one more, because a start itself may come a little late.
@@ -21,64 +20,8 @@ const SAME_LIMIT: TimeDelta = TimeDelta::seconds(30);
 const TURNS_MAX: usize = 1000;
 /// The longest reason, in characters.
 const WHY_CHARS: usize = 200;
-/// The longest account and the longest model in a file's name, in bytes.
-const NAME_BYTES: usize = 100;
 
 type Time = DateTime<Utc>;
-
-/// Whose limit it is. It is a name, never a credential.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccountId {
-    pub name: String,
-    /// The model that was asked for; `None` leaves the choice to the agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-}
-
-impl AccountId {
-    /// The account of an agent in a run: what the settings name, else the program's name. Both that
-    /// setting and the model are meant for the run's own agent.
-    pub fn of(run: &Run, agent: &Agent) -> Self {
-        let is_own = agent.name == run.agent.name;
-        let program = agent.command.first().and_then(|program| program.rsplit('/').next());
-        let name = run.account.as_deref().filter(|_| is_own).or(program).unwrap_or(&agent.name);
-        Self { name: name.to_owned(), model: run.model.clone().filter(|_| is_own) }
-    }
-
-    /// The name of its file, without an extension: different accounts have different ones, and none
-    /// begins with a dot or leaves the folder.
-    pub fn file_stem(&self) -> String {
-        let name = escaped(&self.name);
-        match &self.model {
-            Some(model) => format!("{name}+{}", escaped(model)),
-            None => name,
-        }
-    }
-}
-
-/// Lower case, because some file systems do not tell it from upper case.
-fn escaped(text: &str) -> String {
-    let mut name = String::new();
-    for byte in text.to_lowercase().bytes() {
-        let is_plain = byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if is_plain || (byte == b'.' && !name.is_empty()) {
-            name.push(char::from(byte));
-        } else {
-            let _ = write!(name, "%{byte:02x}");
-        }
-    }
-    name.truncate(NAME_BYTES);
-    name
-}
-
-impl fmt::Display for AccountId {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.model {
-            Some(model) => write!(out, "{} ({model})", self.name),
-            None => out.write_str(&self.name),
-        }
-    }
-}
 
 /// A limit as one loop met it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +34,29 @@ pub struct MetLimit {
     pub by: LoopId,
     /// When the iteration began that met it.
     pub began: Time,
+}
+
+impl MetLimit {
+    /// The limit that a boundary tells of, if it does; `next` is the record after it. A loop that
+    /// does not wait leaves only what the service stated.
+    pub fn of(before: &Loop, seen: &Seen, next: &Loop) -> Option<Self> {
+        let Some(ApiError::Transient { message, reset, is_limit: true }) = &seen.agent.error else {
+            return None;
+        };
+        Some(Self {
+            until: next.state.due.or(*reset)?,
+            is_stated: reset.is_some(),
+            why: message.clone(),
+            by: before.id.clone(),
+            began: before.state.began.wall,
+        })
+    }
+}
+
+/// Whether the model's service has answered an iteration to its end.
+pub fn was_answered(agent: &AgentOutcome) -> bool {
+    let is_whole = matches!(agent.process, None | Some(ProcessEnd::Exit(0)));
+    is_whole && agent.error.is_none() && agent.closing == AgentClosing::Plain
 }
 
 /// A rate window.
@@ -171,9 +137,9 @@ impl RateWindow {
         self.turns.values().max().map_or(self.until, |last| self.until.max(*last + APART))
     }
 
-    /// "usage limit reached, met by loop k3vq7xwa".
+    /// "limit met by loop k3vq7xwa: usage limit reached".
     pub fn reason(&self) -> String {
-        format!("{}, met by loop {}", self.why, self.met_by)
+        format!("limit met by loop {}: {}", self.met_by, self.why)
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::fixture::{a_run, at};
+use crate::engine::fixture::at;
 
 fn id(number: u64) -> LoopId {
     LoopId::from_random(number)
@@ -119,43 +119,9 @@ fn a_flood_of_loops_forgets_the_oldest_turns() {
 }
 
 #[test]
-fn an_account_is_named_by_the_settings_or_by_the_program() {
-    let mut run = a_run(None).contract.run.unwrap();
-    run.agent.command = ["/opt/bin/claude", "-p"].map(str::to_owned).into();
-    let of = |run: &Run, agent: &Agent| AccountId::of(run, agent).to_string();
-    assert_eq!(of(&run, &run.agent), "claude");
-    run.model = Some("opus".to_owned());
-    assert_eq!(of(&run, &run.agent), "claude (opus)");
-    run.account = Some("work".to_owned());
-    assert_eq!(of(&run, &run.agent), "work (opus)");
-    let command = vec!["codex".to_owned(), "exec".to_owned()];
-    let other = Agent { name: "codex".to_owned(), command, ..Agent::default() };
-    assert_eq!(of(&run, &other), "codex");
-}
-
-#[test]
-fn the_name_of_an_accounts_file_is_safe_and_no_other_accounts() {
-    let table = [
-        (account("claude", None), "claude"),
-        (account("claude", Some("opus")), "claude+opus"),
-        (account("claude+opus", None), "claude%2bopus"),
-        (account("codex", Some("gpt-5.1")), "codex+gpt-5.1"),
-        (account("../../etc", None), "%2e.%2f..%2fetc"),
-        (account(".hidden", None), "%2ehidden"),
-        (account("WORK", None), "work"),
-        (account("büro 1", None), "b%c3%bcro%201"),
-    ];
-    for (account, expected) in table {
-        assert_eq!(account.file_stem(), expected);
-    }
-    let long = account(&"x".repeat(5000), Some(&"/".repeat(5000))).file_stem();
-    assert_eq!(long.len(), 201);
-}
-
-#[test]
 fn a_window_is_written_and_read_again() {
     let window = closed();
     let text = serde_json::to_string(&window).unwrap();
     assert_eq!(serde_json::from_str::<RateWindow>(&text).unwrap(), window);
-    assert_eq!(window.reason(), "usage limit reached, met by loop baaaaaaa");
+    assert_eq!(window.reason(), "limit met by loop baaaaaaa: usage limit reached");
 }

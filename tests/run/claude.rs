@@ -1,6 +1,8 @@
 //! Steps of an agent that prints as Claude Code does: the few events of its stream that crew reads,
 //! in the shape of those recorded in tests/fixtures/claude.
 
+use std::fmt::Display;
+
 use super::World;
 use crate::sandbox::Sandbox;
 
@@ -37,7 +39,7 @@ pub(crate) fn answer(text: &str) -> String {
 
 /// The model's service refuses because of a limit that ends `seconds` from now, and the client ends
 /// with 1.
-pub(crate) fn limited(seconds: i64) -> String {
+pub(crate) fn limited(seconds: impl Display) -> String {
     let limit = r#"{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","rateLimitType":"five_hour","resetsAt":%s}}"#;
     format!("printf '{limit}\\n' $(($(date +%s) + {seconds})); {}", failed("rate_limit", 429))
 }

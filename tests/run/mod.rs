@@ -49,6 +49,7 @@ mod state;
 mod terminal;
 mod tested;
 mod waits;
+mod windows;
 mod words;
 
 use std::path::{Path, PathBuf};

@@ -14,7 +14,8 @@ use chrono::{DateTime, Utc};
 
 use super::end;
 use super::owner::end_mark;
-use crate::engine::boundary::decide::{Decision, Hold, apply, decide};
+use super::windows::{self, LoopTurn};
+use crate::engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
 use crate::engine::boundary::recovery::reconciled;
@@ -49,6 +50,8 @@ pub struct DriverNotes {
     pub veto: Option<Ending>,
     /// Ends a loop whatever was decided, except a pause and an end that is no better.
     pub lost: Option<Ending>,
+    /// What a loop that would continue must wait for.
+    pub turn: Option<LoopTurn>,
     /// When a hold for background work ends.
     pub hold_until: Option<DateTime<Utc>>,
 }
@@ -183,11 +186,15 @@ impl Open {
         undelivered::take_back(&self.home, &mut record)?;
         let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
         view::place_task(&self.home, &mut next)?;
+        let cleared = windows::learn(&self.home, &record, &facts.seen, &mut next);
         let note = self.note(&held, &record, &facts)?;
         undelivered::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
+        if let Some(cleared) = &cleared {
+            held.note(&after, facts.now, cleared)?;
+        }
         remember_tests(&self.home, &after.id, facts.tests_after());
-        let boundary = Boundary { after, decision, note };
+        let boundary = Boundary { after, decision, note: note.or(cleared) };
         Ok(Some(Recorded { boundary, held, lock: self.lock }))
     }
 
@@ -199,7 +206,7 @@ impl Open {
         mut facts: Facts,
         closing: DriverNotes,
     ) -> Option<(Boundary, Option<Error>)> {
-        let before = self.before.clone();
+        let (home, before) = (self.home.clone(), self.before.clone());
         let order = self.order();
         let mut failed = None;
         if self.lock.is_some() {
@@ -211,6 +218,7 @@ impl Open {
         facts.seen.order = order;
         let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
         next.state.generation += 1;
+        windows::learn(&home, &before, &facts.seen, &mut next);
         Some((Boundary { after: next, decision, note: None }, failed))
     }
 
@@ -262,6 +270,10 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     let judged = judge(record, facts);
     let decision = match (decide(&judged, facts), closing.veto) {
         (Decision::Continue | Decision::Wait { .. }, Some(ending)) => Decision::Finish(ending),
+        (Decision::Continue, None) => match &closing.turn {
+            Some(turn) => waiting(&judged.after, facts.now.wall, turn.at, &turn.why),
+            None => Decision::Continue,
+        },
         (decision, _) => decision,
     };
     let is_spared = match &decision {
@@ -275,6 +287,8 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
     };
     let mut next = apply(judged.clone(), &decision);
     next.state.session = closing.memory;
+    next.state.window =
+        closing.turn.filter(|_| matches!(decision, Decision::Wait { .. })).map(|turn| turn.account);
     if let Decision::Hold(Hold::Background(_)) = decision {
         next.state.due = closing.hold_until;
     }

@@ -62,6 +62,7 @@ pub fn drive(home: &Home, record: Loop, signals: &Signals, sink: &mut dyn EventS
         trusted,
         handoff: None,
         is_rested: true,
+        is_typed: true,
         nested: BTreeSet::new(),
         missed: BTreeSet::new(),
         elsewhere: None,
@@ -81,6 +82,8 @@ struct Runner<'a> {
     handoff: Option<PathBuf>,
     /// Whether the next iteration skips the delay: the first one here, and one right after a wait.
     is_rested: bool,
+    /// Whether a person asks for the next iteration: it tries whatever the rate window says.
+    is_typed: bool,
     /// The repositories in the working tree that were reported.
     nested: BTreeSet<PathBuf>,
     /// The user's uncommitted files that were reported as gone, or as no longer ignored.

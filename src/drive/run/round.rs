@@ -31,6 +31,10 @@ impl Runner<'_> {
         if let Some(ending) = spent_at_rest(&self.ledger.record) {
             return self.ledger.end(&ending);
         }
+        if let Some(turn) = self.turn() {
+            return self.await_turn(turn);
+        }
+        self.is_typed = false;
         let Some(attempt) = self.attempt() else { return };
         self.is_rested = false;
         let usage = attempt.usage.clone();

@@ -127,12 +127,17 @@ fn service_failed(subject: &Loop, facts: &Facts) -> Option<Decision> {
     }
     let now = facts.now.wall;
     let until = wait_until(now, *reset, attempt, facts.seen.jitter);
-    if let Some(limit) = outlasted_by(subject, now, until) {
-        let wait = duration((until - now).num_milliseconds().unsigned_abs());
-        let why = format!("{message}; a wait of {wait} would outlast {limit}");
-        return Some(finish(Outcome::Interrupted, None, why));
-    }
-    Some(Decision::Wait { until, why: message.clone() })
+    Some(waiting(subject, now, until, message))
+}
+
+/// A wait; past a limit the loop finishes now.
+pub fn waiting(subject: &Loop, now: DateTime<Utc>, until: DateTime<Utc>, why: &str) -> Decision {
+    let Some(limit) = outlasted_by(subject, now, until) else {
+        return Decision::Wait { until, why: why.to_owned() };
+    };
+    let wait = duration((until - now).num_milliseconds().unsigned_abs());
+    let why = format!("{why}; a wait of {wait} would outlast {limit}");
+    finish(Outcome::Interrupted, None, why)
 }
 
 /// 5. claim BLOCKED → finish `blocked`.
@@ -258,6 +263,7 @@ pub fn apply(judged: Judged, decision: &Decision) -> Loop {
         Decision::Hold(Hold::Paused) => state.status = Status::Paused,
         Decision::Wait { until, why } => {
             state.wait_reason = Some(why.clone());
+            state.window = None;
             state.status = Status::Waiting;
             state.due = Some(*until);
         }

@@ -2,6 +2,7 @@
 //! whole. A decision reads only this and the boundary's facts. `check` is called before every write
 //! and after every read; a record that breaks its own rules is refused.
 
+mod account;
 pub mod agent;
 mod beginning;
 pub mod contract;
@@ -23,6 +24,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use self::account::AccountId;
 pub use self::agent::{Agent, Dialect, Permissions, PromptVia};
 pub use self::contract::{Check, Contract, Limits, Place, Role};
 pub use self::environment::{Environment, Foreign, Plan};
@@ -183,6 +185,9 @@ pub struct State {
     /// Why the loop waits; meaningless while it does not wait.
     #[serde(default, rename = "awaited")]
     pub wait_reason: Option<String>,
+    /// The account whose rate window it waits for; meaningless while it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<AccountId>,
     /// Awake milliseconds over all iterations.
     pub awake_ms: u64,
     /// When the running iteration began.

@@ -48,7 +48,7 @@ fn contract() -> Value {
             "max_wait_s": 5, "max_cost_micros": 6, "max_tokens": 7,
         },
         "run": {
-            "procedure": "p", "agent": agent, "permissions": "bypass", "model": "m", "words": ["w"],
+            "procedure": "p", "agent": agent, "permissions": "bypass", "model": "m", "account": "a", "words": ["w"],
             "recipe": {
                 "context": pieces, "observe": pieces, "orient": pieces, "decide": pieces,
                 "act": pieces,
@@ -94,7 +94,8 @@ fn state() -> Value {
             "search_path": "/bin", "host": { "name": "n", "machine": "m", "boot": "b" },
         },
         "completed": 2, "consecutive_failures": 1, "still": 1, "transient_errors": 3, "crashes": 2, "skips": 1,
-        "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit", "awake_ms": 4,
+        "due": "2026-11-22T08:00:00Z", "awaited": "a rate limit",
+        "window": { "name": "a", "model": "m" }, "awake_ms": 4,
         "began": { "wall": "2026-11-22T08:00:00Z", "awake_ms": 5 },
         "last_iteration_at": "2026-11-22T08:00:00Z", "ended_at": "2026-11-22T08:00:00Z", "tree": "t", "trees": { "snapshot": "s", "head": { "branch": "b", "commit": "c" }, "recent": [[1, "i"]] },
         "checks": { "c": {

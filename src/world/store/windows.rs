@@ -1,14 +1,16 @@
 //! The rate windows of this machine, one file for each account and model. A file that is broken,
 //! foreign, or closed for longer than any limit lasts is no window: it is replaced, and stops no
 //! loop.
-#![allow(dead_code, reason = "the drivers use it from the next commits on")]
 
 use std::io;
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
+
 use super::LOCK_WAIT;
 use super::home::Home;
-use crate::engine::window::{AccountId, RateWindow};
+use crate::engine::record::AccountId;
+use crate::engine::window::RateWindow;
 use crate::parse::reset::is_believed;
 use crate::world::clock;
 use crate::world::files::disk::{self, Durability};
@@ -65,7 +67,16 @@ pub fn change<T>(
     Ok(told)
 }
 
-/// Removes the file of a window, but not its lock.
-pub fn remove(home: &Home, window: &RateWindow) -> io::Result<()> {
-    disk::remove(&file(home, &window.account.file_stem(), "json"))
+/// Removes the windows of which nothing is left at that time: the limit is over, and every loop is
+/// back.
+pub fn remove_over(home: &Home, now: DateTime<Utc>) -> io::Result<()> {
+    let is_over = |window: &RateWindow| window.free_from() <= now;
+    for window in all(home).into_iter().filter(is_over) {
+        let stem = window.account.file_stem();
+        let lock = disk::lock(&file(home, &stem, "lock"), LOCK_WAIT)?;
+        if lock.is_some() && read(home, &window.account).as_ref().is_some_and(is_over) {
+            disk::remove(&file(home, &stem, "json"))?;
+        }
+    }
+    Ok(())
 }
