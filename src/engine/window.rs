@@ -34,6 +34,8 @@ pub struct MetLimit {
     pub by: LoopId,
     /// When the iteration began that met it.
     pub began: Time,
+    /// When the loop's next try began, if only to wait: an answer to that one counts.
+    pub met_at: Time,
 }
 
 impl MetLimit {
@@ -49,6 +51,7 @@ impl MetLimit {
             why: message.clone(),
             by: before.id.clone(),
             began: before.state.began.wall,
+            met_at: next.state.began.wall,
         })
     }
 }
@@ -90,7 +93,8 @@ impl RateWindow {
         }
         let turns = [(limit.by.clone(), limit.until)].into();
         let why = clip(&limit.why, WHY_CHARS);
-        Self { account, until: limit.until, why, met_by: limit.by, met_at: now, turns }
+        let MetLimit { until, by, met_at, .. } = limit;
+        Self { account, until, why, met_by: by, met_at, turns }
     }
 
     /// Whether it stands.

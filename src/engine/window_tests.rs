@@ -11,8 +11,8 @@ fn account(name: &str, model: Option<&str>) -> AccountId {
 
 /// A limit that loop `by` met, in an iteration that began at second `began`.
 fn limit(by: u64, until: u32, began: u32, is_stated: bool) -> MetLimit {
-    let (until, began) = (at(until).wall, at(began).wall);
-    MetLimit { until, is_stated, why: "usage limit reached".to_owned(), by: id(by), began }
+    let (until, began, met_at) = (at(until).wall, at(began).wall, at(began + 60).wall);
+    MetLimit { until, is_stated, why: "usage limit reached".to_owned(), by: id(by), began, met_at }
 }
 
 /// The window that loop 1 closed at second 100 until second 1000.

@@ -321,8 +321,13 @@ fn a_window_that_is_broken_or_foreign_or_absurd_is_ignored_and_replaced() {
     let first = first(&world, &["run", "Do it"], &[]);
     let id = told(&world, "first")["id"].clone();
     assert_eq!(status(&world)["windows"][0]["met_by"], id);
-    world.crew(&["clean", "--yes"]).success();
-    assert!(file.exists());
     first.signal(Signal::INT);
     assert_eq!(first.wait(DEADLINE).code(), 130);
+
+    // Only one that is over is removed.
+    world.crew(&["clean", "--yes"]).success();
+    assert!(file.exists());
+    std::fs::write(&file, window("agent", "2020-01-01T00:00:00Z")).unwrap();
+    world.crew(&["clean", "--yes"]).success();
+    assert!(!file.exists());
 }
