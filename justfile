@@ -25,6 +25,11 @@ client:
     tests/client/install
     CREW_REQUIRE_CLIENT=1 cargo test --test it -- on_2_1_ the_reset_in_the_words
 
+# every pinned agent in every scenario, and the table of what came; CREW_RECORD=1 keeps what they printed
+agents:
+    tests/client/install
+    CREW_REQUIRE_CLIENT=1 cargo test --test it roster::
+
 # measures the hooks and writes BENCHMARKS.md
 bench:
     cargo build --release --target-dir target/shipped

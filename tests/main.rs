@@ -19,6 +19,7 @@ mod lists;
 mod loops;
 mod nights;
 mod questions;
+mod roster;
 mod run;
 mod sandbox;
 mod settings;

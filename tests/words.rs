@@ -63,6 +63,8 @@ fn a_session_waits_until_the_reset_that_the_words_tell() {
         (hour, hour.format("Limit reached. RESETS AT %-I %p").to_string()),
         (today, today.format("the limit resets at %H:%M").to_string()),
         (today, today.format("limit reached, resets %-I:%M\u{202f}%p").to_string()),
+        // RESET_DATE
+        (today, today.format("limit hit: try again at %b %-dth, %Y %-I:%M %p.").to_string()),
     ];
     for (reset, words) in table {
         let client = Client::of(Sandbox::new().env("CLAUDE_CODE_SESSION_ATTENDED", "1"));
@@ -104,7 +106,7 @@ fn the_command_that_tests_a_project_is_found_in_its_files() {
 
 #[test]
 fn a_limit_that_a_plain_agent_tells_as_it_fails_is_waited_for_and_what_it_prints_is_not() {
-    // SERVICE_LIMIT, RESET_WAIT
+    // SERVICE_LIMIT, RESET_WAIT; API_STATUS is matched in `run::retries`
     let limited = "echo 'Error: HTTP 429 Too Many Requests, retry after 2 seconds' >&2; exit 1";
     let world = World::new(&[limited, CLAIM]);
     let ran = world.crew(&["run", "Build the app"]);

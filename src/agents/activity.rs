@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::words::shown;
+use super::words::{shown, start};
 use crate::engine::evidence::test_run::TestRun;
 use crate::engine::text::{clip, end_bytes, one_line};
 use crate::parse::test_output::TestOutput;
@@ -48,11 +48,45 @@ pub struct ToolCall {
 
 /// Whether a command or something else was called: a command's result is always worth a word.
 pub(super) const RUN: &str = "run";
+/// The longest name of a tool that is shown, in characters.
+const NAME_CHARS: usize = 60;
+
+/// The verb for a tool, by the names that the agents have for it.
+pub(super) fn verb(tool: &str) -> &str {
+    match tool {
+        "Bash" | "bash" | "run_shell_command" | "shell" => RUN,
+        "Read" | "read" | "read_file" | "read_many_files" | "view" => "read",
+        "Edit" | "MultiEdit" | "NotebookEdit" | "edit" | "notebook_edit" | "replace" => "edit",
+        "Write" | "write" | "write_file" | "create" => "write",
+        "Grep" | "Glob" | "LS" | "WebSearch" | "grep" | "glob" | "list" | "list_directory"
+        | "grep_search" | "google_web_search" | "websearch" => "search",
+        other => start(other, NAME_CHARS),
+    }
+}
+
+/// A line that is no known event, as a step. A broken event is not text, and is too long to show.
+pub(super) fn printed(line: &str) -> Vec<Activity> {
+    let text = Some(shown(line)).filter(|it| !it.is_empty() && !line.trim_start().starts_with('{'));
+    text.into_iter().map(Activity::Printed).collect()
+}
 
 impl ToolCall {
     pub(super) fn new(verb: &str, subject: &str) -> Self {
         let subject = one_line(subject, SUBJECT_CHARS);
         Self { verb: verb.to_owned(), subject, lines: None }
+    }
+
+    /// The result of this call, if it is worth a word.
+    pub(super) fn came_to(
+        &self,
+        output: &str,
+        exit: Option<i64>,
+        is_failure: bool,
+    ) -> Option<String> {
+        if self.verb == RUN {
+            return Some(came_to(output, exit, is_failure));
+        }
+        is_failure.then(|| why(output))
     }
 
     fn line(&self) -> String {
@@ -150,7 +184,7 @@ pub(super) fn changed(old: &str, new: &str) -> (usize, usize) {
 }
 
 /// The result of a command: its tests, its exit status, or why it failed; "ok" otherwise.
-pub(super) fn came_to(output: &str, exit: Option<i64>, is_failure: bool) -> String {
+fn came_to(output: &str, exit: Option<i64>, is_failure: bool) -> String {
     let mut tests = TestOutput::new();
     end_bytes(output, OUTPUT_BYTES).lines().for_each(|line| tests.line(line));
     match (tests.report().filter(|run| run.ran() || run.has_failed()), exit) {
@@ -171,7 +205,7 @@ fn failed(run: &TestRun) -> String {
 }
 
 /// "failed: the first line of what was said about it".
-pub(super) fn why(output: &str) -> String {
+fn why(output: &str) -> String {
     let line = output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     if line.is_empty() { "failed".to_owned() } else { format!("failed: {}", clip(line, WHY_CHARS)) }
 }

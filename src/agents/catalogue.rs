@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::{WITH_EVENTS, with_events};
 use crate::engine::record::Agent;
 use crate::parse::spelling::{nearest, shown};
@@ -10,9 +12,19 @@ use crate::parse::spelling::{nearest, shown};
 /// The entries of the file, by name.
 const OTHERS: &str = include_str!("agents.toml");
 
+/// An entry of the file.
+#[derive(Debug, Deserialize)]
+struct FileEntry {
+    /// Whether crew was tried with the real tool.
+    #[serde(default)]
+    tried: bool,
+    #[serde(flatten)]
+    agent: Agent,
+}
+
 /// The agent of this name; `None` if crew does not know it.
 pub fn find(name: &str) -> Option<Agent> {
-    let other = || Some(Agent { name: name.to_owned(), ..others().remove(name)? });
+    let other = || Some(Agent { name: name.to_owned(), ..others().remove(name)?.agent });
     with_events(name).map(|it| (it.agent)()).or_else(other)
 }
 
@@ -24,7 +36,8 @@ pub fn known() -> Vec<String> {
 
 /// Whether crew was tried with the real tool. An agent from the user's settings counts as tried.
 pub fn is_tried(name: &str) -> bool {
-    with_events(name).map_or_else(|| !others().contains_key(name), |it| it.is_tried)
+    let of_the_file = || others().get(name).is_none_or(|entry| entry.tried);
+    with_events(name).map_or_else(of_the_file, |it| it.is_tried)
 }
 
 /// Says why a name is not an agent and what to write instead. `own` lists the names from the user's
@@ -44,7 +57,7 @@ pub fn unknown(name: &str, own: &[&str]) -> String {
 }
 
 /// The file is part of the program; a test checks that it parses and that its keys are known.
-fn others() -> BTreeMap<String, Agent> {
+fn others() -> BTreeMap<String, FileEntry> {
     toml::from_str(OTHERS).unwrap_or_default()
 }
 
@@ -55,20 +68,24 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read_and_every_known_name_is_found() {
-        let keys = ["command", "prompt", "dialect", "permissions", "max_turns", "model", "allow"];
+        let keys = ["tried", "command", "prompt", "permissions", "model"];
         let file: BTreeMap<String, toml::Table> = toml::from_str(OTHERS).unwrap();
         let unknown = |key: &&String| !keys.contains(&key.as_str());
         assert_eq!(file.values().flat_map(toml::Table::keys).find(unknown), None);
-        assert_eq!(toml::from_str::<BTreeMap<String, Agent>>(OTHERS).unwrap().len(), file.len());
+        assert_eq!(
+            toml::from_str::<BTreeMap<String, FileEntry>>(OTHERS).unwrap().len(),
+            file.len()
+        );
         let names = known();
-        let expected =
-            ["claude", "codex", "copilot", "cursor-agent", "gemini", "kiro-cli", "opencode"];
+        let with_events = ["claude", "codex", "copilot", "gemini", "opencode", "qwen"];
+        let expected = [&with_events[..], &["cursor-agent", "droid", "kiro-cli", "pi"]].concat();
         assert_eq!(names, expected);
         for name in names {
             let agent = find(&name).unwrap();
             assert_eq!((&agent.name, agent.command.is_empty()), (&name, false));
             assert!(agent.permissions.contains_key(&Permissions::Default), "{name}");
-            assert_eq!(is_tried(&name), name == "claude", "{name}");
+            let is_read_of = ["cursor-agent", "kiro-cli"].contains(&name.as_str());
+            assert_eq!(is_tried(&name), !is_read_of, "{name}");
         }
         assert!(is_tried("one-of-the-users-own"));
         assert_eq!(find("claud"), None);
@@ -83,8 +100,8 @@ mod tests {
             ("my-agnt", "there is no agent my-agnt: did you mean my-agent?"),
             (
                 "xyzzy",
-                "there is no agent xyzzy: choose one of claude, codex, copilot, cursor-agent, gemini, \
-                 kiro-cli, opencode, my-agent, add [agents.xyzzy] to your settings, or give its \
+                "there is no agent xyzzy: choose one of claude, codex, copilot, gemini, opencode, \
+                 qwen, cursor-agent, droid, kiro-cli, pi, my-agent, add [agents.xyzzy] to your settings, or give its \
                  command with --agent-cmd",
             ),
         ];

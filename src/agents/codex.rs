@@ -1,34 +1,34 @@
-//! Codex's `exec --json`: one event a line, as documented in `docs/exec.md` of openai/codex and the
-//! types of its `exec_events.rs`; not tried with the real tool. It reports the tokens of a turn,
-//! but neither the model nor a price. An error is one sentence, classified here by the statuses and
-//! phrases in Codex's source. Only error events are classified.
+//! Codex's `exec --json`: one event a line; tried with 0.169.0. It reports the tokens of a turn,
+//! but neither the model nor a price, and no tool that its sandbox refused. An error is one
+//! sentence.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 use serde::Deserialize;
 
-use super::activity::{Activity, OpenCalls, RUN, ToolCall, came_to, why};
+use super::activity::{Activity, RUN, ToolCall, printed};
+use super::failure::ServiceFailure;
 use super::lenient::{Lenient, ListField, NumberField, TextField, part};
-use super::open_work::OpenWork;
-use super::open_work::Work::Tool;
-use super::words::{KEPT_BYTES, end, note, shown, start};
+use super::turn::AgentTurn;
+use super::waiting::ServiceWait;
+use super::words::shown;
 use super::{EventAgent, OutputReader, Report};
-use crate::engine::boundary::facts::AgentClosing;
 use crate::engine::record::{Agent, Dialect, Permissions};
 use crate::engine::usage::{Tokens, Usage};
-use crate::parse::api_error;
 
 const NAME: &str = "codex";
 
-/// Codex, known from its documentation and its source.
+/// Codex.
 pub(super) const AGENT: EventAgent =
-    EventAgent { name: NAME, is_tried: false, agent, reader: |name| Box::new(Codex::new(name)) };
+    EventAgent { name: NAME, is_tried: true, agent, reader: |name| Box::new(Codex::new(name)) };
 
-/// The longest error kept, in characters.
-const ERROR_CHARS: usize = 2000;
-/// Items that are not work: words, thoughts, and a list that stays open for the whole turn.
-const NO_WORK: [&str; 4] = ["agent_message", "reasoning", "todo_list", "error"];
+/// How it says that it tries again. After a limit it then sleeps as long as the service asked it
+/// to, and prints nothing.
+const RETRY: &str = "Reconnecting...";
+/// How it says that the token limit cut the answer.
+const CUT: &str = "reason: max_output_tokens";
 
 /// How the agent is started. Without a prompt argument it reads the prompt from standard input. In
 /// this mode it asks nobody, and it would refuse to start outside git; `crew run` has already
@@ -92,11 +92,13 @@ struct CodexChange {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct CodexUsage {
-    /// Includes those from the cache.
+    /// Includes those from and to the cache.
     #[serde(rename = "input_tokens")]
     input: NumberField,
     #[serde(rename = "cached_input_tokens")]
     cached: NumberField,
+    #[serde(rename = "cache_write_input_tokens")]
+    cache_write: NumberField,
     /// Includes those of its thoughts.
     #[serde(rename = "output_tokens")]
     output: NumberField,
@@ -113,19 +115,11 @@ struct TurnFailure {
 struct Codex {
     /// Stands for the model in sums, because Codex does not report the model's name.
     name: String,
-    words: Option<String>,
-    words_are_last: bool,
-    open: OpenWork,
-    calls: OpenCalls,
+    turn: AgentTurn,
     /// For the whole thread, as the last finished turn reported it.
     tokens: Option<Tokens>,
     /// Whether a turn is open or failed, so its use was not reported.
     is_untold: bool,
-    error: Option<String>,
-    denied: Vec<String>,
-    turns: u32,
-    /// Whether the last turn event was an end.
-    is_closed: bool,
 }
 
 impl Codex {
@@ -136,25 +130,23 @@ impl Codex {
     fn event(&mut self, event: &CodexEvent) -> Vec<Activity> {
         match event.kind.text().unwrap_or_default() {
             "turn.started" => {
-                self.turns = self.turns.saturating_add(1);
+                self.turn.turns = self.turn.turns.saturating_add(1);
+                self.turn.goes_on();
                 self.is_untold = true;
-                self.is_closed = false;
                 Vec::new()
             }
             "turn.completed" => {
                 self.tokens = event.usage.0.as_ref().map(CodexUsage::tokens).or(self.tokens);
                 self.is_untold &= event.usage.0.is_none();
-                self.error = None;
-                self.is_closed = true;
-                self.open.clear(Tool);
-                Vec::new()
+                self.turn.works();
+                self.turn.closes(Ok(()))
             }
             "turn.failed" => {
-                self.is_closed = true;
-                self.open.clear(Tool);
-                self.failed(event.error.message.text().unwrap_or("turn failed"))
+                let message = event.error.message.text().unwrap_or("turn failed");
+                let seen = self.failed(message);
+                self.turn.closes(Err(message.to_owned()));
+                seen
             }
-            // Codex may retry after this error; the following events show whether that succeeded.
             "error" => self.failed(event.message.text().unwrap_or("error")),
             kind if kind.starts_with("item.") => self.item(kind, &event.item),
             _ => Vec::new(),
@@ -162,62 +154,45 @@ impl Codex {
     }
 
     fn item(&mut self, kind: &str, item: &CodexItem) -> Vec<Activity> {
-        let Some(what) = item.kind.text() else { return Vec::new() };
+        let (is_begun, is_over) = (kind == "item.started", kind == "item.completed");
         let id = item.id.text().unwrap_or_default();
-        if !NO_WORK.contains(&what) {
-            self.words_are_last = false;
-            match kind {
-                "item.started" => self.open.begin(Tool, id),
-                "item.completed" => self.open.end(Tool, id),
-                _ => return Vec::new(),
+        match item.kind.text().unwrap_or_default() {
+            "agent_message" if is_over => self.turn.says(item.text.text().unwrap_or_default()),
+            "error" => item.message.text().map(shown).map(Activity::Noted).into_iter().collect(),
+            // Words, thoughts, and a list that stays open for the whole turn are no work.
+            "" | "agent_message" | "reasoning" | "todo_list" => Vec::new(),
+            "file_change" if is_begun => {
+                self.turn.begins(id);
+                Vec::new()
             }
-            let is_declined = item.status.text() == Some("declined");
-            if is_declined {
-                note(&mut self.denied, &what.replace('_', " "));
+            what if is_begun => self.turn.calls(id, item.call(what)),
+            what if is_over && item.status.text() == Some("declined") => {
                 let call = item.call(what);
-                return vec![Activity::Noted(format!("denied: {} {}", call.verb, call.subject))];
+                self.turn.is_denied(id, &format!("{} {}", call.verb, call.subject))
             }
-            if what == "file_change" {
-                return item.files().map(Activity::Called).collect();
-            }
-            if kind == "item.started" {
-                let call = item.call(what);
-                self.calls.begin(id, &call);
-                return vec![Activity::Called(call)];
-            }
-            return self.calls.end(id, |call| item.result(call)).into_iter().collect();
-        }
-        let text = item.text.text().map(str::trim).filter(|text| !text.is_empty());
-        match (what, text) {
-            ("agent_message", Some(text)) if kind == "item.completed" => {
-                self.words = Some(end(text, KEPT_BYTES).to_owned());
-                self.words_are_last = true;
-                vec![Activity::Said(shown(text))]
-            }
-            ("error", _) => {
-                item.message.text().map(shown).map(Activity::Noted).into_iter().collect()
+            what if is_over => {
+                let mut seen = self.turn.ends(id, |call| item.result(call));
+                let files = item.files().filter(|_| what == "file_change");
+                seen.extend(files.map(Activity::Called));
+                seen
             }
             _ => Vec::new(),
         }
     }
 
+    /// Codex may retry after an error; the following events show whether that succeeded.
     fn failed(&mut self, message: &str) -> Vec<Activity> {
-        self.error = Some(start(message.trim(), ERROR_CHARS).to_owned());
-        vec![Activity::Noted(shown(message))]
-    }
-
-    /// What was used. If the process reported nothing, all of it is lost.
-    fn usage(&self) -> Usage {
-        let Some(tokens) = self.tokens else {
-            return Usage { lost: true, ..Usage::default() };
-        };
-        Usage {
-            tokens,
-            unpriced: tokens,
-            unpriced_models: vec![self.name.clone()],
-            lost: self.is_untold,
-            ..Usage::default()
+        if message.contains(CUT) {
+            self.turn.cut = true;
+            return vec![Activity::Noted(shown(message))];
         }
+        let Some((_, words)) = message.strip_prefix(RETRY).and_then(|it| it.split_once('(')) else {
+            return self.turn.fails(ServiceFailure::of(None, message));
+        };
+        let failure = ServiceFailure::of(None, words.trim_end().trim_end_matches(')'));
+        // Other failures it meets again within seconds; a silence after them is the model at work.
+        let longest = if failure.is_limit() { None } else { Some(Duration::ZERO) };
+        self.turn.retries(failure, longest)
     }
 }
 
@@ -247,11 +222,10 @@ impl CodexItem {
     fn result(&self, call: &ToolCall) -> Option<String> {
         let is_failure = self.status.text() == Some("failed");
         let output = self.aggregated_output.text().unwrap_or_default();
-        if call.verb == RUN {
-            let exit = self.exit_code.0.and_then(|code| format!("{code:.0}").parse().ok());
-            return Some(came_to(output, exit, is_failure));
-        }
-        is_failure.then(|| why(self.message.text().unwrap_or_default()))
+        let exit = self.exit_code.0.and_then(|code| format!("{code:.0}").parse().ok());
+        let output =
+            if call.verb == RUN { output } else { self.message.text().unwrap_or_default() };
+        call.came_to(output, exit, is_failure)
     }
 }
 
@@ -259,8 +233,10 @@ impl CodexUsage {
     fn tokens(&self) -> Tokens {
         let input = self.input.count();
         let cache_read = self.cached.count().min(input);
+        let cache_write = self.cache_write.count().min(input - cache_read);
         Tokens {
-            input: input - cache_read,
+            input: input - cache_read - cache_write,
+            cache_write,
             cache_read,
             output: self.output.count(),
             ..Tokens::default()
@@ -272,37 +248,28 @@ impl OutputReader for Codex {
     fn read(&mut self, line: &str) -> Vec<Activity> {
         let steps = match serde_json::from_str::<Lenient<CodexEvent>>(line) {
             Ok(Lenient(Some(event))) => self.event(&event),
-            _ if line.trim_start().starts_with('{') => Vec::new(),
-            _ => {
-                let printed = Some(shown(line)).filter(|shown| !shown.is_empty());
-                printed.into_iter().map(Activity::Printed).collect()
-            }
+            _ => printed(line),
         };
-        self.calls.told(&steps);
+        self.turn.told(&steps);
         steps
     }
 
+    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        self.turn.waits(now)
+    }
+
     fn tool_is_open(&self) -> bool {
-        self.open.is_any(&[Tool])
+        self.turn.tool_is_open()
     }
 
     fn is_closed(&self) -> bool {
-        self.is_closed && !self.open.is_any(&[Tool])
+        self.turn.is_closed()
     }
 
     fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
-        let error = self.error.as_deref();
-        let message = self.words.clone().filter(|_| self.words_are_last && error.is_none());
-        Report {
-            final_message: message,
-            last_words: self.words.clone(),
-            usage: Some(self.usage()),
-            error: error.map(|error| api_error::classify(kind_of(error), error, now)),
-            closing: if self.is_closed { AgentClosing::Plain } else { AgentClosing::Missing },
-            denied: self.denied.clone(),
-            turns: (self.turns > 0).then_some(self.turns),
-            ..Report::default()
-        }
+        let mut usage = Usage::unpriced(self.tokens, &self.name);
+        usage.lost |= self.is_untold;
+        self.turn.report(Some(usage), now)
     }
 }
 
@@ -312,33 +279,6 @@ fn of_the_shell(command: &str) -> String {
         Ok([_, option, inner]) if ["-lc", "-c"].contains(&option.as_str()) => inner.clone(),
         _ => command.to_owned(),
     }
-}
-
-/// The kind of error a Codex sentence names, as `api_error` spells it. An unrecognised sentence
-/// counts as a temporary error.
-fn kind_of(message: &str) -> &'static str {
-    const PHRASES: [(&str, &str); 17] = [
-        ("status 401", "authentication_failed"),
-        ("status: 401", "authentication_failed"),
-        ("401 unauthorized", "authentication_failed"),
-        ("status 403", "authentication_failed"),
-        ("status: 403", "authentication_failed"),
-        ("403 forbidden", "authentication_failed"),
-        ("please log out and sign in again", "authentication_failed"),
-        ("quota exceeded", "billing_error"),
-        ("402 payment required", "billing_error"),
-        ("model_not_found", "model_not_found"),
-        ("does not exist or you do not have access to it", "model_not_found"),
-        ("context window", "invalid_request"),
-        ("status 400", "invalid_request"),
-        ("400 bad request", "invalid_request"),
-        ("invalid request", "invalid_request"),
-        ("usage limit", "rate_limit"),
-        ("429 too many requests", "rate_limit"),
-    ];
-    let message = message.to_lowercase();
-    let found = PHRASES.iter().find(|(phrase, _)| message.contains(phrase));
-    found.map_or("unknown", |(_, kind)| kind)
 }
 
 #[cfg(test)]

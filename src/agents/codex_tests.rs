@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::boundary::facts::ApiError;
+use crate::engine::boundary::facts::{AgentClosing, ApiError};
 use crate::engine::claim::Claim;
 use crate::engine::claim::promise::Promise;
 
@@ -121,7 +121,7 @@ fn a_turn_that_did_not_end_may_have_used_more_than_is_known() {
 fn a_declined_command_is_a_denial() {
     let line = r#"{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"rm -r x","status":"declined"}}"#;
     let (report, seen) = read(&format!("{line}\n{line}"));
-    assert_eq!(report.denied, ["command execution"]);
+    assert_eq!(report.denied, ["run rm -r x"]);
     assert_eq!(seen[0], "denied: run rm -r x");
 }
 

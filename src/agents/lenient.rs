@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::activity::changed;
+use super::activity::{ToolCall, changed, verb};
 use super::words::start;
 use crate::parse::amounts::whole;
 
@@ -50,6 +50,7 @@ struct OutputPart {
 #[serde(default)]
 pub(super) struct ToolInput {
     command: TextField,
+    #[serde(alias = "filePath")]
     file_path: TextField,
     path: TextField,
     pattern: TextField,
@@ -58,8 +59,11 @@ pub(super) struct ToolInput {
     description: TextField,
     prompt: TextField,
     notebook_path: TextField,
+    #[serde(alias = "oldString", alias = "old_str")]
     old_string: TextField,
+    #[serde(alias = "newString", alias = "new_str")]
     new_string: TextField,
+    #[serde(alias = "file_text")]
     content: TextField,
     edits: ListField<EditInput>,
 }
@@ -86,6 +90,10 @@ impl NumberField {
 }
 
 impl FlagField {
+    pub(super) fn is_unset(self) -> bool {
+        self.0 == Some(false)
+    }
+
     /// Anything but `true` counts as false.
     pub(super) fn is_set(self) -> bool {
         self.0 == Some(true)
@@ -99,6 +107,12 @@ impl<T> ListField<T> {
 }
 
 impl ToolInput {
+    /// The call of a tool with these arguments.
+    pub(super) fn call(&self, tool: &str) -> ToolCall {
+        let subject = self.argument().unwrap_or_default();
+        ToolCall { lines: self.changed(), ..ToolCall::new(verb(tool), subject) }
+    }
+
     /// The most useful argument, shortened.
     pub(super) fn argument(&self) -> Option<&str> {
         let Self { command, file_path, path, pattern, url, query, description, prompt, .. } = self;

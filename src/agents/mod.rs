@@ -6,6 +6,7 @@
 //! events of its own**, write a file beside `codex.rs` with an [`EventAgent`] in it, and list it in
 //! [`WITH_EVENTS`]: every other list of names is read from there.
 
+use std::collections::BTreeMap;
 use std::iter;
 
 use chrono::{DateTime, FixedOffset};
@@ -19,18 +20,26 @@ pub mod catalogue;
 mod claude;
 mod codex;
 pub mod command;
+mod copilot;
+mod failure;
+mod gemini;
 mod lenient;
 mod open_work;
+mod opencode;
+mod qwen;
 mod report;
 #[cfg(test)]
 mod tests;
 mod text;
+mod turn;
+pub mod waiting;
 mod words;
 
 pub use self::report::{OutputReader, Report};
 
 /// The agents with events of their own, the one used when none is named first.
-const WITH_EVENTS: &[EventAgent] = &[claude::AGENT, codex::AGENT];
+const WITH_EVENTS: &[EventAgent] =
+    &[claude::AGENT, codex::AGENT, copilot::AGENT, gemini::AGENT, opencode::AGENT, qwen::AGENT];
 
 /// The agent used when none is named.
 pub const DEFAULT: &str = WITH_EVENTS[0].name;
@@ -38,6 +47,11 @@ pub const DEFAULT: &str = WITH_EVENTS[0].name;
 /// The longest prompt given as an argument, in bytes: Linux accepts one argument of less than 128
 /// KiB.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
+
+/// What stands for the command of a check in the argument that allows it.
+const COMMAND: &str = "{check}";
+/// The same where a rule takes only a command of plain words: it splits others, or refuses them.
+const WORDS: &str = "{words}";
 
 /// An agent that reports its work as events; only its own file can read them.
 struct EventAgent {
@@ -51,11 +65,13 @@ struct EventAgent {
     reader: fn(&str) -> Box<dyn OutputReader>,
 }
 
-/// The program to start, its arguments and its input.
+/// The program to start, its arguments, its variables and its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
     pub program: String,
     pub arguments: Vec<String>,
+    /// Added to its environment.
+    pub variables: BTreeMap<String, String>,
     /// Written to its standard input, which is then closed.
     pub input: String,
 }
@@ -95,8 +111,14 @@ pub fn reported_limit(
 }
 
 /// Builds the command line of an iteration of this run. Under `AcceptEdits` the agent may run the
-/// `checks`, too. The error names the option that the agent does not have.
-pub fn launch(run: &Run, prompt: &str, checks: &[Check]) -> Result<Launch, String> {
+/// `checks`, too. An agent that can leaves what it used in `usage_file`. The error names the option
+/// that the agent does not have.
+pub fn launch(
+    run: &Run,
+    prompt: &str,
+    checks: &[Check],
+    usage_file: &str,
+) -> Result<Launch, String> {
     let Run { agent, permissions: asked, .. } = run;
     let name = &agent.name;
     let Some((program, fixed)) = agent.command.split_first().filter(|(it, _)| !it.is_empty())
@@ -104,12 +126,11 @@ pub fn launch(run: &Run, prompt: &str, checks: &[Check]) -> Result<Launch, Strin
         return Err(format!("agent {name} has no command: write `command = [\"program\", …]`"));
     };
     let mut arguments = fixed.to_vec();
-    let (rules, _) = rules(run, checks);
-    if let Some(option) = &agent.allow {
-        // As a separate word, Claude Code would take the following words for rules, too.
-        arguments.extend(rules.iter().map(|rule| format!("{option}={rule}")));
-    }
+    arguments.extend(rules(run, checks).0);
     arguments.extend_from_slice(permissions(agent, *asked)?);
+    if let Some(option) = &agent.usage_file {
+        arguments.extend([option.clone(), usage_file.to_owned()]);
+    }
     if run.max_turns > 0 {
         let Some(option) = &agent.max_turns else {
             return Err(format!(
@@ -132,23 +153,33 @@ pub fn launch(run: &Run, prompt: &str, checks: &[Check]) -> Result<Launch, Strin
         PromptVia::Stdin => prompt.clone_into(&mut input),
         PromptVia::Argument => arguments.push(argument(name, prompt)?),
     }
-    Ok(Launch { program: program.clone(), arguments, input })
+    let variables = agent.environment.clone();
+    Ok(Launch { program: program.clone(), arguments, variables, input })
 }
 
-/// The rules that allow the checks, each once, and the commands that no rule can match exactly.
+/// The arguments that allow the checks, each once, and the commands that no rule can name.
 fn rules<'checks>(run: &Run, checks: &'checks [Check]) -> (Vec<String>, Vec<&'checks str>) {
     let (mut rules, mut unnamed) = (Vec::new(), Vec::new());
-    if run.permissions != Permissions::AcceptEdits || run.agent.allow.is_none() {
+    let template = run.agent.allow.as_deref();
+    let Some(template) = template.filter(|_| run.permissions == Permissions::AcceptEdits) else {
         return (rules, unnamed);
-    }
+    };
+    let takes_words_only = template.contains(WORDS);
     for check in checks {
         let run = check.run.trim();
-        // In a rule a star is a wildcard, parentheses delimit it, and a backslash escapes.
-        if run.contains(|letter: char| "*()\\".contains(letter) || letter.is_control()) {
+        let is_named = if takes_words_only {
+            let is_plain =
+                |letter: char| letter.is_ascii_alphanumeric() || " -_./=+@%".contains(letter);
+            run.chars().all(is_plain)
+        } else {
+            // In a rule a star is a wildcard, parentheses delimit it, and a backslash escapes.
+            !run.contains(|letter: char| "*()\\".contains(letter) || letter.is_control())
+        };
+        if !is_named {
             unnamed.push(run);
             continue;
         }
-        let rule = format!("Bash({run})");
+        let rule = template.replace(if takes_words_only { WORDS } else { COMMAND }, run);
         if !rules.contains(&rule) {
             rules.push(rule);
         }

@@ -4,6 +4,7 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::activity::{self, Activity};
+use super::waiting::ServiceWait;
 use crate::engine::boundary::facts::{AgentClosing, AgentOutcome, ApiError, ProcessEnd};
 use crate::engine::claim::promise::Promise;
 use crate::engine::claim::{self, Claim};
@@ -90,6 +91,19 @@ pub trait OutputReader: std::fmt::Debug {
     /// The same, as text for a person.
     fn line(&mut self, line: &str) -> Option<String> {
         activity::text(&self.read(line))
+    }
+
+    /// Takes one line of standard error, where some agents say that they wait. It is never an
+    /// event: what it says counts only until the next event.
+    fn read_error(&mut self, _line: &str) {}
+
+    /// Takes the text of the file in which the agent leaves what it used, once it is over.
+    fn read_usage(&mut self, _text: &str) {}
+
+    /// Whether it only waits for the model's service, as it told last. `now` is on the user's
+    /// clock.
+    fn waits(&self, _now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        None
     }
 
     /// Whether a tool call or a background task of the agent is open, so that silence counts as

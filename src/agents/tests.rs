@@ -1,12 +1,67 @@
 use chrono::DateTime;
 use proptest::prelude::*;
 
-use super::catalogue::find;
+use super::catalogue::{find, known};
 use super::command::command;
+use super::waiting::ServiceWait;
 use super::*;
+use crate::engine::boundary::facts::AgentClosing;
+use crate::engine::claim::Claim;
+use crate::engine::claim::promise::Promise;
 use crate::engine::record::Role;
 
 const PROMPT: &str = "Go <b>&\" on";
+
+/// What the reader of this agent makes of what it printed: "CASE: CLAIM, what else".
+pub(super) fn told(agent: &str, case: &str, errors: &str, stream: &str) -> String {
+    let mut reader = reader(&find(agent).unwrap());
+    errors.lines().for_each(|line| reader.read_error(line));
+    for line in stream.lines() {
+        reader.line(line);
+    }
+    let now = DateTime::parse_from_rfc3339("2026-11-22T01:00:00Z").unwrap();
+    format!("{case}: {}", summary(&mut *reader, now))
+}
+
+/// What a reader reports.
+fn summary(reader: &mut dyn OutputReader, now: DateTime<FixedOffset>) -> String {
+    let wait = reader.waits(now);
+    let report = reader.report(now);
+    let claim = match report.claim("Go.", "Go.", Some(&Promise::default())) {
+        Claim::Success => "claims success",
+        Claim::None => "no claim",
+        _ => "a near miss",
+    };
+    let closing = match &report.closing {
+        AgentClosing::Plain => None,
+        AgentClosing::Failed(how) => Some(how.clone()),
+        AgentClosing::Missing => Some("not closed".to_owned()),
+    };
+    let error = report.error.as_ref().map(|error| match error {
+        ApiError::Transient { reset, is_limit, .. } => {
+            let what = if *is_limit { "a limit" } else { "an outage" };
+            let until = reset.map_or_else(String::new, |at| format!(" until {}", at.format("%R")));
+            format!("{what}{until}")
+        }
+        ApiError::Fatal { cure, .. } => format!("blocked: {cure}"),
+        ApiError::Request { message } => format!("a refused request: {message}"),
+    });
+    let wait = wait.map(|wait| match wait {
+        ServiceWait { is_hopeless: true, .. } => "tries in vain".to_owned(),
+        ServiceWait { pause: Some(pause), .. } => format!("pauses for {} s", pause.as_secs()),
+        _ => "waits".to_owned(),
+    });
+    let flags = [(report.cut, "cut"), (report.out_of_turns, "out of turns")];
+    let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word.to_owned());
+    let denied =
+        (!report.denied.is_empty()).then(|| format!("denied {}", report.denied.join(", ")));
+    let used = report.usage.map(|used| {
+        let lost = if used.lost { "at least " } else { "" };
+        format!("{lost}{} tokens", used.tokens.total())
+    });
+    let rest = closing.into_iter().chain(error).chain(wait).chain(flags).chain(denied).chain(used);
+    [claim.to_owned()].into_iter().chain(rest).collect::<Vec<_>>().join(", ")
+}
 
 fn line(agent: &Agent, permissions: Permissions, max_turns: u32) -> Result<String, String> {
     asked(agent, &Run { permissions, max_turns, ..Run::default() }, &[])
@@ -19,7 +74,7 @@ fn run_of(agent: &str, permissions: Permissions) -> Run {
 
 fn asked(agent: &Agent, run: &Run, checks: &[Check]) -> Result<String, String> {
     let run = Run { agent: agent.clone(), ..run.clone() };
-    let launch = launch(&run, PROMPT, checks)?;
+    let launch = launch(&run, PROMPT, checks, "USED")?;
     let input = if launch.input.is_empty() { "" } else { " < prompt" };
     assert!(["", PROMPT].contains(&launch.input.as_str()));
     Ok(format!("{} {}{input}", launch.program, launch.arguments.join(" ")))
@@ -30,6 +85,8 @@ fn each_agent_is_asked_in_its_own_words() {
     use Permissions::{AcceptEdits, Auto, Bypass, Default};
     let claude = "claude -p --output-format stream-json --verbose";
     let codex = "codex exec --json --skip-git-repo-check";
+    let gemini = "gemini --output-format stream-json --skip-trust";
+    let opencode = "opencode run --format json --print-logs --log-level ERROR";
     let table = [
         ("claude", Default, 0, format!("{claude} < prompt")),
         ("claude", AcceptEdits, 0, format!("{claude} --permission-mode acceptEdits < prompt")),
@@ -43,8 +100,18 @@ fn each_agent_is_asked_in_its_own_words() {
             0,
             format!("{codex} --dangerously-bypass-approvals-and-sandbox < prompt"),
         ),
-        ("gemini", AcceptEdits, 0, "gemini --approval-mode=auto_edit < prompt".to_owned()),
-        ("opencode", Bypass, 0, "opencode run --auto < prompt".to_owned()),
+        ("gemini", AcceptEdits, 0, format!("{gemini} --approval-mode=auto_edit < prompt")),
+        ("opencode", Bypass, 0, format!("{opencode} --auto < prompt")),
+        ("opencode", AcceptEdits, 0, format!("{opencode} < prompt")),
+        (
+            "qwen",
+            AcceptEdits,
+            5,
+            "qwen -o stream-json --approval-mode auto-edit --max-session-turns 5 < prompt"
+                .to_owned(),
+        ),
+        ("droid", AcceptEdits, 0, "droid exec --auto low < prompt".to_owned()),
+        ("pi", Bypass, 0, "pi -p < prompt".to_owned()),
         (
             "kiro-cli",
             Bypass,
@@ -61,7 +128,9 @@ fn each_agent_is_asked_in_its_own_words() {
             "copilot",
             AcceptEdits,
             0,
-            "copilot -s --no-ask-user --allow-tool=write < prompt".to_owned(),
+            "copilot --output-format json --no-ask-user --no-auto-update --allow-tool=write \
+             --usage-output-file USED < prompt"
+                .to_owned(),
         ),
     ];
     for (name, permissions, max_turns, expected) in table {
@@ -158,12 +227,31 @@ fn an_agent_that_may_edit_may_run_exactly_the_checks() {
         );
     }
     assert_eq!(not_allowed(&run_of("codex", AcceptEdits), &checks), [""; 0]);
+    let plain = [
+        ("copilot", "--allow-tool=shell(cargo test)"),
+        ("gemini", "--allowed-tools=run_shell_command(cargo test)"),
+        ("qwen", "--allowed-tools=run_shell_command(cargo test)"),
+    ];
+    for (name, rule) in plain {
+        let run = run_of(name, AcceptEdits);
+        let launch = launch(&run, PROMPT, &checks, "USED").unwrap();
+        let rules: Vec<&String> = launch.arguments.iter().filter(|it| it.contains('(')).collect();
+        assert_eq!(rules, [rule], "{name}");
+        let unnamed = [checks[2].run.as_str(), "ls *.rs", "(cd a; make)", "two\nlines"];
+        assert_eq!(not_allowed(&run, &checks), unnamed, "{name}");
+    }
+}
+
+#[test]
+fn an_agent_is_started_with_the_variables_that_make_it_tell_what_it_waits_for() {
+    let launch = launch(&run_of("qwen", Permissions::Default), PROMPT, &[], "USED").unwrap();
+    assert_eq!(launch.variables.get("QWEN_CODE_UNATTENDED_RETRY").map(String::as_str), Some("1"));
 }
 
 #[test]
 fn an_argument_has_a_length_the_system_takes_and_no_nul() {
     let run = run_of("cursor-agent", Permissions::Default);
-    let ask = |prompt: &str| launch(&run, prompt, &[]);
+    let ask = |prompt: &str| launch(&run, prompt, &[], "USED");
     let longest = "x".repeat(ARGUMENT_BYTES_MAX);
     assert_eq!(ask(&longest).unwrap().arguments.last().unwrap(), &longest);
     let error = ask(&format!("{longest}x")).unwrap_err();
@@ -189,6 +277,13 @@ fn any_line() -> impl Strategy<Value = String> {
         Just("error"),
         Just("rate_limit_event"),
         Just("modelUsage"),
+        Just("delta"),
+        Just("data"),
+        Just("part"),
+        Just("text"),
+        Just("step_finish"),
+        Just("assistant.message"),
+        Just("model.call_failure"),
         Just("x"),
     ];
     let leaf = prop_oneof![
@@ -216,16 +311,18 @@ proptest! {
         lines in prop::collection::vec(any_line(), 0..20),
     ) {
         let now = DateTime::parse_from_rfc3339("2026-11-22T01:40:00Z").unwrap();
-        for name in ["claude", "codex", "gemini"] {
-            let mut reader = reader(&find(name).unwrap());
+        for name in known() {
+            let agent = find(&name).unwrap();
+            let mut reader = reader(&agent);
             for line in &lines {
                 let seen = reader.line(line).unwrap_or_default();
                 let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
                 prop_assert!(!seen.contains(steers), "{seen:?}");
             }
             reader.tool_is_open();
+            reader.waits(now);
             let report = reader.report(now);
-            prop_assert_eq!(report.may_echo, name == "gemini");
+            prop_assert_eq!(report.may_echo, !has_events(&agent));
         }
     }
 }

@@ -27,6 +27,18 @@ pub static RESET_WAIT: Pattern = LazyLock::new(|| {
     )
 });
 
+/// "try again at Nov 25th, 2026 7:03 AM": month, day, year, hour, minute, half of the day.
+pub static RESET_DATE: Pattern = LazyLock::new(|| {
+    constant(
+        r"(?i-u)\btry again at (jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* (\d{1,2})(?:st|nd|rd|th)?,? (\d{4}),? (?:at )?(\d{1,2}):(\d{2})(?:\s|(?u-i:[\x{a0}\x{202f}]))*([ap]m)\b",
+    )
+});
+
+/// The status in a sentence about a failure: "unexpected status 401", "HTTP 503", "429 Slow down".
+pub static API_STATUS: Pattern = LazyLock::new(|| {
+    constant(r"(?i-u)(?:^|\b(?:status|http|code)(?: code)?[ :]{1,2})([45]\d\d)\b")
+});
+
 /// How a program without events reports a limit or an overload of the model's service.
 pub static SERVICE_LIMIT: Pattern = LazyLock::new(|| {
     constant(

@@ -2,9 +2,11 @@
 //! on the user's clock without a date, or seconds since 1970. It refuses a time that cannot be
 //! read.
 
-use chrono::{DateTime, Datelike, Days, FixedOffset, NaiveTime, TimeDelta, Utc, Weekday};
+use chrono::{
+    DateTime, Datelike, Days, FixedOffset, Month, NaiveDate, NaiveTime, TimeDelta, Utc, Weekday,
+};
 
-use super::patterns::{RESET_CLOCK, RESET_SECONDS, RESET_WAIT};
+use super::patterns::{RESET_CLOCK, RESET_DATE, RESET_SECONDS, RESET_WAIT};
 
 /// The furthest reset that is believed: a weekly limit ends within eight days.
 const DAYS_MAX: u64 = 8;
@@ -13,6 +15,7 @@ const DAYS_MAX: u64 = 8;
 /// the user's clock.
 pub fn reset(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
     since_1970(message)
+        .or_else(|| by_the_calendar(message, now))
         .or_else(|| by_the_clock(message, now))
         .or_else(|| after_a_wait(message, now))
         .filter(|at| is_believed(*at, now))
@@ -40,6 +43,18 @@ fn after_a_wait(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Ut
         _ => 1000,
     };
     Some(now.with_timezone(&Utc) + TimeDelta::milliseconds(amount * milliseconds))
+}
+
+fn by_the_calendar(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
+    let words = RESET_DATE.captures(message)?;
+    let word = |index: usize| words.get(index).map_or("", |it| it.as_str());
+    let month: Month = word(1).parse().ok()?;
+    let year = word(3).parse().ok()?;
+    let date = NaiveDate::from_ymd_opt(year, month.number_from_month(), word(2).parse().ok()?)?;
+    let hour = word(4).parse::<u32>().ok().filter(|hour| (1..=12).contains(hour))?;
+    let noon = if word(6).eq_ignore_ascii_case("pm") { 12 } else { 0 };
+    let at = date.and_hms_opt(hour % 12 + noon, word(5).parse().ok()?, 0)?;
+    Some(at.and_local_timezone(*now.offset()).single()?.with_timezone(&Utc))
 }
 
 fn by_the_clock(message: &str, now: DateTime<FixedOffset>) -> Option<DateTime<Utc>> {
@@ -82,6 +97,9 @@ mod tests {
             ("Retry-After: 90", Some("2026-11-21T21:16:30Z")),
             ("Please retry after 5 minutes.", Some("2026-11-21T21:20:00Z")),
             ("usage limit: try again at 11:45 PM", Some("2026-11-21T22:45:00Z")),
+            ("or try again at 7:03 AM.", Some("2026-11-22T06:03:00Z")),
+            ("or try again at Nov 25th, 2026 7:03 AM.", Some("2026-11-25T06:03:00Z")),
+            ("try again at Dec 25th, 2026 7:03 AM.", None),
             ("API Error: 529 Overloaded. Try again.", None),
             ("retry 3 of 5", None),
             ("resets 25:00", None),

@@ -1,18 +1,20 @@
-//! A scripted Messages API on the loopback interface, one for each test: the model says what the
-//! test wrote, and every request is kept for the test to read. It reaches nothing and judges
-//! nothing. A client that continues to ask after the script is answered that it is over, and
-//! refused if it does not stop.
+//! A scripted server of models on the loopback interface, one for each test: the model says what
+//! the test wrote in whichever API it is asked, and every request is kept for the test to read. It
+//! reaches nothing and judges nothing. A client that continues to ask after the script is answered
+//! that it is over, and refused if it does not stop.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{BufReader, Result, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::http;
-use super::reply::{Message, Reply, Says};
+use super::refusal::Fault;
+use super::reply::{Reply, Says, Tokens};
 use super::request::{Kind, Request};
+use super::shapes::{self, Shape};
 
 /// The answer to a main-loop request beyond the script.
 pub(crate) const OVERRUN: &str = "The script of this test is over.";
@@ -28,11 +30,20 @@ pub(crate) struct Api {
     shared: Arc<Mutex<Shared>>,
 }
 
+/// The server's own sums.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told {
+    pub(crate) main: Tokens,
+    /// Of titles and the like.
+    pub(crate) side: Tokens,
+}
+
 struct Shared {
     script: Script,
     /// What is said once the result of a tool call is in, by the call's id.
     follow_ups: HashMap<String, Reply>,
     log: Vec<Request>,
+    told: Told,
     overruns: usize,
     messages: usize,
     connections: Vec<TcpStream>,
@@ -56,6 +67,7 @@ impl Api {
             script: Box::new(script),
             follow_ups: HashMap::new(),
             log: Vec::new(),
+            told: Told::default(),
             overruns: 0,
             messages: 0,
             connections: Vec::new(),
@@ -79,6 +91,11 @@ impl Api {
     /// The requests of the main loop so far.
     pub(crate) fn main_requests(&self) -> Vec<Request> {
         self.requests().into_iter().filter(|request| request.kind == Kind::Main).collect()
+    }
+
+    /// What all replies cost that are not dropped.
+    pub(crate) fn told(&self) -> Told {
+        self.shared.lock().unwrap().told
     }
 
     /// How many main-loop requests came after the script had ended.
@@ -126,13 +143,25 @@ fn serve(connection: &TcpStream, shared: &Mutex<Shared>) -> Result<()> {
         let is_head = request.method == "HEAD";
         let request = Request::new(request);
         let (reply, id) = shared.lock().unwrap().reply(&request);
-        match reply {
-            Some(reply) => play(&mut sink, &request, &reply, &id)?,
-            None if is_head => http::write_empty(&mut sink)?,
-            None if request.kind == Kind::CountTokens => {
+        match (reply, request.kind) {
+            (Some(reply), _) => {
+                std::thread::sleep(reply.wait);
+                // Before it is said: a client that has heard it may be gone at once.
+                if let Says::Message(message) = &reply.says
+                    && !reply.dropped
+                {
+                    let told = &mut shared.lock().unwrap().told;
+                    let is_main = request.kind == Kind::Main;
+                    *if is_main { &mut told.main } else { &mut told.side } += message.tokens();
+                }
+                play(&mut sink, &request, &reply, &id)?;
+            }
+            (None, _) if is_head => http::write_empty(&mut sink)?,
+            (None, Kind::CountTokens) => {
                 http::write_json(&mut sink, 200, &[], &json!({"input_tokens": 100}))?;
             }
-            None => http::write_json(&mut sink, 200, &[], &json!({}))?,
+            (None, Kind::Upgrade) => http::write_json(&mut sink, 404, &[], &json!({}))?,
+            (None, _) => http::write_json(&mut sink, 200, &[], &json!({}))?,
         }
     }
     Ok(())
@@ -147,10 +176,10 @@ impl Shared {
         let reply = match request.kind {
             Kind::Main => Some(self.next(request)),
             Kind::Side => Some(Reply::text("A scripted title")),
-            Kind::CountTokens | Kind::Probe => None,
+            Kind::CountTokens | Kind::Upgrade | Kind::Probe => None,
         };
         if let Some(Reply { says: Says::Message(message), then: Some(then), .. }) = &reply {
-            let calls = message.tool_calls(&id);
+            let calls = shapes::messages::tool_calls(message, &id);
             self.follow_ups.extend(calls.into_iter().map(|call| (call, (**then).clone())));
         }
         (reply, id)
@@ -173,27 +202,26 @@ impl Shared {
 }
 
 fn play(sink: &mut impl Write, request: &Request, reply: &Reply, id: &str) -> Result<()> {
-    std::thread::sleep(reply.wait);
-    let model = &request.body["model"];
+    let shape = request.shape.unwrap_or(Shape::Messages);
     match &reply.says {
-        Says::Fault { status, headers, body } => http::write_json(sink, *status, headers, body),
-        Says::Message(message) if request.body["stream"] == true => {
-            stream(sink, reply, message, id, model)
+        Says::Fault(fault) => refuse(sink, fault),
+        Says::Refusal(refusal) => refuse(sink, &shape.refuse(*refusal)),
+        Says::Message(message) if request.is_streamed => {
+            stream(sink, reply, &shape.events(message, &request.body, id))
         }
         Says::Message(_) if reply.dropped => Err(std::io::Error::other("dropped by the script")),
-        Says::Message(message) => http::write_json(sink, 200, &[], &message.json(id, model)),
+        Says::Message(message) => {
+            http::write_json(sink, 200, &[], &shape.whole(message, &request.body, id))
+        }
     }
 }
 
-fn stream(
-    sink: &mut impl Write,
-    reply: &Reply,
-    message: &Message,
-    id: &str,
-    model: &Value,
-) -> Result<()> {
+fn refuse(sink: &mut impl Write, fault: &Fault) -> Result<()> {
+    http::write_json(sink, fault.status, &fault.headers, &fault.body)
+}
+
+fn stream(sink: &mut impl Write, reply: &Reply, events: &[String]) -> Result<()> {
     http::begin_events(sink)?;
-    let events = message.events(id, model);
     for (index, event) in events.iter().enumerate() {
         if index == events.len() / 2 {
             std::thread::sleep(reply.pause);

@@ -109,10 +109,8 @@ pub(super) fn begin_events(sink: &mut impl Write) -> Result<()> {
     sink.flush()
 }
 
-/// Sends one event; its name is the `type` of its data.
-pub(super) fn write_event(sink: &mut impl Write, data: &Value) -> Result<()> {
-    let name = data["type"].as_str().unwrap_or("message");
-    let event = format!("event: {name}\ndata: {data}\n\n");
+/// Sends one event.
+pub(super) fn write_event(sink: &mut impl Write, event: &str) -> Result<()> {
     write!(sink, "{:x}\r\n{event}\r\n", event.len())?;
     sink.flush()
 }

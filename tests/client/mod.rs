@@ -12,15 +12,18 @@ mod harness;
 mod http;
 mod plugin;
 mod probe;
+mod refusal;
 mod reply;
 mod request;
 mod run;
+mod shapes;
 mod terminal;
 
-pub(crate) use api::{Api, OVERRUN};
-pub(crate) use reply::Reply;
+pub(crate) use api::{Api, OVERRUN, Told};
+pub(crate) use refusal::Refusal;
+pub(crate) use reply::{Reply, Tokens};
 pub(crate) use request::{Kind, Request};
-pub(crate) use run::{Client, Session};
+pub(crate) use run::{Client, Session, environment};
 pub(crate) use terminal::Terminal;
 
 /// An installed client.
@@ -87,7 +90,7 @@ pub(crate) fn in_a_terminal(scenario: impl FnOnce()) {
     }
 }
 
-fn skip(reason: &str) {
+pub(crate) fn skip(reason: &str) {
     assert!(
         std::env::var("CREW_REQUIRE_CLIENT").as_deref() != Ok("1"),
         "CREW_REQUIRE_CLIENT=1, but {reason}"

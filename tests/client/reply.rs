@@ -1,10 +1,12 @@
-//! What the scripted model says to one request: its blocks, its usage, its faults and its delays.
-//! A reply knows the shape of the Messages API and nothing of connections.
+//! What the scripted model says to one request: its blocks, its usage, its refusals and faults, its
+//! delays. `shapes` puts it into the API that was asked; a reply knows nothing of connections.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+
+use super::refusal::{Fault, Refusal};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
@@ -18,25 +20,69 @@ pub(crate) struct Reply {
 #[derive(Debug, Clone)]
 pub(super) enum Says {
     Message(Message),
-    Fault { status: u16, headers: Vec<(String, String)>, body: Value },
+    /// In the words of the API that was asked.
+    Refusal(Refusal),
+    /// In Claude's, or as the test wrote it.
+    Fault(Fault),
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Message {
-    blocks: Vec<Block>,
-    usage: Value,
+    pub(super) blocks: Vec<Block>,
+    /// By Claude's names.
+    pub(super) usage: Value,
     /// The output tokens in the message's first event; its end reports the total.
-    begun_with: Option<u64>,
-    stop_reason: Option<&'static str>,
+    pub(super) begun_with: Option<u64>,
+    pub(super) stop_reason: Option<&'static str>,
+}
+
+/// What a reply costs: the input without the cached part, the cached part, the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    pub(crate) input: u64,
+    pub(crate) cached: u64,
+    pub(crate) output: u64,
+}
+
+impl std::ops::Add for Tokens {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            input: self.input + more.input,
+            cached: self.cached + more.cached,
+            output: self.output + more.output,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, more: Self) {
+        *self = *self + more;
+    }
 }
 
 #[derive(Debug, Clone)]
-enum Block {
+pub(super) enum Block {
     Text(String),
     Thinking(String),
-    Bash { command: String, in_background: bool },
-    Agent { prompt: String },
-    Tool { name: &'static str, input: Value },
+    /// A call of the shell, whatever the agent calls it.
+    Bash {
+        command: String,
+        in_background: bool,
+    },
+    /// A call of the tool that writes a file, or of the shell where there is none.
+    Write {
+        path: String,
+        text: String,
+    },
+    Agent {
+        prompt: String,
+    },
+    Tool {
+        name: &'static str,
+        input: Value,
+    },
 }
 
 impl Reply {
@@ -51,6 +97,11 @@ impl Reply {
 
     fn says(says: Says) -> Self {
         Self { says, wait: Duration::ZERO, pause: Duration::ZERO, dropped: false, then: None }
+    }
+
+    /// An answer without a word.
+    pub(crate) fn nothing() -> Self {
+        Self::new(Vec::new())
     }
 
     /// One block of text.
@@ -83,10 +134,15 @@ impl Reply {
         Self::new(vec![Block::Tool { name, input }])
     }
 
-    /// An HTTP error of the API's shape.
+    /// An error as the API that is asked tells it.
+    pub(crate) fn refusal(refusal: Refusal) -> Self {
+        Self::says(Says::Refusal(refusal))
+    }
+
+    /// An HTTP error of the shape of Claude's API.
     pub(crate) fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}});
-        Self::says(Says::Fault { status, headers: Vec::new(), body })
+        Self::says(Says::Fault(Fault::new(status, body)))
     }
 
     /// A usage limit as it is reported to an account: in headers.
@@ -106,6 +162,11 @@ impl Reply {
     /// A call of the Bash tool after what was said.
     pub(crate) fn and_bash(self, command: &str) -> Self {
         self.and(Block::Bash { command: command.into(), in_background: false })
+    }
+
+    /// A file written after what was said; the path is below the repository.
+    pub(crate) fn and_write(self, path: &std::path::Path, text: &str) -> Self {
+        self.and(Block::Write { path: path.display().to_string(), text: text.into() })
     }
 
     fn and(mut self, block: Block) -> Self {
@@ -175,143 +236,32 @@ impl Reply {
 
     /// One more header of an error.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
-        let Says::Fault { headers, .. } = &mut self.says else {
+        let Says::Fault(fault) = &mut self.says else {
             panic!("only an error carries headers");
         };
-        headers.push((name.into(), value.into()));
+        fault.headers.push((name.into(), value.into()));
         self
     }
 
     fn message(&mut self) -> &mut Message {
         match &mut self.says {
             Says::Message(message) => message,
-            Says::Fault { .. } => panic!("an error says nothing"),
+            Says::Refusal(_) | Says::Fault(_) => panic!("an error says nothing"),
         }
     }
 }
 
 impl Message {
-    /// The whole message, for a request that did not ask for a stream.
-    pub(super) fn json(&self, id: &str, model: &Value) -> Value {
-        let content: Vec<Value> =
-            self.blocks.iter().enumerate().map(|(index, block)| block.json(id, index)).collect();
-        json!({
-            "id": id, "type": "message", "role": "assistant", "model": model, "content": content,
-            "stop_reason": self.stop_reason(), "stop_sequence": null, "usage": self.usage,
-        })
-    }
-
-    /// The same message as the events of a stream.
-    pub(super) fn events(&self, id: &str, model: &Value) -> Vec<Value> {
-        let mut events = vec![json!({"type": "message_start", "message": {
-            "id": id, "type": "message", "role": "assistant", "model": model, "content": [],
-            "stop_reason": null, "stop_sequence": null, "usage": self.first_usage(),
-        }})];
-        for (index, block) in self.blocks.iter().enumerate() {
-            let start = block.opening(id, index);
-            events.push(
-                json!({"type": "content_block_start", "index": index, "content_block": start}),
-            );
-            for delta in block.deltas() {
-                events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
-            }
-            events.push(json!({"type": "content_block_stop", "index": index}));
-        }
-        events.push(json!({
-            "type": "message_delta",
-            "delta": {"stop_reason": self.stop_reason(), "stop_sequence": null},
-            "usage": {"output_tokens": self.usage["output_tokens"]},
-        }));
-        events.push(json!({"type": "message_stop"}));
-        events
-    }
-
-    /// The ids of its tool calls, made from the message's own.
-    pub(super) fn tool_calls(&self, id: &str) -> Vec<String> {
-        let indexed = self.blocks.iter().enumerate();
-        indexed
-            .filter(|(_, block)| block.call().is_some())
-            .map(|(index, _)| call_id(id, index))
-            .collect()
-    }
-
-    fn stop_reason(&self) -> &'static str {
-        let calls = self.blocks.iter().any(|block| block.call().is_some());
-        self.stop_reason.unwrap_or(if calls { "tool_use" } else { "end_turn" })
-    }
-
-    fn first_usage(&self) -> Value {
-        let mut usage = self.usage.clone();
-        if let Some(output_tokens) = self.begun_with {
-            usage["output_tokens"] = output_tokens.into();
-        }
-        usage
-    }
-}
-
-impl Block {
-    /// The tool it calls, and with what.
-    fn call(&self) -> Option<(&'static str, Value)> {
-        match self {
-            Self::Text(_) | Self::Thinking(_) => None,
-            Self::Bash { command, in_background } => {
-                let mut input = json!({"command": command, "description": "as the script says"});
-                if *in_background {
-                    input["run_in_background"] = json!(true);
-                }
-                Some(("Bash", input))
-            }
-            Self::Agent { prompt } => {
-                let input = json!({"description": "a part of the work", "prompt": prompt,
-                    "subagent_type": "general-purpose"});
-                Some(("Agent", input))
-            }
-            Self::Tool { name, input } => Some((*name, input.clone())),
+    pub(super) fn tokens(&self) -> Tokens {
+        let number = |name: &str| self.usage[name].as_u64().unwrap_or_default();
+        Tokens {
+            input: number("input_tokens") + number("cache_creation_input_tokens"),
+            cached: number("cache_read_input_tokens"),
+            output: number("output_tokens"),
         }
     }
 
-    fn json(&self, id: &str, index: usize) -> Value {
-        match self {
-            Self::Text(text) => json!({"type": "text", "text": text}),
-            Self::Thinking(text) => {
-                json!({"type": "thinking", "thinking": text, "signature": "scripted"})
-            }
-            _ => self.tool_use(id, index, |input| input),
-        }
+    pub(super) fn is_cut(&self) -> bool {
+        self.stop_reason == Some("max_tokens")
     }
-
-    fn opening(&self, id: &str, index: usize) -> Value {
-        match self {
-            Self::Text(_) => json!({"type": "text", "text": ""}),
-            Self::Thinking(_) => json!({"type": "thinking", "thinking": "", "signature": ""}),
-            _ => self.tool_use(id, index, |_| json!({})),
-        }
-    }
-
-    fn tool_use(&self, id: &str, index: usize, input: impl Fn(Value) -> Value) -> Value {
-        let (name, asked) = self.call().unwrap();
-        json!({"type": "tool_use", "id": call_id(id, index), "name": name, "input": input(asked)})
-    }
-
-    fn deltas(&self) -> Vec<Value> {
-        match self {
-            Self::Text(text) => {
-                let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
-                let (one, two) = text.split_at(half.unwrap_or(0));
-                [one, two].map(|part| json!({"type": "text_delta", "text": part})).into()
-            }
-            Self::Thinking(text) => vec![
-                json!({"type": "thinking_delta", "thinking": text}),
-                json!({"type": "signature_delta", "signature": "scripted"}),
-            ],
-            Self::Bash { .. } | Self::Agent { .. } | Self::Tool { .. } => {
-                let (_, input) = self.call().unwrap();
-                vec![json!({"type": "input_json_delta", "partial_json": input.to_string()})]
-            }
-        }
-    }
-}
-
-fn call_id(message: &str, index: usize) -> String {
-    format!("toolu_{message}_{index}")
 }

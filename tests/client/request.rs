@@ -3,14 +3,21 @@
 use serde_json::Value;
 
 use super::http::HttpRequest;
+use super::shapes::Shape;
+
+/// What Qwen tells the model when it asks about its own memory, after the work.
+const MEMORY: &str = "Managed memory has TWO directories";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The main loop: its tools hold `Bash`. Only these consume the script.
+    /// The main loop: its tools hold `Bash`, or in another API than Claude's any tool. Only these
+    /// consume the script.
     Main,
-    /// A request without that tool: a title, a summary.
+    /// A request without: a title, a summary.
     Side,
     CountTokens,
+    /// A stream in both directions, which no API of these tests has: the agent then asks by HTTP.
+    Upgrade,
     /// Everything else: `HEAD` and `GET` before the first message.
     Probe,
 }
@@ -18,6 +25,9 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) kind: Kind,
+    pub(super) shape: Option<Shape>,
+    /// Whether the answer is to be a stream of events.
+    pub(super) is_streamed: bool,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
 }
@@ -26,14 +36,24 @@ impl Request {
     pub(super) fn new(request: HttpRequest) -> Self {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
         let path = request.path.split('?').next().unwrap_or_default();
-        let has_bash = body["tools"].as_array().into_iter().flatten().any(|t| t["name"] == "Bash");
-        let kind = match (request.method.as_str(), path) {
-            ("POST", "/v1/messages") if has_bash => Kind::Main,
-            ("POST", "/v1/messages") => Kind::Side,
-            ("POST", "/v1/messages/count_tokens") => Kind::CountTokens,
-            _ => Kind::Probe,
+        let shape = Shape::of(path).filter(|_| request.method == "POST");
+        let is_main = shape.is_some_and(|shape| {
+            let tools = shape.tools(&body);
+            match shape {
+                Shape::Messages => tools.iter().any(|(name, _)| *name == "Bash"),
+                _ => !tools.is_empty() && !body.to_string().contains(MEMORY),
+            }
+        });
+        let has_header = |wanted: &str| request.headers.iter().any(|(name, _)| name == wanted);
+        let kind = match shape {
+            Some(_) if is_main => Kind::Main,
+            Some(_) => Kind::Side,
+            None if path.ends_with("/count_tokens") => Kind::CountTokens,
+            None if has_header("upgrade") => Kind::Upgrade,
+            None => Kind::Probe,
         };
-        Self { kind, headers: request.headers, body }
+        let is_streamed = body["stream"] == true || path.ends_with(":streamGenerateContent");
+        Self { kind, shape, is_streamed, headers: request.headers, body }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
@@ -55,7 +75,9 @@ impl Request {
     /// What the model was newly told: all that follows its own last message, tool results included.
     pub(crate) fn newest(&self) -> String {
         let messages = self.messages();
-        let said = messages.iter().rposition(|message| message["role"] == "assistant");
+        let said = messages
+            .iter()
+            .rposition(|message| message["role"] == "assistant" || message["role"] == "model");
         texts(&messages[said.map_or(0, |at| at + 1)..])
     }
 
@@ -67,14 +89,16 @@ impl Request {
     }
 
     fn messages(&self) -> &[Value] {
-        self.body["messages"].as_array().map_or(&[], Vec::as_slice)
+        self.shape.map_or(&[], |shape| shape.conversation(&self.body))
     }
 }
 
 fn texts(messages: &[Value]) -> String {
     let mut lines = Vec::new();
     for message in messages {
-        collect_texts(&message["content"], &mut lines);
+        for content in ["content", "parts"] {
+            collect_texts(&message[content], &mut lines);
+        }
     }
     lines.join("\n")
 }

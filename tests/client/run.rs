@@ -170,7 +170,8 @@ impl<'world> Client<'world> {
     }
 }
 
-fn environment(sandbox: &Sandbox, api: &Api) -> Vec<(String, String)> {
+/// What a client sees of the world, and nothing else.
+pub(crate) fn environment(sandbox: &Sandbox, api: &Api) -> Vec<(String, String)> {
     let root = sandbox.root().display();
     [
         ("PATH", format!("{root}/bin:/usr/bin:/bin")),

@@ -41,6 +41,7 @@ mod proven;
 mod reactions;
 mod repository;
 mod resumed;
+mod retries;
 mod second_look;
 mod signals;
 mod snapshots;

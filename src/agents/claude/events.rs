@@ -2,19 +2,18 @@
 //! `Unknown`, and a field of another shape is absent.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::agents::activity::{RUN, ToolCall, came_to, why};
+use crate::agents::activity::{ToolCall, verb};
 use crate::agents::lenient::{
     Dollars, FlagField, Lenient, ListField, NumberField, OutputField, TextField, ToolInput, part,
 };
-use crate::agents::words::{shown, start};
+use crate::agents::words::shown;
 
-/// The longest name of a tool that is shown, in characters.
-const NAME_CHARS: usize = 60;
 /// The result's subtype when the client's own limit on turns ended it.
 pub(super) const OUT_OF_TURNS: &str = "error_max_turns";
 
@@ -103,29 +102,21 @@ impl ContentBlock {
     /// The call that this block makes. Paths below `folder` are shown relative to it.
     pub(super) fn call(&self, folder: &str) -> ToolCall {
         let name = self.name.text().unwrap_or("a tool");
-        let verb = match name {
-            "Bash" => RUN,
-            "Read" => "read",
-            "Edit" | "MultiEdit" | "NotebookEdit" => "edit",
-            "Write" => "write",
-            "Grep" | "Glob" | "LS" | "WebSearch" => "search",
-            other => start(other, NAME_CHARS),
-        };
         let subject = self.input.argument().unwrap_or_default();
         let below = subject.strip_prefix(folder).filter(|_| !folder.is_empty());
         let below = below.and_then(|below| below.strip_prefix('/'));
-        ToolCall { lines: self.input.changed(), ..ToolCall::new(verb, below.unwrap_or(subject)) }
+        ToolCall {
+            lines: self.input.changed(),
+            ..ToolCall::new(verb(name), below.unwrap_or(subject))
+        }
     }
 
     /// The result of a call; `None` where it is not worth showing.
     pub(super) fn result(&self, call: &ToolCall) -> Option<String> {
         let (output, is_failure) = (&*self.content.0, self.is_error.is_set());
-        if call.verb == RUN {
-            let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
-            let exit = exit.and_then(|exit| exit.trim().parse().ok());
-            return Some(came_to(output, exit.filter(|_| is_failure), is_failure));
-        }
-        is_failure.then(|| why(output))
+        let exit = output.strip_prefix("Exit code ").and_then(|rest| rest.lines().next());
+        let exit = exit.and_then(|exit| exit.trim().parse().ok());
+        call.came_to(output, exit.filter(|_| is_failure), is_failure)
     }
 }
 
@@ -142,7 +133,8 @@ pub(super) struct SystemEvent {
     pub(super) tasks: ListField<BackgroundTask>,
     pub(super) error: TextField,
     error_status: NumberField,
-    attempt: NumberField,
+    pub(super) attempt: NumberField,
+    retry_delay_ms: NumberField,
     max_retries: NumberField,
 }
 
@@ -153,6 +145,11 @@ pub(super) struct BackgroundTask {
 }
 
 impl SystemEvent {
+    /// How long it pauses before the next try.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.retry_delay_ms.0.map(|_| Duration::from_millis(self.retry_delay_ms.count()))
+    }
+
     /// "the service did not answer (overloaded, 529): retry 1 of 2".
     pub(super) fn retry_line(&self) -> String {
         let error = self.error.text().unwrap_or("unknown");

@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, FixedOffset, Utc};
+use chrono::{DateTime, FixedOffset, TimeDelta, Utc};
 
 use self::events::{
     ClaudeEvent, MessageEvent, OUT_OF_TURNS, RateLimitEvent, ResultEvent, SystemEvent,
 };
 use self::spent::Spent;
-use super::activity::{Activity, OpenCalls};
+use super::activity::{Activity, OpenCalls, printed};
 use super::open_work::OpenWork;
 use super::open_work::Work::{Hook, Task, Tool};
+use super::waiting::ServiceWait;
 use super::words::{KEPT_BYTES, end, note, shown, start};
 use super::{EventAgent, OutputReader, Report};
 use crate::engine::boundary::facts::{AgentClosing, ApiError};
@@ -59,13 +60,15 @@ fn agent() -> Agent {
         permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
         max_turns: Some("--max-turns".to_owned()),
         model: Some("--model".to_owned()),
-        allow: Some("--allowedTools".to_owned()),
+        // As a separate word, it would take the following words for rules, too.
+        allow: Some("--allowedTools=Bash({check})".to_owned()),
+        ..Agent::default()
     }
 }
 
 /// What the stream has said so far.
 #[derive(Debug, Default)]
-struct Claude {
+pub(super) struct Claude {
     words: Option<String>,
     /// Whether no work of the agent followed its words.
     words_are_last: bool,
@@ -90,8 +93,8 @@ struct Claude {
 struct ServiceError {
     kind: String,
     message: String,
-    /// Whether the client is retrying. An answer, even to a subagent, then clears the error.
-    is_retry: bool,
+    /// The client's retry. An answer, even to a subagent, then clears the error.
+    retry: Option<ServiceWait>,
 }
 
 /// What the last `result` said. A client that waits for its background work sends one for each
@@ -126,15 +129,15 @@ impl OutputReader for Claude {
             }
             ClaudeEvent::RateLimit(limit) => self.limit(&limit),
             ClaudeEvent::Result(result) => self.result(&result),
-            // A broken event is not text, and it is too long to show.
-            ClaudeEvent::Unknown if line.trim_start().starts_with('{') => Vec::new(),
-            ClaudeEvent::Unknown => {
-                let printed = Some(shown(line)).filter(|shown| !shown.is_empty());
-                printed.into_iter().map(Activity::Printed).collect()
-            }
+            ClaudeEvent::Unknown => printed(line),
         };
         self.calls.told(&steps);
         steps
+    }
+
+    fn waits(&self, _now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        let told = self.error.as_ref().filter(|_| !self.tool_is_open())?;
+        told.retry
     }
 
     fn tool_is_open(&self) -> bool {
@@ -186,10 +189,12 @@ impl Claude {
         if let (Some(kind), true) = (said.error.text(), is_own) {
             let message = said.texts().collect::<Vec<_>>().join("\n");
             self.ending = None;
-            self.fails(kind, &message, false);
+            self.fails(kind, &message, None);
             return vec![Activity::Noted(shown(&message))];
         }
-        if said.error.text().is_none() && self.error.as_ref().is_some_and(|told| told.is_retry) {
+        if said.error.text().is_none()
+            && self.error.as_ref().is_some_and(|told| told.retry.is_some())
+        {
             self.error = None;
         }
         if is_own {
@@ -226,10 +231,10 @@ impl Claude {
         if is_own { seen } else { Vec::new() }
     }
 
-    fn fails(&mut self, kind: &str, message: &str, is_retry: bool) {
+    fn fails(&mut self, kind: &str, message: &str, retry: Option<ServiceWait>) {
         let kind = start(kind, NAME_CHARS).to_owned();
         let message = start(message, ERROR_CHARS).to_owned();
-        self.error = Some(ServiceError { kind, message, is_retry });
+        self.error = Some(ServiceError { kind, message, retry });
     }
 
     fn heard(&mut self, heard: &MessageEvent) -> Vec<Activity> {
@@ -273,7 +278,9 @@ impl Claude {
             "api_retry" => {
                 // If the client ends while it retries, the service was what failed.
                 let retry = system.retry_line();
-                self.fails(system.error.text().unwrap_or("unknown"), &retry, true);
+                let tries = u32::try_from(system.attempt.count()).unwrap_or(u32::MAX);
+                let wait = ServiceWait { tries, pause: system.pause(), is_hopeless: false };
+                self.fails(system.error.text().unwrap_or("unknown"), &retry, Some(wait));
                 return Some(retry);
             }
             _ => {}
@@ -329,7 +336,11 @@ impl Claude {
         };
         let kind = if kind == "unknown" { by_status(status) } else { kind };
         let error = api_error::classify(kind, message, now);
-        let exact = self.reset.filter(|at| reset::is_believed(*at, now));
+        let pause = self.error.as_ref().and_then(|told| told.retry?.long_pause());
+        let pause = pause.and_then(|pause| TimeDelta::from_std(pause).ok());
+        let due = pause.and_then(|pause| now.with_timezone(&Utc).checked_add_signed(pause));
+        let exact = self.reset.or(due);
+        let exact = exact.filter(|at| reset::is_believed(*at, now));
         Some(match error {
             ApiError::Transient { message, reset, is_limit: true } => {
                 ApiError::Transient { message, reset: exact.or(reset), is_limit: true }

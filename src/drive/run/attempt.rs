@@ -1,6 +1,7 @@
 //! One attempt: the user's reactions around it, the rebase before it, the prompt, and the agent's
 //! process from its start to its end. Reports the facts; nothing here judges them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Runner;
@@ -17,10 +18,14 @@ use crate::engine::record::{LoopMoment, Run};
 use crate::engine::text::{plain, tail_of};
 use crate::engine::usage::Usage;
 use crate::world::clock;
+use crate::world::files::disk;
 use crate::world::process::agent::{self, AgentTerms, FinishedAgent};
 use crate::world::process::groups::{self, Note};
 use crate::world::process::{ExitCause, ProcessSpec};
 use crate::world::store::logs;
+
+/// The largest file with what an agent used that is read, in bytes.
+const USAGE_FILE_MAX: u64 = 1 << 20;
 
 /// The result of an attempt.
 #[derive(Debug)]
@@ -79,18 +84,36 @@ impl Runner<'_> {
             let Size { tokens, budget } = asked.size;
             self.tell(&RunEvent::OverBudget { tokens, budget });
         }
-        let launch = agents::launch(run, &asked.text, &self.ledger.record.contract.checks)?;
+        let checks = &self.ledger.record.contract.checks;
+        let usage_file = self.usage_file();
+        let launch = agents::launch(run, &asked.text, checks, &usage_file.to_string_lossy())?;
         self.mark_as_delivered();
         Ok((asked.text, launch))
+    }
+
+    /// Where this iteration's agent leaves what it used.
+    fn usage_file(&self) -> PathBuf {
+        logs::usage_file(self.home, &self.ledger.record.id, self.ledger.record.iteration())
+    }
+
+    /// What the agent left there, which is then deleted: a repeated iteration must not count it
+    /// again.
+    fn take_usage(&self) -> Option<String> {
+        let path = self.usage_file();
+        let text = disk::read_text(&path, USAGE_FILE_MAX).ok().flatten();
+        let _ = disk::remove(&path);
+        text
     }
 
     /// Starts the agent and watches it to its end.
     fn start(&self, run: &Run, prompt: &str, launch: &Launch) -> IterationRun {
         let record = &self.ledger.record;
-        let mut variables = vec![
+        let own = launch.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let mut variables: Vec<(&str, String)> = own.collect();
+        variables.extend([
             ("CREW_LOOP", record.id.to_string()),
             ("CREW_ITERATION", record.iteration().to_string()),
-        ];
+        ]);
         variables.extend(record.state.owner.search_path.clone().map(|path| ("PATH", path)));
         let within = |seconds: u64| (seconds > 0).then(|| Duration::from_secs(seconds));
         let own = within(run.pace.timeout_s);
@@ -107,6 +130,9 @@ impl Runner<'_> {
             idle: within(run.pace.idle_timeout_s),
             log: &logs::path(self.home, &record.id, record.iteration()),
         };
+        if run.agent.usage_file.is_some() {
+            self.take_usage();
+        }
         let note = groups::note(self.home, &record.id).ok();
         let mut watcher = Watcher::new(self, agents::reader(&run.agent));
         let ended = match agent::run(&spec, &terms, note.as_ref().map(Note::file), &mut watcher) {
@@ -117,8 +143,14 @@ impl Runner<'_> {
             }
         };
         self.tell_of_the_end(&ended);
+        if let Some(text) = run.agent.usage_file.as_ref().and_then(|_| self.take_usage()) {
+            watcher.reader.read_usage(&text);
+        }
         let report = watcher.reader.report(clock::local());
         let mut attempt = self.classify(run, prompt, &ended, &report);
+        if watcher.has_waited_enough && ended.cause == ExitCause::Stopped {
+            attempt.agent.process = Some(ProcessEnd::Waited);
+        }
         if is_the_last && ended.cause == ExitCause::TimedOut {
             attempt.agent.process = Some(ProcessEnd::OutOfTime);
         }

@@ -1,11 +1,16 @@
-//! Reads an agent at work, and ends it on a signal of the person at the keyboard, a cancel, or a
-//! pause that must take effect at once. It does not judge the agent.
+//! Reads an agent at work, and ends it on a signal of the person at the keyboard, a cancel, a pause
+//! that must take effect at once, or once it only waits for the model's service: crew can do that
+//! without a process. It does not judge the agent.
+
+use std::time::Duration;
 
 use super::Runner;
 use crate::agents::OutputReader;
+use crate::agents::waiting::ServiceWait;
 use crate::drive::control::Cancels;
 use crate::engine::events::RunEvent;
 use crate::engine::text::plain;
+use crate::world::clock::{self, Watched};
 use crate::world::process::{StopRequest, Stream, Watch};
 
 /// One agent, watched.
@@ -14,18 +19,74 @@ pub struct Watcher<'a, 'runner> {
     pub(super) reader: Box<dyn OutputReader>,
     cancels: Cancels<'a>,
     was_told: bool,
+    time: Watched,
+    wait: Option<Waiting>,
+    pub(super) has_waited_enough: bool,
+}
+
+/// The agent waits for the service.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    told: ServiceWait,
+    /// When it told so first, and when last.
+    since: Duration,
+    last: Duration,
 }
 
 impl<'a, 'runner> Watcher<'a, 'runner> {
     pub(super) fn new(runner: &'a Runner<'runner>, reader: Box<dyn OutputReader>) -> Self {
         let cancels = Cancels::new(runner.home, &runner.ledger.record.id);
-        Self { runner, reader, cancels, was_told: false }
+        Self {
+            runner,
+            reader,
+            cancels,
+            was_told: false,
+            time: Watched::start(),
+            wait: None,
+            has_waited_enough: false,
+        }
+    }
+
+    /// Notes whether the agent waits, as its last line said.
+    fn note_a_wait(&mut self) {
+        let Some(told) = self.reader.waits(clock::local()) else {
+            self.wait = None;
+            return;
+        };
+        let now = self.time.look();
+        let before = self.wait.filter(|before| before.told.tries <= told.tries);
+        let same = before.filter(|before| before.told.tries == told.tries);
+        let last = same.map_or(now, |before| before.last);
+        let since = before.map_or(now, |before| before.since);
+        self.wait = Some(Waiting { told, since, last });
+    }
+
+    /// Whether the agent only waits, and has for long enough.
+    fn only_waits(&mut self) -> bool {
+        let now = self.time.look();
+        let is_enough = self.wait.is_some_and(|Waiting { told, since, last }| {
+            told.is_enough(now.saturating_sub(since), now.saturating_sub(last))
+        });
+        if is_enough && !self.has_waited_enough {
+            self.has_waited_enough = true;
+            self.runner.tell(&RunEvent::Noted(
+                "the agent only waits for the model's service: crew ends it",
+            ));
+        }
+        self.has_waited_enough
     }
 }
 
 impl Watch for Watcher<'_, '_> {
     fn line(&mut self, stream: Stream, line: &str) {
-        let words = if stream == Stream::Out { self.reader.line(line) } else { Some(plain(line)) };
+        let words = match stream {
+            Stream::Out => self.reader.line(line),
+            Stream::Errors => {
+                self.reader.read_error(line);
+                Some(plain(line))
+            }
+        };
+        self.note_a_wait();
         if let Some(words) = words {
             self.runner.tell(&RunEvent::Said(&words));
         }
@@ -42,8 +103,10 @@ impl Watch for Watcher<'_, '_> {
     fn stop(&mut self) -> Option<StopRequest> {
         let is_signalled = self.runner.tick();
         if !is_signalled && !self.cancels.any() {
-            return None;
+            return self.only_waits().then_some(StopRequest::Now);
         }
+        // What a person asked for counts, whatever else ends the agent.
+        self.has_waited_enough = false;
         if !self.was_told {
             self.was_told = true;
             self.runner.tell(&RunEvent::Stopping);

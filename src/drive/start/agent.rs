@@ -93,6 +93,8 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
     command.extend_from_slice(&entry.arguments);
     let mut permissions = base.permissions;
     permissions.extend(entry.permissions.clone());
+    let mut environment = base.environment;
+    environment.extend(entry.environment.clone());
     Agent {
         name: name.to_owned(),
         command,
@@ -101,7 +103,9 @@ fn changed(base: Agent, name: &str, entry: &AgentEntry) -> Agent {
         permissions,
         max_turns: entry.max_turns.clone().or(base.max_turns),
         model: entry.model.clone().or(base.model),
-        allow: base.allow,
+        allow: entry.allow.clone().or(base.allow),
+        environment,
+        usage_file: entry.usage_file.clone().or(base.usage_file),
     }
 }
 

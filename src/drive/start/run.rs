@@ -31,7 +31,7 @@ use crate::parse::fragment::fragment as read_fragment;
 use crate::prompts::procedures::procedure_of;
 use crate::world::files::disk;
 use crate::world::process::signals::Signals;
-use crate::world::store::{self, Home};
+use crate::world::store::{self, Home, logs};
 use crate::world::{clock, env, git};
 
 /// The most characters of a command that a message names.
@@ -255,7 +255,8 @@ pub fn try_launch(home: &Home, subject: &Loop) -> Result<(Prompt, Launch)> {
     let prompt = prompt::assemble(home, subject, None).map_err(Error::msg)?;
     let run = subject.contract.run.clone().unwrap_or_default();
     let checks = &subject.contract.checks;
-    let launch = agents::launch(&run, &prompt.text, checks);
+    let usage_file = logs::usage_file(home, &subject.id, subject.iteration());
+    let launch = agents::launch(&run, &prompt.text, checks, &usage_file.to_string_lossy());
     let launch = launch.map_err(|line| UsageError::of_line(&line))?;
     Ok((prompt, launch))
 }

@@ -65,6 +65,7 @@ mod tests {
             (ProcessEnd::TimedOut(1), true, None),
             (ProcessEnd::Silent(1), true, None),
             (ProcessEnd::OutOfTime, true, None),
+            (ProcessEnd::Waited, true, None),
             (ProcessEnd::BrokenOff(String::new()), true, None),
         ];
         for (process, unclosed, expected) in table {

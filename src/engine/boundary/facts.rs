@@ -50,6 +50,8 @@ pub enum ProcessEnd {
     OutOfTime,
     /// By crew, after this many seconds without output while no tool call was open.
     Silent(u64),
+    /// By crew, because it only waited for the model's service.
+    Waited,
     /// By crew, because a person asked for it; the text says how.
     BrokenOff(String),
     /// It could not be started; the text says why.

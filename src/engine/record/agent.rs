@@ -28,10 +28,16 @@ pub struct Agent {
     /// The option that names its model, such as `--model`; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The option that allows commands by rules such as `Bash(cargo test)`; `None` if there is
-    /// none.
+    /// The argument that allows a command, which stands for `{check}`, or for `{words}` where only
+    /// a command of plain words can be named: `--allow=Bash({check})`; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
+    /// Variables that it is started with, besides crew's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The option that names a file in which it leaves what it used; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_file: Option<String>,
 }
 
 /// How the prompt reaches the agent.

@@ -7,6 +7,7 @@
 //! | 1 | the first |
 //! | 2 | an owner names its machine; one without is judged by its process alone, as before |
 //! |   | the required state of protected paths moved to the loop: the journal repeats the state |
+//! |   | an agent's `allow` is a whole argument; it was the option before the rule `Bash(…)` |
 
 use super::{Loop, VERSION};
 use crate::engine::boundary::protect::Protected;
@@ -23,6 +24,10 @@ pub fn upgraded(mut record: Loop) -> Loop {
     }
     if let Some(marks) = record.state.old_marks.take() {
         record.protected = Some(Protected { ignored: None, marks });
+    }
+    let allow = record.contract.run.as_mut().and_then(|run| run.agent.allow.as_mut());
+    if let Some(option) = allow.filter(|it| !it.contains('{')) {
+        option.push_str("=Bash({check})");
     }
     record
 }

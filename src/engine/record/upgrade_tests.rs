@@ -6,13 +6,13 @@ use crate::engine::boundary::protect::{Marks, Protected};
 use crate::engine::evidence::{ClaimResult, Progress, Verdict};
 use crate::engine::fixture::a_loop;
 use crate::engine::journal::JournalEntry;
-use crate::engine::record::Status;
 use crate::engine::record::agent::{Agent, Dialect, Permissions, PromptVia};
 use crate::engine::record::contract::Role;
 use crate::engine::record::outcome::{Outcome, Proof};
 use crate::engine::record::owner::Driver;
 use crate::engine::record::question::QuestionMode;
 use crate::engine::record::run::{Fragment, LoopMoment};
+use crate::engine::record::{Run, Status};
 
 fn usage() -> Value {
     let tokens = json!({
@@ -33,7 +33,8 @@ fn contract() -> Value {
     let agent = json!({
         "name": "mine", "command": ["agent"], "prompt": "argument", "dialect": "codex",
         "permissions": permissions, "max_turns": "--max-turns",
-        "model": "--model", "allow": "--allow",
+        "model": "--model", "allow": "--allow=Bash({check})",
+        "environment": { "V": "1" }, "usage_file": "--usage",
     });
     let pieces = json!([{ "text": "t" }, { "file": "/f.hbs" }, { "built_in": "b" }]);
     json!({
@@ -265,8 +266,12 @@ fn a_record_of_an_older_crew_is_brought_up_to_date_and_one_of_this_crew_stays() 
     older.state.completed = 1;
     let marks: Marks = [("tests/a.rs".to_owned(), "m".to_owned())].into();
     older.state.old_marks = Some(marks.clone());
+    let agent = Agent { allow: Some("--allowedTools".to_owned()), ..Agent::default() };
+    older.contract.run = Some(Run { agent, ..Run::default() });
     let newest = upgraded(older.clone());
     assert_eq!((newest.version, newest.made_by.as_str()), (VERSION, THIS));
+    let allow = newest.contract.run.as_ref().and_then(|run| run.agent.allow.as_deref());
+    assert_eq!(allow, Some("--allowedTools=Bash({check})"));
     assert_eq!(newest.protected, Some(Protected { ignored: None, marks }));
     older.state.old_marks = None;
     assert_eq!(newest.state, older.state);

@@ -22,6 +22,12 @@ pub struct AgentEntry {
     pub max_turns: Option<String>,
     /// The option that names its model.
     pub model: Option<String>,
+    /// The argument that allows a command.
+    pub allow: Option<String>,
+    /// Variables that it is started with.
+    pub environment: BTreeMap<String, String>,
+    /// The option that names the file in which it leaves what it used.
+    pub usage_file: Option<String>,
 }
 
 /// All of it on one line, as a file would write it; this text is what a person trusts. The command
@@ -38,6 +44,10 @@ impl fmt::Display for AgentEntry {
         }
         parts.extend(self.max_turns.as_ref().map(|option| part("max_turns", option)));
         parts.extend(self.model.as_ref().map(|option| part("model", option)));
+        parts.extend(self.allow.as_ref().map(|argument| part("allow", argument)));
+        parts.extend(self.usage_file.as_ref().map(|option| part("usage_file", option)));
+        let variables = self.environment.iter();
+        parts.extend(variables.map(|(name, value)| part(&format!("environment.{name}"), value)));
         let arguments = Some(&self.arguments).filter(|arguments| !arguments.is_empty());
         parts.extend(arguments.map(|arguments| part("args", arguments)));
         parts.extend(self.command.as_ref().map(|command| part("command", command)));

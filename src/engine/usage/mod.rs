@@ -135,6 +135,13 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Tokens of a model without a known price. Where none were reported, the use is lost.
+    pub fn unpriced(tokens: Option<Tokens>, model: &str) -> Self {
+        let Some(tokens) = tokens else { return Self { lost: true, ..Self::default() } };
+        let unpriced_models = vec![model.to_owned()];
+        Self { tokens, unpriced: tokens, unpriced_models, ..Self::default() }
+    }
+
     /// Adds the result of another count; `behind` is taken from the later one.
     pub fn add(&mut self, other: &Self) {
         self.tokens += other.tokens;

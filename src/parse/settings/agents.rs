@@ -8,8 +8,23 @@ use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
-const AGENTS: [&str; 8] =
-    ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
+const AGENTS: [&str; 11] = [
+    "like",
+    "command",
+    "args",
+    "prompt",
+    "output",
+    "permissions",
+    "max_turns",
+    "model",
+    "allow",
+    "environment",
+    "usage_file",
+];
+/// An argument that allows a command, for examples.
+const ALLOW: &str = "\"--allow=Bash({check})\"";
+/// A table of variables, for examples.
+const ENVIRONMENT: &str = "{ LOG_LEVEL = \"error\" }";
 
 impl Reader<'_> {
     pub(super) fn agents_entry(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
@@ -60,7 +75,36 @@ impl Reader<'_> {
                 entry.max_turns = self.read("max_turns", "\"--max-turns\"", value, Written::text);
             }
             "model" => entry.model = self.read("model", "\"--model\"", value, Written::text),
+            "allow" => {
+                entry.allow = self.read("allow", ALLOW, value, Written::text);
+                let is_whole = |it: &String| it.contains("{check}") || it.contains("{words}");
+                if entry.allow.as_ref().is_some_and(|it| !is_whole(it)) {
+                    self.refuse("allow", "an argument with {check} in it", value, ALLOW);
+                }
+            }
+            "environment" => match value.get_ref().as_table() {
+                Some(table) => self.variables(entry, table),
+                None => self.refuse("environment", "a table", value, ENVIRONMENT),
+            },
+            "usage_file" => {
+                entry.usage_file =
+                    self.read("usage_file", "\"--usage-file\"", value, Written::text);
+            }
             name => self.unknown(&key.span(), name, &format!("[{place}]"), &AGENTS),
+        }
+    }
+
+    fn variables(&mut self, entry: &mut AgentEntry, table: &DeTable<'_>) {
+        for (key, value) in in_order(table) {
+            let name = key.get_ref().as_ref();
+            let is_name = !name.is_empty() && !name.contains(['=', '\0']);
+            match self.read(name, "\"1\"", value, Written::text) {
+                Some(text) if is_name && !text.contains('\0') => {
+                    entry.environment.insert(name.to_owned(), text);
+                }
+                Some(_) => self.refuse(name, "a variable without = or NUL", value, "\"1\""),
+                None => {}
+            }
         }
     }
 

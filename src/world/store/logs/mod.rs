@@ -25,6 +25,11 @@ pub fn path(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
     home.loop_file(id, FOLDER).join(format!("{iteration:04}.log"))
 }
 
+/// The file in which the agent of an iteration leaves what it used; it is read once and deleted.
+pub fn usage_file(home: &Home, id: &LoopId, iteration: u32) -> PathBuf {
+    home.loop_file(id, FOLDER).join(format!("{iteration:04}.usage.json"))
+}
+
 /// The file with the output before the log's beginning.
 fn earlier(log: &Path) -> PathBuf {
     log.with_extension("log.old")

@@ -1,0 +1,227 @@
+//! Copilot CLI's `--output-format json`, one event a line; tried with 1.0.102. What it used is not
+//! among the events but in a file that it writes at its end (`usage.rs`). That the token limit cut
+//! an answer is told nowhere.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, FixedOffset};
+use serde::Deserialize;
+
+use super::activity::{Activity, printed};
+use super::failure::ServiceFailure;
+use super::lenient::{FlagField, Lenient, ListField, NumberField, TextField, ToolInput, part};
+use super::turn::AgentTurn;
+use super::waiting::ServiceWait;
+use super::{EventAgent, OutputReader, Report};
+use crate::engine::record::{Agent, Dialect, Permissions};
+use crate::engine::usage::Usage;
+
+mod usage;
+
+const NAME: &str = "copilot";
+
+/// Copilot CLI.
+pub(super) const AGENT: EventAgent =
+    EventAgent { name: NAME, is_tried: true, agent, reader: |_| Box::<Copilot>::default() };
+
+/// How the agent is started. A piped prompt is taken where there is no `-p`.
+fn agent() -> Agent {
+    let permissions: [(Permissions, &[&str]); 3] = [
+        (Permissions::Default, &[]),
+        (Permissions::AcceptEdits, &["--allow-tool=write"]),
+        (Permissions::Bypass, &["--allow-all"]),
+    ];
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    Agent {
+        name: NAME.to_owned(),
+        command: owned(&[NAME, "--output-format", "json", "--no-ask-user", "--no-auto-update"]),
+        dialect: Dialect(NAME.into()),
+        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
+        model: Some("--model".to_owned()),
+        allow: Some("--allow-tool=shell({words})".to_owned()),
+        usage_file: Some("--usage-output-file".to_owned()),
+        ..Agent::default()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CopilotEvent {
+    #[serde(rename = "type")]
+    kind: TextField,
+    #[serde(deserialize_with = "part")]
+    data: CopilotData,
+    /// Set in the `result`.
+    #[serde(rename = "exitCode")]
+    exit_code: NumberField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct CopilotData {
+    content: TextField,
+    model: TextField,
+    tool_requests: ListField<Request>,
+    /// Set in what a subagent does.
+    parent_tool_call_id: TextField,
+    tool_call_id: TextField,
+    tool_name: TextField,
+    #[serde(deserialize_with = "part")]
+    arguments: ToolInput,
+    success: FlagField,
+    #[serde(deserialize_with = "part")]
+    result: ToolResult,
+    #[serde(deserialize_with = "part")]
+    error: ToolError,
+    #[serde(deserialize_with = "part")]
+    shell_execution: ShellExecution,
+    status_code: NumberField,
+    error_message: TextField,
+    error_type: TextField,
+    /// Set in a `session.error`.
+    message: TextField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Request {}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ToolResult {
+    content: TextField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ToolError {
+    message: TextField,
+    code: TextField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ShellExecution {
+    exit_code: NumberField,
+}
+
+/// What the stream has said so far.
+#[derive(Debug, Default)]
+struct Copilot {
+    turn: AgentTurn,
+    usage: Option<Usage>,
+}
+
+impl Copilot {
+    fn event(&mut self, event: &CopilotEvent) -> Vec<Activity> {
+        let data = &event.data;
+        let id = data.tool_call_id.text().unwrap_or_default();
+        match event.kind.text().unwrap_or_default() {
+            "assistant.turn_start" => {
+                self.turn.turns = self.turn.turns.saturating_add(1);
+                self.turn.goes_on();
+            }
+            "model.call_start" => {
+                self.turn.works_with(data.model.text());
+                self.turn.asks();
+            }
+            "model.call_failure" => {
+                let words = data.error_message.text().unwrap_or_default();
+                return self.turn.retries(ServiceFailure::of(data.status(), words), None);
+            }
+            "assistant.message" => return self.said(data),
+            "tool.execution_start" => {
+                let tool = data.tool_name.text().unwrap_or("a tool");
+                return self.turn.calls(id, data.arguments.call(tool));
+            }
+            "tool.execution_complete" if data.error.code.text() == Some("denied") => {
+                return self.turn.is_denied(id, "a tool");
+            }
+            "tool.execution_complete" => {
+                let is_failure = data.success.is_unset();
+                let output = data.result.content.text().or(data.error.message.text());
+                let output = output.unwrap_or_default();
+                let exit = data.shell_execution.exit_code.0.map(|_| data.exit());
+                return self.turn.ends(id, |call| call.came_to(output, exit, is_failure));
+            }
+            "session.error" => {
+                let words = data.message.text().unwrap_or_default();
+                return self.turn.fails(ServiceFailure::of(data.status(), words));
+            }
+            "abort" => self.turn.goes_on(),
+            "result" => {
+                let is_well = event.exit_code.0 == Some(0.0);
+                let how = format!(
+                    "the agent's closing event says error: exit code {}",
+                    event.exit_code.count()
+                );
+                return self.turn.closes(if is_well { Ok(()) } else { Err(how) });
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn said(&mut self, data: &CopilotData) -> Vec<Activity> {
+        if data.parent_tool_call_id.0.is_some() {
+            return Vec::new();
+        }
+        self.turn.works_with(data.model.text());
+        let seen = self.turn.says(data.content.text().unwrap_or_default());
+        if data.tool_requests.iter().next().is_some() {
+            self.turn.goes_on();
+        }
+        seen
+    }
+}
+
+impl CopilotData {
+    /// The status, or the one that a kind of error stands for.
+    fn status(&self) -> Option<u16> {
+        let told = self.status_code.0.and_then(|_| u16::try_from(self.status_code.count()).ok());
+        told.or_else(|| match self.error_type.text()? {
+            "authentication" | "authorization" => Some(401),
+            "quota" => Some(402),
+            "rate_limit" => Some(429),
+            _ => None,
+        })
+    }
+
+    fn exit(&self) -> i64 {
+        i64::try_from(self.shell_execution.exit_code.count()).unwrap_or(i64::MAX)
+    }
+}
+
+impl OutputReader for Copilot {
+    fn read(&mut self, line: &str) -> Vec<Activity> {
+        let steps = match serde_json::from_str::<Lenient<CopilotEvent>>(line) {
+            Ok(Lenient(Some(event))) => self.event(&event),
+            _ => printed(line),
+        };
+        self.turn.told(&steps);
+        steps
+    }
+
+    fn read_usage(&mut self, text: &str) {
+        self.usage = usage::read(text);
+    }
+
+    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        self.turn.waits(now)
+    }
+
+    fn tool_is_open(&self) -> bool {
+        self.turn.tool_is_open()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.turn.is_closed()
+    }
+
+    fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
+        let usage = self.usage.clone().unwrap_or_else(|| Usage::unpriced(None, NAME));
+        self.turn.report(Some(usage), now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use super::*;
+use crate::agents::tests::told;
+
+#[test]
+fn the_events_of_a_turn_are_read_to_what_they_mean() {
+    let retry = r#"{"type":"model.call_failure","data":{"statusCode":429,"errorMessage":"{\"message\":\"Slow down\"}"}}"#;
+    let asks = r#"{"type":"assistant.turn_retry","data":{"reason":"rate_limit"}}
+{"type":"model.call_start","data":{"model":"m-1"}}"#;
+    let said = r#"{"type":"assistant.message","data":{"model":"m-1","content":"Done.\n<promise>COMPLETE</promise>","toolRequests":[]}}"#;
+    let ended = r#"{"type":"result","exitCode":0,"usage":{"premiumRequests":1}}"#;
+    let failed = r#"{"type":"result","exitCode":1}"#;
+    let error = |kind: &str, rest: &str| {
+        format!(
+            r#"{{"type":"session.error","data":{{"errorType":"{kind}","message":"No."{rest}}}}}"#
+        )
+    };
+    let quota = retry.replace("Slow down", "insufficient_quota");
+    let streams = [
+        ("a claim", format!("{said}\n{ended}")),
+        ("no closing event", said.to_owned()),
+        ("a failed end", format!("{said}\n{failed}")),
+        ("a limit that was outlasted", format!("{retry}\n{asks}\n{said}\n{ended}")),
+        ("a limit", retry.to_owned()),
+        ("a try after a limit", format!("{retry}\n{asks}")),
+        ("a limit in the end", format!("{said}\n{}\n{failed}", error("rate_limit", ""))),
+        ("a quota again and again", [quota.as_str(); 3].join("\n")),
+        ("a used up plan", format!("{}\n{failed}", error("quota", ""))),
+        ("a wrong key", format!("{}\n{failed}", error("authentication", ""))),
+        ("an outage", format!("{}\n{failed}", error("query", r#","statusCode":503"#))),
+        (
+            "the words of a subagent",
+            format!(
+                "{}\n{ended}",
+                said.replace("\"model\"", "\"parentToolCallId\":\"c\",\"model\"")
+            ),
+        ),
+        (
+            "a call after the words",
+            format!(
+                "{said}\n{}",
+                r#"{"type":"tool.execution_start","data":{"toolCallId":"c","toolName":"bash","arguments":{"command":"ls"}}}"#
+            ),
+        ),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    a claim: claims success, at least 0 tokens
+    no closing event: no claim, not closed, at least 0 tokens
+    a failed end: no claim, the agent's closing event says error: exit code 1, at least 0 tokens
+    a limit that was outlasted: claims success, at least 0 tokens
+    a limit: no claim, not closed, a limit, waits, at least 0 tokens
+    a try after a limit: no claim, not closed, a limit, pauses for 0 s, at least 0 tokens
+    a limit in the end: no claim, a limit, at least 0 tokens
+    a quota again and again: no claim, not closed, blocked: fix the account's billing, tries in vain, at least 0 tokens
+    a used up plan: no claim, blocked: fix the account's billing, at least 0 tokens
+    a wrong key: no claim, blocked: log in again, or fix the API key, at least 0 tokens
+    an outage: no claim, an outage, at least 0 tokens
+    the words of a subagent: no claim, at least 0 tokens
+    a call after the words: no claim, not closed, at least 0 tokens
+    ");
+}
+
+#[test]
+fn what_is_denied_is_named_and_a_call_is_shown_with_its_result() {
+    let stream = r#"{"type":"tool.execution_start","data":{"toolCallId":"1","toolName":"bash","arguments":{"command":"touch x"}}}
+{"type":"tool.execution_complete","data":{"toolCallId":"1","success":false,"error":{"code":"denied","message":"No."}}}
+{"type":"tool.execution_start","data":{"toolCallId":"2","toolName":"create","arguments":{"path":"a.rs","file_text":"1\n2\n"}}}
+{"type":"tool.execution_complete","data":{"toolCallId":"2","success":false,"error":{"message":"It is there."}}}
+{"type":"tool.execution_start","data":{"toolCallId":"3","toolName":"bash","arguments":{"command":"make"}}}
+{"type":"tool.execution_complete","data":{"toolCallId":"3","success":true,"shellExecution":{"exitCode":2},"result":{"content":"oops"}}}"#;
+    let mut reader = Copilot::default();
+    let seen: Vec<String> = stream.lines().filter_map(|line| reader.line(line)).collect();
+    insta::assert_snapshot!(seen.join("\n"), @"
+    run    touch x
+    denied: run touch x
+    write  a.rs  +2
+           → failed: It is there.
+    run    make
+           → exit 2
+    ");
+    let now = DateTime::UNIX_EPOCH.fixed_offset();
+    assert_eq!(reader.report(now).denied, ["run touch x"]);
+}
+
+#[test]
+fn what_was_used_is_read_from_the_file_it_leaves() {
+    let file = r#"{"totalPremiumRequestCost":1,"modelMetrics":{
+        "m-1":{"requests":{"count":2},"usage":{"inputTokens":2000,"outputTokens":100,"cacheReadTokens":1600,"cacheWriteTokens":40}},
+        "m-2":{"usage":{"inputTokens":10,"outputTokens":"many"}}}}"#;
+    let used = usage::read(file).unwrap();
+    assert_eq!(
+        used.text(false).as_deref(),
+        Some("$0.00 and 2k tokens of m-1, m-2, of unknown price · 2k tokens")
+    );
+    let tokens =
+        (used.tokens.input, used.tokens.cache_read, used.tokens.cache_write, used.tokens.output);
+    assert_eq!((tokens, used.lost), ((370, 1600, 40, 100), false));
+    for junk in ["", "[]", "{}", r#"{"modelMetrics":[]}"#, "{\"modelMetrics\":{"] {
+        assert_eq!(usage::read(junk), None, "{junk}");
+    }
+}

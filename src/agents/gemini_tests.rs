@@ -1,0 +1,85 @@
+use super::*;
+use crate::agents::tests::told;
+
+#[test]
+fn the_events_of_a_turn_are_read_to_what_they_mean() {
+    let part = |text: &str| {
+        format!(r#"{{"type":"message","role":"assistant","delta":true,"content":"{text}"}}"#)
+    };
+    let said = format!("{}\n{}", part("Done.\\n<promise>COM"), part("PLETE</promise>"));
+    let stats = r#""stats":{"input_tokens":1000,"output_tokens":50,"cached":800}"#;
+    let ended = format!(r#"{{"type":"result","status":"success",{stats}}}"#);
+    let failed = |words: &str| {
+        format!(r#"{{"type":"result","status":"error","error":{{"message":"{words}"}},{stats}}}"#)
+    };
+    let broken = r#"{"type":"error","severity":"error","message":"The stream ended."}
+{"type":"result","status":"error"}"#;
+    let call = r#"{"type":"tool_use","tool_name":"run_shell_command","tool_id":"1","parameters":{"command":"make"}}"#;
+    let denied = r#"{"type":"tool_result","tool_id":"1","status":"error","error":{"type":"policy_violation","message":"Denied."}}"#;
+    let streams = [
+        ("a claim in two parts", format!("{said}\n{ended}")),
+        ("no closing event", said.clone()),
+        ("the prompt is no answer", format!("{}\n{ended}", said.replace("assistant", "user"))),
+        ("a broken stream", format!("{said}\n{broken}")),
+        ("a call after the words", format!("{said}\n{call}")),
+        ("a denied call", format!("{call}\n{denied}\n{said}\n{ended}")),
+        (
+            "a wrong key",
+            failed(r#"[API Error: {\"error\":{\"code\":401,\"message\":\"Wrong key\"}}]"#),
+        ),
+        (
+            "a limit of an hour",
+            failed(r"[API Error: Rate limit reached.\nSuggested retry after 3600s.]\nPlease wait."),
+        ),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, stream)| told(NAME, name, "", stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    a claim in two parts: claims success, 1050 tokens
+    no closing event: no claim, not closed, at least 0 tokens
+    the prompt is no answer: no claim, 1050 tokens
+    a broken stream: no claim, an outage, at least 0 tokens
+    a call after the words: no claim, not closed, at least 0 tokens
+    a denied call: claims success, denied run make, 1050 tokens
+    a wrong key: no claim, blocked: log in again, or fix the API key, 1050 tokens
+    a limit of an hour: no claim, a limit until 02:00, 1050 tokens
+    ");
+}
+
+#[test]
+fn what_it_waits_for_is_read_from_its_standard_error_and_forgotten_with_the_next_event() {
+    let ended = r#"{"type":"message","role":"assistant","delta":true,"content":"Done."}
+{"type":"result","status":"success"}"#;
+    let streams = [
+        (
+            "it pauses",
+            "Attempt 1 failed: Rate limit reached\nSuggested retry after 5s.. Retrying after 5681ms...",
+            String::new(),
+        ),
+        (
+            "it pauses for an hour",
+            "Attempt 1 failed: You have exhausted your capacity. Retrying after 3900000ms...",
+            String::new(),
+        ),
+        (
+            "an outage",
+            "Attempt 1 failed with status 500. Retrying with backoff... _ApiError: {\"error\":{\"code\":500,\"message\":\"Sorry.\"}}",
+            String::new(),
+        ),
+        (
+            "an outage that was outlasted",
+            "Attempt 1 failed with status 500. Retrying with backoff...",
+            ended.to_owned(),
+        ),
+        ("other words of its tools", "Attempt it again\nRetrying after 5681ms...", String::new()),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    it pauses: no claim, not closed, a limit, pauses for 5 s, at least 0 tokens
+    it pauses for an hour: no claim, not closed, a limit until 02:05, pauses for 3900 s, at least 0 tokens
+    an outage: no claim, not closed, an outage, pauses for 30 s, at least 0 tokens
+    an outage that was outlasted: no claim, at least 0 tokens
+    other words of its tools: no claim, not closed, at least 0 tokens
+    ");
+}

@@ -1,0 +1,321 @@
+//! opencode's `run --format json`, one event a line; tried with 1.18.33. It tells tokens and cost
+//! of each step and a cut answer. A broken stream and a context that is too long it repeats for
+//! ever, hundreds of requests a minute. That it waits for the service is told only in its log.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use serde::Deserialize;
+
+use super::activity::{Activity, printed};
+use super::failure::ServiceFailure;
+use super::lenient::{Dollars, FlagField, Lenient, NumberField, TextField, ToolInput, part};
+use super::turn::AgentTurn;
+use super::waiting::ServiceWait;
+use super::{EventAgent, OutputReader, Report};
+use crate::engine::record::{Agent, Dialect, Permissions};
+use crate::engine::usage::{Money, Tokens, Usage};
+use crate::parse::amounts::{digits, whole};
+
+const NAME: &str = "opencode";
+
+/// opencode.
+pub(super) const AGENT: EventAgent =
+    EventAgent { name: NAME, is_tried: true, agent, reader: |name| Box::new(OpenCode::new(name)) };
+
+/// After so many steps in a row that came to nothing it is ended.
+const STEPS_IN_VAIN: u32 = 3;
+/// How the result of a call begins that its settings do not allow.
+const REJECTED: &str = "The user rejected permission";
+
+/// How the agent is started. Standard input is the message. Its own settings allow edits and
+/// commands unless they say otherwise; --auto allows all that they do not deny. Its log shows the
+/// retries that no event tells of.
+fn agent() -> Agent {
+    let permissions: [(Permissions, &[&str]); 3] = [
+        (Permissions::Default, &[]),
+        (Permissions::AcceptEdits, &[]),
+        (Permissions::Bypass, &["--auto"]),
+    ];
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    Agent {
+        name: NAME.to_owned(),
+        command: owned(&[NAME, "run", "--format", "json", "--print-logs", "--log-level", "ERROR"]),
+        dialect: Dialect(NAME.into()),
+        permissions: BTreeMap::from(permissions.map(|(kind, words)| (kind, owned(words)))),
+        model: Some("--model".to_owned()),
+        ..Agent::default()
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OpenCodeEvent {
+    #[serde(rename = "type")]
+    kind: TextField,
+    #[serde(deserialize_with = "part")]
+    part: EventPart,
+    #[serde(deserialize_with = "part")]
+    error: OpenCodeError,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct EventPart {
+    text: TextField,
+    /// Whether the program wrote the text itself.
+    synthetic: FlagField,
+    tool: TextField,
+    #[serde(rename = "callID")]
+    call: TextField,
+    #[serde(deserialize_with = "part")]
+    state: CallState,
+    reason: TextField,
+    cost: Dollars,
+    tokens: Lenient<StepTokens>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CallState {
+    status: TextField,
+    #[serde(deserialize_with = "part")]
+    input: ToolInput,
+    output: TextField,
+    error: TextField,
+    #[serde(deserialize_with = "part")]
+    metadata: CallMetadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CallMetadata {
+    exit: NumberField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StepTokens {
+    total: NumberField,
+    /// Without those of the cache.
+    input: NumberField,
+    output: NumberField,
+    reasoning: NumberField,
+    #[serde(deserialize_with = "part")]
+    cache: CacheTokens,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct CacheTokens {
+    read: NumberField,
+    write: NumberField,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OpenCodeError {
+    name: TextField,
+    #[serde(deserialize_with = "part")]
+    data: ErrorData,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ErrorData {
+    message: TextField,
+    status_code: NumberField,
+    #[serde(deserialize_with = "part")]
+    response_headers: ResponseHeaders,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ResponseHeaders {
+    /// In seconds.
+    #[serde(rename = "retry-after")]
+    retry_after: TextField,
+}
+
+/// What the stream has said so far.
+#[derive(Debug, Default)]
+struct OpenCode {
+    /// Stands for the model in sums, because its name is not told.
+    name: String,
+    turn: AgentTurn,
+    /// Steps in a row that came to nothing.
+    in_vain: u32,
+    used: Option<Usage>,
+    /// Whether a step is open, so its use was not told.
+    is_untold: bool,
+}
+
+impl OpenCode {
+    fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    fn event(&mut self, event: &OpenCodeEvent) -> Vec<Activity> {
+        let part = &event.part;
+        match event.kind.text().unwrap_or_default() {
+            "step_start" => {
+                self.turn.turns = self.turn.turns.saturating_add(1);
+                self.is_untold = true;
+                self.turn.goes_on();
+                Vec::new()
+            }
+            "text" if part.synthetic.is_set() => {
+                self.turn.goes_on();
+                Vec::new()
+            }
+            "text" => self.turn.says(part.text.text().unwrap_or_default()),
+            "tool_use" => self.used_a_tool(part),
+            "step_finish" => self.finished(part),
+            "error" => self.failed(&event.error),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A call, which is reported when it is over. A refusal also ends the turn, without an event.
+    fn used_a_tool(&mut self, part: &EventPart) -> Vec<Activity> {
+        let (id, state) = (part.call.text().unwrap_or_default(), &part.state);
+        let is_failure = state.status.text() == Some("error");
+        let output = state.error.text().or(state.output.text()).unwrap_or_default();
+        let mut seen = self.turn.calls(id, state.input.call(part.tool.text().unwrap_or("a tool")));
+        self.turn.told(&seen);
+        if is_failure && output.starts_with(REJECTED) {
+            seen.extend(self.turn.is_denied(id, "a tool"));
+            seen.extend(self.turn.closes(Ok(())));
+            return seen;
+        }
+        let exit = state.metadata.exit.0.and_then(|exit| format!("{exit:.0}").parse().ok());
+        seen.extend(self.turn.ends(id, |call| call.came_to(output, exit, is_failure)));
+        seen
+    }
+
+    fn finished(&mut self, part: &EventPart) -> Vec<Activity> {
+        self.is_untold = false;
+        if let Some(tokens) = part.tokens.0.as_ref() {
+            let used = step(tokens.tokens(), part.cost.0, &self.name);
+            self.used.get_or_insert_default().add(&used);
+        }
+        match part.reason.text().unwrap_or("unknown") {
+            "tool-calls" => {
+                self.in_vain = 0;
+                self.turn.goes_on();
+                Vec::new()
+            }
+            "stop" => self.turn.closes(Ok(())),
+            "length" => {
+                let seen = self.turn.closes(Ok(()));
+                self.turn.cut = true;
+                seen
+            }
+            "unknown" => {
+                self.turn.goes_on();
+                self.again(ServiceFailure::of(None, "the stream of the answer broke off"))
+            }
+            other => {
+                let how = format!("the agent's closing event says error: {other}");
+                self.turn.closes(Err(how))
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &OpenCodeError) -> Vec<Activity> {
+        let (name, data) = (error.name.text().unwrap_or_default(), &error.data);
+        let words = data.message.text().unwrap_or(name);
+        let told = data.status_code.0.and_then(|_| u16::try_from(data.status_code.count()).ok());
+        let status = match name {
+            "ContextOverflowError" => return self.again(ServiceFailure::of(Some(400), words)),
+            "ProviderAuthError" => told.or(Some(401)),
+            _ => told,
+        };
+        let pause = data.response_headers.retry_after.text();
+        let pause = pause.and_then(|it| digits(it)?.parse().ok()).map(Duration::from_secs);
+        self.turn.cut |= name == "MessageOutputLengthError";
+        let mut seen = self.turn.closes(Err(words.to_owned()));
+        seen.extend(self.turn.fails(ServiceFailure::of(status, words).pausing(pause)));
+        seen
+    }
+
+    /// A step came to nothing, and the agent repeats it.
+    fn again(&mut self, failure: ServiceFailure) -> Vec<Activity> {
+        self.in_vain = self.in_vain.saturating_add(1);
+        let seen = self.turn.retries(failure, Some(Duration::ZERO));
+        if self.in_vain >= STEPS_IN_VAIN {
+            self.turn.is_in_vain();
+        }
+        seen
+    }
+}
+
+/// What a step used. A model without a price costs $0 here, which says nothing.
+fn step(tokens: Tokens, cost: Option<f64>, name: &str) -> Usage {
+    match cost {
+        Some(cost) if cost > 0.0 => {
+            Usage { tokens, cost: Money(whole((cost * 1e12).round())), ..Usage::default() }
+        }
+        _ if tokens == Tokens::default() => Usage::default(),
+        _ => Usage::unpriced(Some(tokens), name),
+    }
+}
+
+impl StepTokens {
+    fn tokens(&self) -> Tokens {
+        let (input, cache_read) = (self.input.count(), self.cache.read.count());
+        let cache_write = self.cache.write.count();
+        let read = [cache_read, cache_write].into_iter().fold(input, u64::saturating_add);
+        let output = match self.total.0 {
+            Some(_) => self.total.count().saturating_sub(read),
+            None => self.output.count().saturating_add(self.reasoning.count()),
+        };
+        Tokens { input, cache_write, cache_read, output, ..Tokens::default() }
+    }
+}
+
+impl OutputReader for OpenCode {
+    fn read(&mut self, line: &str) -> Vec<Activity> {
+        let steps = match serde_json::from_str::<Lenient<OpenCodeEvent>>(line) {
+            Ok(Lenient(Some(event))) => self.event(&event),
+            _ => printed(line),
+        };
+        self.turn.told(&steps);
+        steps
+    }
+
+    /// `… level=ERROR … message="stream error" … small=false … error.error="KIND: WORDS"`. The
+    /// small model only gives the session its title.
+    fn read_error(&mut self, line: &str) {
+        let is_retry = line.contains(r#"message="stream error""#) && line.contains("small=false");
+        let told = line.split_once(r#"error.error=""#).filter(|_| is_retry);
+        if let Some((_, words)) = told {
+            let words = words.trim_end().trim_end_matches('"');
+            let words = words.split_once("Error: ").map_or(words, |(_, words)| words);
+            self.turn.retries(ServiceFailure::of(None, words), None);
+        }
+    }
+
+    fn waits(&self, now: DateTime<FixedOffset>) -> Option<ServiceWait> {
+        self.turn.waits(now)
+    }
+
+    fn tool_is_open(&self) -> bool {
+        self.turn.tool_is_open()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.turn.is_closed()
+    }
+
+    fn report(&mut self, now: DateTime<FixedOffset>) -> Report {
+        let mut usage = self.used.clone().unwrap_or_else(|| Usage::unpriced(None, &self.name));
+        usage.lost |= self.is_untold;
+        self.turn.report(Some(usage), now)
+    }
+}
+
+#[cfg(test)]
+#[path = "opencode_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+use super::*;
+use crate::agents::tests::told;
+
+#[test]
+fn the_events_of_a_turn_are_read_to_what_they_mean() {
+    let usage = r#""usage":{"input_tokens":1000,"output_tokens":50,"cache_read_input_tokens":800}"#;
+    let said = |text: &str| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":null,"message":{{"id":"1","content":[{{"type":"text","text":"{text}"}}],{usage}}}}}"#
+        )
+    };
+    let ended = |text: &str| {
+        format!(
+            r#"{{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"{text}",{usage}}}"#
+        )
+    };
+    let failed = |words: &str| {
+        format!(
+            r#"{{"type":"result","subtype":"error_during_execution","is_error":true,"num_turns":1,{usage},"error":{{"message":"{words}"}}}}"#
+        )
+    };
+    let retry = |keeps: bool| {
+        format!(r#"{{"type":"system","subtype":"retry","data":{{"preserveText":{keeps}}}}}"#)
+    };
+    let claim = r"Done.\n<promise>COMPLETE</promise>";
+    let whole = format!("{}\n{}", said(claim), ended(claim));
+    let error = "[API Error: 401 Wrong key]";
+    let waits = "[qwen-code] Waiting for API capacity... attempt 1, retry in";
+    let streams = [
+        ("a claim", "", whole.clone()),
+        ("no closing event", "", said(claim)),
+        ("words about an error are words", "", format!("{}\n{}", said(error), ended(error))),
+        ("a wrong key", "", format!("{}\n{}", said(error), failed(error))),
+        (
+            "an error after a claim",
+            "",
+            format!("{}\n{}", said(claim), failed("[API Error: 503 Sorry]")),
+        ),
+        ("a stream that broke once", "", format!("{}\n{whole}", retry(false))),
+        ("a cut answer, finished", "", format!("{}\n{whole}", retry(true))),
+        ("a cut answer", "", format!("{}\n{whole}", [retry(true).as_str(); 3].join("\n"))),
+        ("its turns are used up", "Reached max session turns for this session.", said("Again.")),
+        ("it waits", &format!("{waits} 18s"), String::new()),
+        ("it waits for an hour", &format!("{waits} 3570s"), String::new()),
+        ("a wait that is over", &format!("{waits} 18s"), whole),
+    ];
+    let told: Vec<String> =
+        streams.iter().map(|(name, errors, stream)| told(NAME, name, errors, stream)).collect();
+    insta::assert_snapshot!(told.join("\n"), @"
+    a claim: claims success, 1050 tokens
+    no closing event: no claim, not closed, at least 1050 tokens
+    words about an error are words: no claim, 1050 tokens
+    a wrong key: no claim, blocked: log in again, or fix the API key, 1050 tokens
+    an error after a claim: no claim, an outage, 1050 tokens
+    a stream that broke once: claims success, 1050 tokens
+    a cut answer, finished: claims success, 1050 tokens
+    a cut answer: no claim, cut, 1050 tokens
+    its turns are used up: no claim, out of turns, at least 1050 tokens
+    it waits: no claim, not closed, a limit, pauses for 18 s, at least 0 tokens
+    it waits for an hour: no claim, not closed, a limit until 01:59, pauses for 3570 s, at least 0 tokens
+    a wait that is over: claims success, 1050 tokens
+    ");
+}

@@ -1,0 +1,41 @@
+//! What a model's service says instead of an answer. `shapes` has the words of each API.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+/// An error that every API can tell in its own words.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Refusal {
+    /// The key is not one.
+    Key,
+    /// There is no money left.
+    Credit,
+    /// Too many requests for now.
+    Busy { seconds: u64 },
+    /// The plan's limit, whose end is told.
+    Limit { reset: DateTime<Utc> },
+    /// The service fails.
+    Outage,
+}
+
+/// An HTTP error.
+#[derive(Debug, Clone)]
+pub(super) struct Fault {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Value,
+}
+
+impl Fault {
+    pub(super) fn new(status: u16, body: Value) -> Self {
+        Self { status, headers: Vec::new(), body }
+    }
+
+    /// The header that tells how long to wait, where the refusal knows it.
+    pub(super) fn retry_after(mut self, refusal: Refusal) -> Self {
+        if let Refusal::Busy { seconds } = refusal {
+            self.headers.push(("retry-after".to_owned(), seconds.to_string()));
+        }
+        self
+    }
+}

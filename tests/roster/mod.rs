@@ -1,0 +1,61 @@
+//! The real agents, each under `crew run` in every scenario, against the scripted server: what came
+//! is compared with `expected.txt`, and printed as a table. The network beyond the loopback
+//! interface is closed. An agent that is not installed is skipped with a line,
+//! unless `CREW_REQUIRE_CLIENT=1`; with `CREW_RECORD=1` what each printed becomes a fixture.
+
+mod agent;
+mod alone;
+mod cell;
+mod recording;
+mod scenario;
+mod table;
+
+use std::sync::Mutex;
+
+use crate::lanes::side_by_side;
+use agent::Agent;
+use cell::Row;
+use scenario::SCENARIOS;
+
+/// Cells of one agent that run at once: most of their time they wait for it.
+const LANES: usize = 3;
+
+/// Makes a test of each agent.
+macro_rules! agents {
+    ($($name:ident),+ $(,)?) => { $(
+        #[test]
+        fn $name() {
+            ends_as_expected(&agent::$name());
+        }
+    )+ };
+}
+
+agents!(claude, codex, copilot, gemini, opencode, qwen);
+
+/// `CREW_SCENARIO` names the only scenarios to run, between commas.
+fn ends_as_expected(agent: &Agent) {
+    if !agent.program().exists() {
+        let name = agent.name;
+        crate::client::skip(&format!("{name} is not installed; run tests/client/install"));
+        return;
+    }
+    alone::without_network(|| {
+        let only = std::env::var("CREW_SCENARIO").ok();
+        let asked =
+            |name: &str| only.as_deref().is_none_or(|only| only.split(',').any(|it| it == name));
+        // From the end, where those stand that last the longest.
+        let queue = SCENARIOS.iter().rev().filter(|scenario| asked(scenario.name));
+        let queue = Mutex::new(queue);
+        let next = || queue.lock().unwrap().next();
+        let lane = || std::iter::from_fn(next).map(|it| cell::run(agent, it)).collect::<Vec<_>>();
+        let rows = side_by_side([lane; LANES]).into_iter().flatten();
+        let mut rows: Vec<(usize, Row)> = rows
+            .map(|row| (SCENARIOS.iter().position(|it| it.name == row.scenario).unwrap(), row))
+            .collect();
+        rows.sort_by_key(|(order, _)| *order);
+        let rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+        table::print(agent, &rows);
+        let wrong = table::unexpected(agent, &rows);
+        assert!(wrong.is_empty(), "{}:\n{wrong}", agent.name);
+    });
+}

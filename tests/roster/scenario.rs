@@ -1,0 +1,100 @@
+//! The scenarios, as data: what the model's service says, what crew is asked, and who disturbs.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use rustix::process::Signal;
+
+use crate::client::{Refusal, Reply};
+
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// What is said to one request after the other; the last is repeated. The path is that of the
+    /// file the check looks for.
+    pub(super) replies: fn(&Path) -> Vec<Reply>,
+    pub(super) arguments: &'static [&'static str],
+    /// What the agent gets while the first request is open.
+    pub(super) signal: Option<Signal>,
+    /// Whether a wait is sat out; else the run is cancelled once it waits.
+    pub(super) is_patient: bool,
+}
+
+const CLAIM: &str = "All is done.\n\n<promise>COMPLETE</promise>";
+const CHECK: [&str; 2] = ["--verify", "test -e made.txt"];
+const ONCE: &[&str] = &["-n", "1"];
+const CHECKED: &[&str] = &[CHECK[0], CHECK[1], "-n", "3"];
+/// How long a request is left open in which the agent is ended.
+const OPEN: Duration = Duration::from_secs(600);
+
+/// When the limit of a plan ends, to the minute: its words name no seconds.
+pub(super) fn reset() -> DateTime<Utc> {
+    (Utc::now() + TimeDelta::minutes(70)).duration_trunc(TimeDelta::minutes(1)).unwrap()
+}
+
+const fn plain(name: &'static str, replies: fn(&Path) -> Vec<Reply>) -> Scenario {
+    Scenario { name, replies, arguments: CHECKED, signal: None, is_patient: false }
+}
+
+fn made(path: &Path) -> Reply {
+    used(Reply::text("I write.").and_write(path, "made"))
+}
+
+fn claim() -> Reply {
+    used(Reply::text(CLAIM))
+}
+
+/// Numbers of which no two sums are alike.
+fn used(reply: Reply) -> Reply {
+    reply.usage(1_001, 53).used("cache_read_input_tokens", 807)
+}
+
+pub(super) const SCENARIOS: [Scenario; 16] = [
+    Scenario {
+        arguments: ONCE,
+        ..plain("plain", |_| vec![used(Reply::text("Hello from the script.\nSecond line."))])
+    },
+    Scenario {
+        arguments: ONCE,
+        ..plain("tool", |_| {
+            let call = Reply::text("I look.").and_bash("echo out-of-tool; echo ran > tool.txt");
+            vec![used(call), used(Reply::text("The tool ran."))]
+        })
+    },
+    plain("claim", |path| vec![made(path), claim()]),
+    plain("false claim", |path| vec![claim(), made(path), claim()]),
+    Scenario {
+        arguments: &[CHECK[0], CHECK[1], "-n", "2"],
+        ..plain("cut", |_| vec![claim().stop_reason("max_tokens")])
+    },
+    plain("empty", |_| vec![used(Reply::nothing())]),
+    plain("broken stream", |_| vec![claim().dropped()]),
+    plain("401", |_| vec![Reply::refusal(Refusal::Key)]),
+    plain("quota", |_| vec![Reply::refusal(Refusal::Credit)]),
+    Scenario {
+        is_patient: true,
+        ..plain("429 short", |path| {
+            vec![Reply::refusal(Refusal::Busy { seconds: 2 }), made(path), claim()]
+        })
+    },
+    plain("429 an hour", |_| vec![Reply::refusal(Refusal::Busy { seconds: 3600 })]),
+    plain("limit in words", |_| vec![Reply::refusal(Refusal::Limit { reset: reset() })]),
+    plain("500", |_| vec![Reply::refusal(Refusal::Outage)]),
+    Scenario {
+        arguments: &["-n", "2", "--permissions", "default"],
+        ..plain("denied", |_| {
+            let call = Reply::text("I try.").and_bash("touch denied.txt");
+            vec![used(call), used(Reply::text("I could not."))]
+        })
+    },
+    Scenario {
+        is_patient: true,
+        signal: Some(Signal::TERM),
+        ..plain("ended by TERM", |path| vec![claim().after(OPEN), made(path), claim()])
+    },
+    Scenario {
+        is_patient: true,
+        signal: Some(Signal::KILL),
+        ..plain("ended by KILL", |path| vec![claim().after(OPEN), made(path), claim()])
+    },
+];

@@ -1,0 +1,84 @@
+//! The table: what is expected of each cell, what came, and where they differ.
+
+use std::fmt::Write;
+
+use super::agent::Agent;
+use super::cell::{BUT_FOR_TITLES, Row};
+use crate::client::say;
+
+const EXPECTED: &str = include_str!("expected.txt");
+
+/// Prints what came, a row for each scenario.
+pub(super) fn print(agent: &Agent, rows: &[Row]) {
+    let name = format!("{} {}", agent.name, agent.version);
+    let mut text = format!(
+        "{name:<17}{:<18} exit  iterations  failures  tokens   cost     requests  next start  seconds  why\n",
+        "ends as"
+    );
+    for row in rows {
+        let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
+        writeln!(
+            text,
+            "{:<17}{:<18} {exit:<4}  {:<10}  {:<8}  {:<7}  {:<7}  {:<8}  {:<10}  {:<7}  {}",
+            row.scenario,
+            row.end,
+            row.iterations,
+            row.failures,
+            row.tokens,
+            row.cost,
+            row.requests,
+            row.next,
+            row.seconds,
+            row.why,
+        )
+        .unwrap();
+    }
+    say(&text);
+}
+
+/// The cells in which something else came, both lines for each.
+pub(super) fn unexpected(agent: &Agent, rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let expected = expected(row.scenario, agent.name);
+        let came = shape(row, &expected);
+        if came != expected {
+            let why = &row.why;
+            writeln!(text, "{:<16}expected {}", row.scenario, expected.join(" | ")).unwrap();
+            writeln!(text, "{:<16}came     {} ({why})", "", came.join(" | ")).unwrap();
+        }
+    }
+    text
+}
+
+/// What came, in the columns of the expected line; `*` there is whatever came.
+fn shape(row: &Row, expected: &[&str]) -> Vec<String> {
+    let exit = row.exit.map_or("-".to_owned(), |code| code.to_string());
+    let usage = match row.cost.as_str() {
+        "exact" | "-" if row.tokens == BUT_FOR_TITLES => "exact".to_owned(),
+        "exact" | "-" => row.tokens.clone(),
+        cost => format!("{}, cost {cost}", row.tokens),
+    };
+    let cells = [
+        row.end.clone(),
+        exit,
+        row.iterations.to_string(),
+        row.failures.to_string(),
+        usage,
+        row.requests.to_string(),
+        row.next.clone(),
+    ];
+    let any = |index: usize| expected.get(index) == Some(&"*");
+    let cells = cells.into_iter().enumerate();
+    cells.map(|(index, cell)| if any(index) { "*".to_owned() } else { cell }).collect()
+}
+
+/// The line of this agent, else that of any.
+fn expected(scenario: &str, agent: &str) -> Vec<&'static str> {
+    let lines = EXPECTED.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let lines: Vec<Vec<&str>> =
+        lines.map(|line| line.split('|').map(str::trim).collect()).collect();
+    let find = |agent: &str| lines.iter().find(|line| line[..2] == [scenario, agent]);
+    let line = find(agent).or_else(|| find("any"));
+    line.unwrap_or_else(|| panic!("expected.txt has no line for {scenario}"))[2..].to_vec()
+}
