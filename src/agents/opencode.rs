@@ -228,13 +228,17 @@ impl OpenCode {
         let words = data.message.text().unwrap_or(name);
         let told = data.status_code.0.and_then(|_| u16::try_from(data.status_code.count()).ok());
         let status = match name {
+            "MessageOutputLengthError" => {
+                let seen = self.turn.closes(Ok(()));
+                self.turn.cut = true;
+                return seen;
+            }
             "ContextOverflowError" => return self.again(ServiceFailure::of(Some(400), words)),
             "ProviderAuthError" => told.or(Some(401)),
             _ => told,
         };
         let pause = data.response_headers.retry_after.text();
         let pause = pause.and_then(|it| digits(it)?.parse().ok()).map(Duration::from_secs);
-        self.turn.cut |= name == "MessageOutputLengthError";
         let mut seen = self.turn.closes(Err(words.to_owned()));
         seen.extend(self.turn.fails(ServiceFailure::of(status, words).pausing(pause)));
         seen

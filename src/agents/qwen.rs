@@ -218,7 +218,7 @@ impl OutputReader for Qwen {
             usage: Some(self.usage()),
             error,
             closing,
-            cut: self.parts >= PARTS_MAX,
+            cut: self.parts >= PARTS_MAX && self.failure.is_none(),
             out_of_turns: self.out_of_turns,
             ..report
         }
