@@ -1,6 +1,7 @@
 //! A session's loop that rests: what is told to it then, and what its agent did before.
 
 use super::Door;
+use crate::sandbox::{DEADLINE, poll_until};
 
 fn paused(door: &Door) -> String {
     let id = door.begin("\"go on\" -n 9 --stall 2");
@@ -53,4 +54,23 @@ fn what_an_agent_did_before_a_pause_counts_for_the_iteration_that_runs_again() {
     let diff = door.sandbox.crew(&["diff", &id, "2"]).success();
     assert!(diff.contains("half.txt") && !diff.contains("mine.txt"), "{diff}");
     assert_eq!(door.record(&id)["state"]["still"], 0, "it made progress");
+}
+
+#[test]
+fn what_an_agent_did_before_a_pause_during_a_check_is_not_hidden_by_it_later() {
+    let door = Door::new();
+    let gate = "test ! -e half.txt || test -e ../go || { touch ../checks; until test -e ../go; do sleep 0.05; done; }";
+    let id = door.begin(&format!("\"go on\" -n 9 --stall 2 --gate '{gate}'"));
+    door.sandbox.write("half.txt", "half\n");
+    let boundary = door.stopping("one").start();
+    poll_until("the check", || door.sandbox.file("../checks").exists());
+    door.sandbox.crew(&["pause", &id]).success();
+    door.sandbox.write("../go", "");
+    boundary.wait(DEADLINE);
+    assert_eq!(door.record(&id)["state"]["status"], "paused");
+    resumed(&door, &id);
+    door.sandbox.write("rest.txt", "rest\n");
+    door.stop("two").assert_goes_on();
+    let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
+    assert!(diff.contains("+half") && diff.contains("+rest"), "{diff}");
 }
