@@ -1,5 +1,7 @@
 //! A session's loop that rests: what is told to it then, and what its agent did before.
 
+use serde_json::json;
+
 use super::Door;
 use crate::sandbox::{DEADLINE, poll_until};
 
@@ -73,4 +75,15 @@ fn what_an_agent_did_before_a_pause_during_a_check_is_not_hidden_by_it_later() {
     door.stop("two").assert_goes_on();
     let diff = door.sandbox.crew(&["diff", &id, "1"]).success();
     assert!(diff.contains("+half") && diff.contains("+rest"), "{diff}");
+}
+
+#[test]
+fn a_message_in_the_last_iteration_is_delivered_by_the_wake_that_is_due() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 1");
+    let job = json!([{ "id": "b1", "type": "shell", "status": "running", "description": "build" }]);
+    door.stopping("The build runs.").with("background_tasks", job).send().assert_lets_go();
+    let told = door.sandbox.crew(&["tell", "--loop", &id, "use the parser"]).success();
+    let expected = format!("loop {id}: the agent gets the message with its next prompt\n");
+    assert_eq!(told, expected);
 }
