@@ -78,6 +78,16 @@ fn what_an_agent_did_before_a_pause_during_a_check_is_not_hidden_by_it_later() {
 }
 
 #[test]
+fn a_loop_that_its_own_session_resumes_was_driven_all_the_time() {
+    let door = Door::new();
+    let id = door.begin("\"go on\" -n 9");
+    door.sandbox.write("half.txt", "half\n");
+    resumed(&door, &id);
+    let page = door.sandbox.crew(&["status", &id]).success();
+    assert!(!page.contains("was gone"), "{page}");
+}
+
+#[test]
 fn a_message_in_the_last_iteration_is_delivered_by_the_wake_that_is_due() {
     let door = Door::new();
     let id = door.begin("\"go on\" -n 1");

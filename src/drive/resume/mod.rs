@@ -68,11 +68,13 @@ pub fn resume(
     adapt(&mut record)?;
     let is_told = record.state.messages.len() > messages;
     end::end_leftovers(home, &record);
-    // Its owner is gone, and nobody has seen what its agent did last.
-    let was_gone = record.state.status == Status::Running;
-    if was_gone {
+    // Nobody has seen what its agent did last.
+    let is_open = record.state.status == Status::Running;
+    if is_open {
         tree::close(home, &record);
     }
+    // A session may resume its own loop, which it drives.
+    let was_gone = is_open && owner_is_gone(home, &record);
     let former = record.state.owner.session_id.clone();
     let is_another = former.is_none() || former != new_owner.owner.session_id;
     let made = if is_another { handoff::for_the_next(home, &record) } else { None };
