@@ -3,6 +3,10 @@
 use serde_json::json;
 
 use super::Door;
+#[cfg(target_os = "linux")]
+use crate::run::{HANG, World};
+#[cfg(target_os = "linux")]
+use crate::sandbox::Sandbox;
 use crate::sandbox::{DEADLINE, poll_until};
 
 fn paused(door: &Door) -> String {
@@ -85,6 +89,21 @@ fn a_loop_that_its_own_session_resumes_was_driven_all_the_time() {
     resumed(&door, &id);
     let page = door.sandbox.crew(&["status", &id]).success();
     assert!(!page.contains("was gone"), "{page}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_was_gone_is_told_after_another_has_taken_the_loop() {
+    let door = Door::of(World::of(Sandbox::new(), &[HANG]).sandbox);
+    let begun = door.command("\"go on\" -n 9").through_another_client().send();
+    assert!(begun.goes_on(), "{begun:#?}");
+    let running = door.sandbox.start_crew(&["resume", "-q"]);
+    poll_until("the agent hangs", || door.sandbox.root().join("notes/hangs").exists());
+    door.sandbox.crew(&["pause", "--now"]).success();
+    running.wait(DEADLINE);
+    let page = door.sandbox.crew(&["status"]).success();
+    let note = "note    its client was gone, so all that changed until that was noticed is counted";
+    assert!(page.contains(note), "{page}");
 }
 
 #[test]

@@ -267,17 +267,17 @@ fn brought_back(inputs: &PageInputs<'_>) -> Option<Fact> {
 }
 
 /// That nobody saw when the agent's work ended, so that a person's may be among it.
-fn counted_late(inputs: &PageInputs<'_>) -> Option<Fact> {
-    let is_late =
-        |what: &What| matches!(what, What::Noted { what } if what.as_str() == COUNTED_LATE);
+fn counted_late<'a>(inputs: &PageInputs<'a>) -> Option<Fact> {
+    let late = |what: &'a What| match what {
+        What::Noted { what } => what.strip_prefix(COUNTED_LATE),
+        _ => None,
+    };
     let rest = inputs.story.chapters.iter().rev().map(|chapter| &chapter.what);
     let mut rest = rest.take_while(|what| !matches!(what, What::Iteration(_)));
-    rest.any(is_late).then(|| {
-        let gone = inputs.record.driver().program();
-        let text =
-            format!("its {gone} was gone, so all that changed until that was noticed is counted");
-        Fact::new("note", text)
-    })
+    // Earlier crews did not write who was gone.
+    let gone = rest.find_map(late)?.strip_prefix(": ").unwrap_or("nobody drove it");
+    let text = format!("{gone}, so all that changed until that was noticed is counted");
+    Some(Fact::new("note", text))
 }
 
 /// Each question that the agent had to decide itself.
