@@ -208,11 +208,23 @@ fn a_loop_that_is_blocked_by_a_changed_check_does_not_say_that_it_passes() {
     sandbox.write("check.sh", "exit 1\n");
     let cheat = format!("echo 'exit 0' > check.sh; {CLAIM}");
     let world = World::of(sandbox, &[&cheat]);
-    let ran = world.crew(&["run", "Build it", "-n", "9", "-q", "--verify", "sh check.sh"]);
+    let checks = ["--verify", "sh check.sh", "--gate", "true"];
+    let ran = world.crew(&[&["run", "Build it", "-n", "9", "-q"][..], &checks].concat());
     assert_eq!(ran.code(), 13, "{ran:?}");
     let page = world.crew(&["status"]).success();
     assert!(page.lines().next().unwrap().contains(" · blocked "), "{page}");
     assert!(!page.lines().next().unwrap().contains("pass"), "{page}");
     let verify = "verify  `sh check.sh` passed as it is now, which does not count";
     assert!(page.contains(verify), "{page}");
+    assert!(page.contains("gate    `true` passed\n"), "{page}");
+}
+
+#[test]
+fn a_check_counts_whatever_a_person_says_of_it_when_they_cancel() {
+    let world = World::new(&[WORK, HANG]);
+    let running = world.hanging(&["run", "Build it", "-n", "3", "-q", "--gate", "true"]);
+    world.crew(&["cancel", "--reason", "`true` needs --accept-exam"]).success();
+    running.wait(DEADLINE);
+    let page = world.crew(&["status"]).success();
+    assert!(page.contains("gate    `true` passed\n"), "{page}");
 }

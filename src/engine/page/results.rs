@@ -140,12 +140,14 @@ fn other_checks(inputs: &PageInputs<'_>) -> Vec<Fact> {
     let others = record.contract.checks.iter().filter(|check| !is_told(&check.run));
     let word = |run: &str| record.last_of(run).unwrap_or_else(|| "never ran".to_owned());
     let ending = record.state.ending.as_ref();
-    let is_changed = ending.is_some_and(|ending| ending.why.contains(ACCEPT));
+    let refused = ending
+        .filter(|ending| ending.outcome == Outcome::Blocked && ending.why.contains(ACCEPT))
+        .map_or("", |ending| &ending.why);
     let fixed = |run: &str| {
         let memory = record.state.checks.get(run);
         let is_fixed = memory.is_some_and(|memory| memory.ever_failed);
         match word(run) == "passed" {
-            true if is_changed => " as it is now, which does not count",
+            true if refused.contains(&format!("`{run}` ")) => " as it is now, which does not count",
             true if is_fixed => ", after it had failed",
             _ => "",
         }
