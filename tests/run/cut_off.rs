@@ -93,6 +93,18 @@ fn a_pause_at_once_during_a_check_keeps_what_the_agent_had_done() {
 }
 
 #[test]
+fn a_pause_at_once_that_is_cancelled_before_the_agent_has_ended_keeps_what_it_had_done() {
+    let slow = format!("trap '' TERM; {}", half());
+    let world = world(&[WORK, &slow]);
+    let running = world.hanging(&["run", "Build it", "-n", "5", "-q"]);
+    world.crew(&["pause", "--now"]).success();
+    world.crew(&["cancel"]).success();
+    running.wait(DEADLINE);
+    let diff = world.crew(&["diff"]).success();
+    assert!(diff.contains("+half") && diff.contains("-seed"), "{diff}");
+}
+
+#[test]
 fn a_claim_whose_check_was_interrupted_was_refused_by_nobody() {
     let world = World::new(&[CLAIM]);
     let check = "if test -e begun; then touch checks; sleep 60; fi; touch begun; false";
