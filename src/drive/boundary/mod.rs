@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 use chrono::{DateTime, Utc};
 
-use super::end;
 use super::owner::end_mark;
 use super::windows::{self, LoopTurn};
+use super::{end, tree};
 use crate::engine::boundary::decide::{Decision, Hold, apply, decide, waiting};
 use crate::engine::boundary::facts::{ControlRequest, Facts};
 use crate::engine::boundary::judge::{Judged, judge};
@@ -187,6 +187,7 @@ impl Open {
         let Concluded { judged, decision, mut next } = conclude(&record, &facts, closing);
         view::place_task(&self.home, &mut next)?;
         let cleared = windows::learn(&self.home, &record, &facts.seen, &mut next);
+        name_the_end(&self.home, &record, &judged, &facts);
         let note = self.note(&held, &record, &facts)?;
         undelivered::mark(&self.home, &next)?;
         let after = held.record(next, |next| event(&judged, &decision, next))?;
@@ -216,7 +217,8 @@ impl Open {
             }
         }
         facts.seen.order = order;
-        let Concluded { decision, mut next, .. } = conclude(&before, &facts, closing);
+        let Concluded { judged, decision, mut next } = conclude(&before, &facts, closing);
+        name_the_end(&home, &before, &judged, &facts);
         next.state.generation += 1;
         windows::learn(&home, &before, &facts.seen, &mut next);
         Some((Boundary { after: next, decision, note: None }, failed))
@@ -296,6 +298,14 @@ fn conclude(record: &Loop, facts: &Facts, closing: DriverNotes) -> Concluded {
         mark.recorded_ms = clock::since_boot_ms();
     }
     Concluded { judged, decision, next }
+}
+
+/// Names what the iteration left. One that an order broke off, even as it was judged, is not
+/// counted and has no end: it runs again.
+fn name_the_end(home: &Home, record: &Loop, judged: &Judged, facts: &Facts) {
+    if let Some(agents) = facts.tree.as_ref().filter(|_| judged.counted) {
+        tree::name_the_end(home, record, agents, facts.tree_checked.as_ref());
+    }
 }
 
 /// Whether an end needs a person as much as a lost repository does, or was asked for.

@@ -43,13 +43,18 @@ impl Runner<'_> {
             return self.follow(boundary, &facts);
         }
         self.count_late(usage);
-        self.close_if_paused();
+        self.close_at_rest();
     }
 
-    /// A pause at once was recorded by another process, while the agent or a check still ran here.
-    fn close_if_paused(&self) {
-        let found = store::load(self.home, &self.ledger.record.id);
-        if let Some(found) = found.ok().filter(|found| found.state.status == Status::Paused) {
+    /// A pause at once, and perhaps a cancel after it, was recorded by another process, while the
+    /// agent or a check still ran here.
+    fn close_at_rest(&self) {
+        let is_open = |found: &Loop| match found.state.status {
+            Status::Paused => true,
+            Status::Finished => !tree::is_closed(self.home, found),
+            Status::Running | Status::Waiting => false,
+        };
+        if let Some(found) = store::load(self.home, &self.ledger.record.id).ok().filter(is_open) {
             tree::close(self.home, &found);
         }
     }
