@@ -10,7 +10,7 @@
 //! - `agent_line`: with `-v`, a line of the agent's output: `text`
 //! - `check_start`, `check_end`: a check: `run`; then `verdict`, `exit`, `elapsed_ms`
 //! - `iteration_end`: the iteration was judged: `elapsed_ms`, `exit`, `failure`, `claim`,
-//!   `progress`, `checks`, `usage`, `consecutive_failures`, `ends`
+//!   `progress`, `checks`, `usage`, `context_percent`, `consecutive_failures`, `ends`
 //! - `iteration_skipped`: a reaction prevented the start of the agent: `why`
 //! - `wait`, `delay`: nothing happens `until` then; a wait has `why`
 //! - `pause`: no iteration starts until the loop is resumed
@@ -156,6 +156,7 @@ fn ended(after: &Loop, exit: Option<i32>, ends: Option<Outcome>) -> Value {
         "progress": evidence.progress,
         "checks": evidence.checks,
         "usage": evidence.usage.as_ref().map(usage),
+        "context_percent": evidence.context_percent,
         "consecutive_failures": after.state.consecutive_failures,
         "ends": ends,
     })

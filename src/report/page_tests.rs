@@ -16,6 +16,7 @@ fn full() -> Page {
             elapsed_ms: u64::from(number) * 200_000,
             cost: Some(format!("$0.{number}0")),
             cost_micros: 0,
+            context_percent: None,
             files: files.to_owned(),
             checks: checks.to_owned(),
             said,

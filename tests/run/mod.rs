@@ -39,6 +39,7 @@ mod prompts;
 mod protection;
 mod proven;
 mod reactions;
+mod redline;
 mod repository;
 mod resumed;
 mod second_look;

@@ -132,6 +132,7 @@ fn unchanged(had: Run, options: &RunOptions) -> Run {
     Run {
         permissions: options.permissions.unwrap_or(had.permissions),
         max_turns: options.max_turns.unwrap_or(had.max_turns),
+        redline: options.redline.unwrap_or(had.redline),
         may_sleep: had.may_sleep || options.no_awake,
         pace: IterationTimes {
             timeout_s: options.timeout.map_or(had.pace.timeout_s, whole_seconds),

@@ -135,6 +135,9 @@ impl Runner<'_> {
         if tree::may_rest(&decision) {
             tree::close(self.home, &self.ledger.record);
         }
+        if counted && matches!(decision, Decision::Continue | Decision::Wait { .. }) {
+            self.hand_on_past_the_redline();
+        }
         match decision {
             Decision::Wait { .. } => {
                 self.react(LoopMoment::Wait);
@@ -144,6 +147,19 @@ impl Runner<'_> {
             }
             Decision::Finish(_) | Decision::Hold(_) | Decision::Continue => {}
         }
+    }
+
+    /// Gives the next process the whole page if the context of the last one was nearly full: what
+    /// it said at its end may be all that it still knew.
+    fn hand_on_past_the_redline(&mut self) {
+        let record = &self.ledger.record;
+        let Some(percent) = record.past_redline() else { return };
+        let why = format!(
+            "iteration {} filled {percent}% of its context: the next prompt has the handoff page",
+            record.state.completed
+        );
+        self.handoff = end::handoff::hand_on(self.home, record, "redline", &why);
+        self.tell(&RunEvent::Noted(&why));
     }
 
     /// Whether this boundary is the first in a row without progress that reaches half of the limit.

@@ -87,6 +87,8 @@ pub struct AgentOutcome {
     pub cut: bool,
     /// The agent's own limit on turns ended it.
     pub out_of_turns: bool,
+    /// How full its context was at most; `None` where the agent does not report it.
+    pub context_percent: Option<u8>,
     /// Its last words, in one line; nothing is judged by them.
     pub said: Option<String>,
     /// The last lines its process wrote to standard error, bounded.

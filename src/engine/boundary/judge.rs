@@ -323,6 +323,7 @@ fn evidence(
         changes: facts.changes.clone(),
         newly_passing: u32::try_from(newly_passing).unwrap_or(u32::MAX),
         usage: facts.usage.clone(),
+        context_percent: facts.seen.agent.context_percent,
         said: facts.seen.agent.said.clone(),
         words: Vec::new(),
         cut: facts.seen.agent.cut,

@@ -47,6 +47,9 @@ pub struct IterationLine {
     pub cost: Option<String>,
     #[serde(skip)]
     pub cost_micros: u64,
+    /// How full the agent's context was at most, where it reports that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_percent: Option<u8>,
     /// "4 files, 1 new", "src/tax.rs", "nothing".
     pub files: String,
     /// "2 of 215 fail", "passes"; empty where no check ran.
@@ -129,6 +132,7 @@ impl IterationLine {
             elapsed_ms: iteration.elapsed_ms,
             cost: evidence.cost(),
             cost_micros: usage.map_or(Money(0), |usage| usage.cost).micros(),
+            context_percent: evidence.context_percent,
             files: evidence.changes.as_ref().map_or_else(|| moved(evidence), files),
             checks: checks(evidence),
             said: said(iteration, proof),

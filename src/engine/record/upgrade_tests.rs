@@ -54,7 +54,7 @@ fn contract() -> Value {
                 "act": pieces,
             },
             "pace": { "timeout_s": 1, "idle_timeout_s": 2, "delay_s": 3 },
-            "max_turns": 1, "token_budget": 2,
+            "max_turns": 1, "token_budget": 2, "redline": 80,
             "git": {
                 "commit": true, "all": true, "push": true, "rebase": "main", "branch": "b",
             },
@@ -109,7 +109,7 @@ fn state() -> Value {
             }],
             "failure": "f", "errors": "e", "skipped": "s", "ended": "e", "progress": "made", "mended": 3,
             "progress_why": "w", "changes": changes(),
-            "usage": usage(), "said": "s", "words": ["w"], "cut": true,
+            "usage": usage(), "context_percent": 86, "said": "s", "words": ["w"], "cut": true,
         },
         "usage": usage(), "words": ["w"], "told": 1,
         "asked": [{ "iteration": 1, "question": "q", "options": ["o"] }],

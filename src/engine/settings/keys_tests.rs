@@ -116,7 +116,7 @@ fn rules(key: Key) -> Rules {
             (Some(number(7)), number(0), true, false),
             (Some(number(7)), number(8), false, true),
         ],
-        Key::TokenBudget => vec![
+        Key::TokenBudget | Key::Redline => vec![
             (Some(number(7)), number(0), false, false),
             (Some(number(7)), number(6), false, false),
         ],

@@ -182,7 +182,8 @@ fn parts(line: &IterationLine) -> Vec<String> {
         LastWords::Agent(words) => format!("said {}", quoted(words)),
         LastWords::Nothing => String::new(),
     };
-    vec![files, line.checks.clone(), said]
+    let context = line.context_percent.map(|percent| format!("context {percent}% full"));
+    vec![files, line.checks.clone(), said, context.unwrap_or_default()]
 }
 
 fn files_changed(page: &Page) -> String {

@@ -177,6 +177,9 @@ pub struct RunOptions {
     /// At most N turns of the agent in one iteration (0 = no limit)
     #[arg(long, value_name = "N", value_parser = values::whole)]
     pub max_turns: Option<u32>,
+    /// After an iteration that filled its context this much, send a handoff page (80%; 0 = never)
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
+    pub redline: Option<u8>,
     /// The time limit of one iteration (60m; 0 = none)
     #[arg(long, value_name = "D", value_parser = duration::parse)]
     pub timeout: Option<Duration>,

@@ -153,6 +153,11 @@ impl<'text> Written<'text> {
                 let wanted = "a number of tokens, such as 500k or 2M";
                 self.or(amounts::tokens(&self.amount()), wanted).map(Number)
             }
+            Kind::Percent => {
+                let percent = amounts::percent(&self.amount());
+                self.or(percent, "a part of the context, from 0 (never) to 100%")
+                    .map(|it| Number(it.into()))
+            }
             Kind::Bytes => {
                 let wanted = "a size with its unit, such as 500MiB or 2GiB";
                 self.or(amounts::bytes(&self.amount()), wanted).map(Number)
