@@ -62,6 +62,7 @@ fn agent() -> Agent {
         max_turns: Some("--max-turns".to_owned()),
         model: Some("--model".to_owned()),
         allow: Some("--allowedTools".to_owned()),
+        login: owned(&["auth", "status"]),
     }
 }
 

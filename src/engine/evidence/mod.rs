@@ -24,6 +24,9 @@ pub const TAIL_CHARS: usize = 2000;
 pub struct Evidence {
     /// The iteration that ended, 1-based.
     pub iteration: u32,
+    /// The agent that worked, in a loop that has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     pub claim: ClaimResult,
     pub checks: Vec<CheckResult>,
     /// Why the iteration failed; `None` if it did not.

@@ -32,6 +32,10 @@ pub struct Agent {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow: Option<String>,
+    /// The arguments with which its program only says whether it is logged in, by its exit status;
+    /// empty if it cannot say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub login: Vec<String>,
 }
 
 /// How the prompt reaches the agent.

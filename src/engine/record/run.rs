@@ -17,6 +17,9 @@ pub struct Run {
     /// The procedure it was started with; `None` for a task.
     pub procedure: Option<String>,
     pub agent: Agent,
+    /// The agents that stand in for it while its account is at a limit, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<Agent>,
     pub permissions: Permissions,
     /// The model requested from the agent; `None` leaves the choice to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,6 +22,8 @@ pub struct AgentEntry {
     pub max_turns: Option<String>,
     /// The option that names its model.
     pub model: Option<String>,
+    /// The arguments that ask whether it is logged in.
+    pub login: Option<Vec<String>>,
 }
 
 /// All of it on one line, as a file would write it; this text is what a person trusts. The command
@@ -38,6 +40,7 @@ impl fmt::Display for AgentEntry {
         }
         parts.extend(self.max_turns.as_ref().map(|option| part("max_turns", option)));
         parts.extend(self.model.as_ref().map(|option| part("model", option)));
+        parts.extend(self.login.as_ref().map(|words| part("login", words)));
         let arguments = Some(&self.arguments).filter(|arguments| !arguments.is_empty());
         parts.extend(arguments.map(|arguments| part("args", arguments)));
         parts.extend(self.command.as_ref().map(|command| part("command", command)));

@@ -56,6 +56,8 @@ pub enum Key {
     Tests,
     /// The name of the agent that fresh processes run.
     Agent,
+    /// The agents that stand in for it while it is at a limit, in their order.
+    Fallback,
     Model,
     /// The name of the account whose limits all its loops share.
     Account,
@@ -151,7 +153,7 @@ impl KeyRow {
 }
 
 /// A misspelled name is compared with the rows in this order.
-const ROWS: [KeyRow; 38] = {
+const ROWS: [KeyRow; 39] = {
     use Kind::{Branch, Bytes, Commands, Days, Globs, Iterations, Micros, Name, Percent, Proof};
     use Kind::{Seconds, Switch, Tokens, Turns, Words};
     use Part::{Bound, Keep, Process, Step, Term, Wait};
@@ -242,6 +244,9 @@ const ROWS: [KeyRow; 38] = {
             .says(80, "\"80%\"", "how full a context may be before a handoff page follows it")
             .variable("CREW_REDLINE"),
         row(Key::Agent, Part::Agent, "name", Name, Other).in_loop("agent").variable("CREW_AGENT"),
+        row(Key::Fallback, Part::Agent, "fallback", Kind::Agents, Other)
+            .in_loop("fallback")
+            .variable("CREW_FALLBACK"),
         row(Key::Model, Part::Agent, "model", Kind::Model, Other)
             .says(0, "\"opus\"", "")
             .in_loop("model")
@@ -331,6 +336,7 @@ impl Key {
             | Kind::Name
             | Kind::Model
             | Kind::Words
+            | Kind::Agents
             | Kind::Commands(_)
             | Kind::Globs => None,
             _ => Some(Value::Number(number)),

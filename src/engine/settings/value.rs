@@ -32,6 +32,8 @@ pub enum Kind {
     /// A branch, or off.
     Branch,
     Words,
+    /// A list of names.
+    Agents,
     /// A list of commands, kept with the other checks of its layer.
     Commands(Role),
     /// A list of globs, which adds up over the tiers.

@@ -183,7 +183,9 @@ fn parts(line: &IterationLine) -> Vec<String> {
         LastWords::Nothing => String::new(),
     };
     let context = line.context_percent.map(|percent| format!("context {percent}% full"));
-    vec![files, line.checks.clone(), said, context.unwrap_or_default()]
+    let agent = line.agent.as_ref().map(|agent| format!("by {agent}"));
+    let [context, agent] = [context, agent].map(Option::unwrap_or_default);
+    vec![files, line.checks.clone(), said, context, agent]
 }
 
 fn files_changed(page: &Page) -> String {

@@ -165,6 +165,9 @@ pub struct RunOptions {
     /// Any command that reads a prompt on standard input
     #[arg(long, value_name = "CMD", conflicts_with = "agent")]
     pub agent_cmd: Option<String>,
+    /// Who takes over while the agent is at a limit of its account (none)
+    #[arg(long, value_name = "AGENT[,AGENT]", value_delimiter = ',')]
+    pub fallback: Option<Vec<String>>,
     /// The agent's model
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,

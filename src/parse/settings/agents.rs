@@ -8,8 +8,8 @@ use super::{Item, KeyText, Reader, Value, in_order};
 use crate::engine::record::{Dialect, Permissions, PromptVia};
 use crate::engine::settings::{AgentEntry, Layer};
 
-const AGENTS: [&str; 8] =
-    ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model"];
+const AGENTS: [&str; 9] =
+    ["like", "command", "args", "prompt", "output", "permissions", "max_turns", "model", "login"];
 
 impl Reader<'_> {
     pub(super) fn agents_entry(&mut self, layer: &mut Layer, key: &KeyText<'_>, value: &Value<'_>) {
@@ -60,6 +60,9 @@ impl Reader<'_> {
                 entry.max_turns = self.read("max_turns", "\"--max-turns\"", value, Written::text);
             }
             "model" => entry.model = self.read("model", "\"--model\"", value, Written::text),
+            "login" => {
+                entry.login = self.read("login", "[\"login\", \"status\"]", value, Written::words);
+            }
             name => self.unknown(&key.span(), name, &format!("[{place}]"), &AGENTS),
         }
     }

@@ -146,6 +146,7 @@ fn chapter_line(chapter: &Chapter) -> String {
 fn iterated(iteration: &Iteration) -> String {
     let evidence = &iteration.evidence;
     let mut parts = vec![format!("iteration {}", iteration.number), took(iteration.elapsed_ms)];
+    parts.extend(evidence.agent.clone());
     parts.extend(happened(evidence));
     parts.extend(evidence.cost());
     parts.extend(evidence.context());
@@ -196,6 +197,7 @@ pub fn iteration(record: &Loop, iteration: &Iteration, log: Option<&Path>) -> St
     let evidence = &iteration.evidence;
     let mut text = format!("loop {}: iteration {}\n", record.id, iteration.number);
     row(&mut text, "time", &took(iteration.elapsed_ms));
+    optional(&mut text, "agent", evidence.agent.clone());
     let (claim, why) = match &evidence.claim {
         ClaimResult::None => ("none", ""),
         ClaimResult::Accepted => ("accepted", ""),
